@@ -1,0 +1,1 @@
+"""Context management: pure functions that decide what the next request contains."""

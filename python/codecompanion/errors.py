@@ -1,0 +1,152 @@
+"""Every error a user can meet, as one tree.
+
+    CodeCompanionError
+    ├── ConfigError                 a setting is wrong; names the key path and what was expected
+    ├── InputError                  a file or line given on the command line is wrong (exit status 2)
+    ├── InvalidTransition           our bug: the session was asked for an impossible step
+    ├── StoreError
+    │   ├── StoreUnavailable        folder or file cannot be written (read-only, disk full, no permission)
+    │   ├── StoreCorrupt            the database is damaged
+    │   └── LeaseHeld               another Neovim owns the chat
+    ├── ToolError                   a tool call failed; the text goes to the model as the result
+    │   ├── ToolInputInvalid        the arguments do not fit the schema
+    │   └── OutsideWorkspace        a path leaves the workspace
+    ├── CompactionFailed            no valid summary; nothing was changed
+    └── AdapterError                a provider request failed; `retryable` says whether trying again can help
+        ├── MissingKey              no API key where the configuration says
+        ├── AuthenticationFailed    the key was refused
+        ├── ModelNotFound           the endpoint does not know the model
+        ├── RateLimited             429; `retry_after_s` when the provider said so
+        ├── Overloaded              5xx
+        ├── ContextOverflow         the provider says the request is too long
+        ├── RequestRejected         any other 4xx
+        ├── ContentRefused          refused by a content filter
+        ├── NetworkFailed           no connection, time-out, TLS, proxy
+        ├── MalformedReply          the bytes are not what the wire format says
+        └── StreamCut               the reply ended before its end marker; what arrived is kept
+
+`str(error)` is one sentence for the user: what happened and what to do. Keys and headers never occur in it.
+"""
+
+from __future__ import annotations
+
+
+class CodeCompanionError(Exception):
+    """Base of every error of ours."""
+
+
+class ConfigError(CodeCompanionError):
+    """A setting is wrong.
+
+    `key` is the full key path (`interactions.chat.adapter`), `expected` what would have been right.
+    """
+
+    def __init__(self, key: str, problem: str, expected: str = "") -> None:
+        self.key, self.problem, self.expected = key, problem, expected
+        super().__init__(f"{key}: {problem}" + (f"; expected {expected}" if expected else ""))
+
+
+class InputError(CodeCompanionError):
+    """A file, line or argument of the command line is wrong (exit status 2)."""
+
+
+class InvalidTransition(CodeCompanionError):
+    """The session state machine was asked for a step its table does not have."""
+
+
+class StoreError(CodeCompanionError):
+    """The session store could not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The store's file or folder cannot be written: read-only, full, no permission."""
+
+
+class StoreCorrupt(StoreError):
+    """The database file is damaged."""
+
+
+class LeaseHeld(StoreError):
+    """Another host owns the chat."""
+
+
+class ToolError(CodeCompanionError):
+    """A tool call failed; the message is what the model reads as the result."""
+
+
+class ToolInputInvalid(ToolError):
+    """The arguments of a tool call do not fit its schema."""
+
+
+class OutsideWorkspace(ToolError):
+    """A path leads out of the workspace."""
+
+
+class CompactionFailed(CodeCompanionError):
+    """No valid summary could be made; the history is as it was (R-530)."""
+
+
+class AdapterError(CodeCompanionError):
+    """A provider request failed."""
+
+    retryable = False
+
+
+class MissingKey(AdapterError):
+    """There is no API key where the configuration says."""
+
+
+class AuthenticationFailed(AdapterError):
+    """The provider refused the key."""
+
+
+class ModelNotFound(AdapterError):
+    """The endpoint does not know the model."""
+
+
+class RateLimited(AdapterError):
+    """The provider answered 429."""
+
+    retryable = True
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class Overloaded(AdapterError):
+    """The provider answered 5xx."""
+
+    retryable = True
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class ContextOverflow(AdapterError):
+    """The provider says the request is longer than the context window (R-535)."""
+
+
+class RequestRejected(AdapterError):
+    """The provider refused the request for another reason."""
+
+
+class ContentRefused(AdapterError):
+    """A content filter refused the request or the reply."""
+
+
+class NetworkFailed(AdapterError):
+    """The endpoint could not be reached, or did not answer in time."""
+
+    retryable = True
+
+
+class MalformedReply(AdapterError):
+    """The reply is not what the wire format says."""
+
+
+class StreamCut(AdapterError):
+    """The reply ended before its end marker (lesson 39); what arrived is kept by the caller."""
+
+    retryable = True

@@ -1,0 +1,295 @@
+"""Typed events from the host to the editor: the wire of `lua/codecompanion/types.lua`.
+
+A batch is one JSON array of these objects, decoded by `require("codecompanion.host").on_events(json)`. Every object
+has `type` (the tag) and, unless it concerns the whole host, `chat` (opaque id). Nothing here is a state of its own:
+each view can be rebuilt from the log. Token figures are whole tokens, times milliseconds, `ratio` is 0..1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
+    """Base of all events; `chat` is empty when the event concerns the host."""
+
+    chat: str = ""
+
+
+class HostReady(Event, tag="host_ready"):
+    """The host answered `hello`."""
+
+    version: str
+    python: str
+    pid: int
+
+
+class Reply(Event, tag="reply"):
+    """The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence)."""
+
+    id: int
+    ok: bool
+    result: object = None
+    error: str = ""
+
+
+class Notice(Event, tag="notice"):
+    """One sentence for the user; `level` is a name of `vim.log.levels`."""
+
+    level: Literal["DEBUG", "INFO", "WARN", "ERROR"]
+    text: str
+
+
+class ChatOpened(Event, tag="chat_opened"):
+    """The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved."""
+
+    title: str
+    adapter: str
+    model: str
+    window: int
+    policy: str
+    resumed: bool = False
+    read_only: bool = False
+    draft: str = ""
+
+
+class ModelChanged(Event, tag="model_changed"):
+    """The chat talks to another adapter or model from now on."""
+
+    adapter: str
+    model: str
+    window: int
+
+
+class State(Event, tag="state"):
+    """The session's state; `label` says what happens in words (`running grep_search`), "" when idle."""
+
+    state: str
+    label: str = ""
+
+
+class Queued(Event, tag="queued"):
+    """A submit waits for the next request boundary."""
+
+    submit_id: int
+
+
+class MessageSent(Event, tag="message_sent"):
+    """A user message is durable: it may now be shown as sent. `position` counts the shown entries from 0."""
+
+    submit_id: int
+    message_id: str
+    text: str
+    cycle: int
+    tokens: int = 0
+
+
+class SubmitFailed(Event, tag="submit_failed"):
+    """A submit could not be stored; the text goes back into the input region."""
+
+    submit_id: int
+    text: str
+    error: str
+
+
+class ReplyStarted(Event, tag="reply_started"):
+    """The model's side begins (once a provider request); a header is drawn if none stands for this turn yet."""
+
+    adapter: str
+    model: str
+
+
+class Text(Event, tag="text"):
+    """A piece of the reply, appended where the reply ends."""
+
+    text: str
+
+
+class Reasoning(Event, tag="reasoning"):
+    """A piece of the model's reasoning, shown folded."""
+
+    text: str
+
+
+class ReplyFinished(Event, tag="reply_finished"):
+    """The reply of one provider request is complete and logged. `cut`: it ended before its end marker."""
+
+    message_id: str
+    stop: Literal["stop", "tool_calls", "length", "cut", "cancelled", "filtered"]
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+
+
+class ToolStarted(Event, tag="tool_started"):
+    """A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`."""
+
+    call_id: str
+    name: str
+    title: str
+
+
+class ToolFinished(Event, tag="tool_finished"):
+    """A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
+
+    `preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result.
+    """
+
+    call_id: str
+    message_id: str
+    name: str
+    title: str
+    summary: str
+    preview: str
+    status: Literal["ok", "error", "cancelled", "rejected"]
+    tokens: int = 0
+    duration_ms: int = 0
+
+
+class ApprovalRequested(Event, tag="approval_requested"):
+    """A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`)."""
+
+    call_id: str
+    name: str
+    title: str
+    body: str
+    filetype: str = "text"
+
+
+class ApprovalClosed(Event, tag="approval_closed"):
+    """The question was answered (or the turn cancelled): the block goes away."""
+
+    call_id: str
+    decision: str
+
+
+class Meter(Event, tag="meter"):
+    """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off."""
+
+    tokens: int
+    window: int
+    ratio: float
+    exact: bool
+    edit_at: int = 0
+    compact_at: int = 0
+
+
+class ContextItem(msgspec.Struct, frozen=True):
+    """One line of the context block: `kind` is the message tag, `label` the path or name."""
+
+    id: str
+    kind: str
+    label: str
+    tokens: int = 0
+
+
+class ContextItems(Event, tag="context_items"):
+    """The whole context block as it is now: attachments and rules in the order they are sent."""
+
+    items: tuple[ContextItem, ...]
+
+
+class ContextEdited(Event, tag="context_edited"):
+    """Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned."""
+
+    cleared: int
+    tokens_before: int
+    tokens_after: int
+    call_ids: tuple[str, ...]
+
+
+class CompactionStarted(Event, tag="compaction_started"):
+    """A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows."""
+
+    compaction_id: str
+    trigger: Literal["proactive", "reactive", "manual"]
+    summariser: str
+
+
+class Compacted(Event, tag="compacted"):
+    """The history up to here was replaced in the view by `summary` (R-543)."""
+
+    compaction_id: str
+    trigger: Literal["proactive", "reactive", "manual"]
+    summariser: str
+    summary: str
+    messages: int
+    cycles: tuple[int, int]
+    tokens_before: int
+    tokens_after: int
+    duration_ms: int
+
+
+class CompactionFailed(Event, tag="compaction_failed"):
+    """No valid summary; nothing was changed. `reason` is one sentence for the user."""
+
+    compaction_id: str
+    reason: str
+    cancelled: bool = False
+
+
+class Retrying(Event, tag="retrying"):
+    """The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`."""
+
+    reason: str
+    attempt: int
+    wait_ms: int
+
+
+class TurnFinished(Event, tag="turn_finished"):
+    """Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`."""
+
+    reason: Literal["done", "stopped", "failed", "limit"]
+    error: str = ""
+    duration_ms: int = 0
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One entry of a restored chat, in buffer order.
+
+    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted`; fields as in the live events.
+    """
+
+    kind: str
+    text: str = ""
+    message_id: str = ""
+    call_id: str = ""
+    name: str = ""
+    title: str = ""
+    summary: str = ""
+    status: str = ""
+    adapter: str = ""
+    model: str = ""
+    cut: bool = False
+    cleared: bool = False
+    trigger: str = ""
+    summariser: str = ""
+    messages: int = 0
+    cycles: tuple[int, int] = (0, 0)
+    tokens: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    duration_ms: int = 0
+
+
+class Restored(Event, tag="restored"):
+    """A piece of a restored chat: pieces come newest first, each one goes above those before it.
+
+    The first piece (`first`) is enough to fill a screen; `last` closes the restore.
+    """
+
+    entries: tuple[Entry, ...]
+    first: bool = False
+    last: bool = False
+
+
+class Cleared(Event, tag="cleared"):
+    """The chat was cleared; the log keeps everything. The draft stays."""
+
+
+class RequestFailed(Event, tag="request_failed"):
+    """A verb without `id` failed; `verb` says which, `error` is one sentence."""
+
+    verb: str
+    error: str

@@ -1,0 +1,153 @@
+"""The message model (R-001, R-548): values that every other module passes around.
+
+Everything here is frozen; a change makes a new value (`msgspec.structs.replace`). A removed message leaves the
+view, never the log (R-003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+# Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder" (R-522).
+FILE_TAGS = frozenset({"file", "document"})
+BUFFER_TAGS = frozenset({"buffer", "editor_context", "selection", "viewport"})
+IMAGE_TAG = "image"
+RULES_TAG = "rules"
+SUMMARY_TAG = "compact_summary"
+TAGS = frozenset(
+    """buffer compact_summary diagnostics diff document editor_context file image quickfix rules selection
+    system_prompt_from_config terminal tool tool_output tool_system_prompt viewport""".split()
+)
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
+    """Text of a message that also has other parts."""
+
+    text: str
+
+
+class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
+    """An image: either `sha256` of a stored blob, or a `url` (http or data URL, command line only)."""
+
+    mime: str = "image/png"
+    sha256: str = ""
+    url: str = ""
+    path: str | None = None
+    size_bytes: int = 0
+    width: int = 0
+    height: int = 0
+    detail: str = ""
+
+
+class ReasoningPart(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
+    """The model's reasoning. `field` is the wire field it came in (`reasoning_content`, `reasoning`)."""
+
+    text: str
+    field: str = "reasoning_content"
+
+
+Part = TextPart | ImagePart | ReasoningPart
+Content = str | tuple[Part, ...]
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One call the model asked for. `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens of **one** provider call, normalised: the four input figures do not overlap.
+
+    prompt = input + cache read + cache write; `output_tokens` includes `reasoning_tokens` (lesson 7).
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return the size of the prompt the provider counted."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
+    """One message of the history or the view (R-001).
+
+    `tokens` is the cached, uncalibrated estimate of the whole message (0: not counted yet). `blob` is the sha256 of
+    the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early.
+    """
+
+    id: str
+    role: Role
+    content: Content = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    cycle: int | None = None
+    turn_id: str = ""
+    tag: str | None = None
+    path: str | None = None
+    pinned: bool = False
+    is_error: bool = False
+    edited: bool = False
+    compacted: bool = False
+    visible: bool = True
+    cut: bool = False
+    blob: str = ""
+    ts: float = 0.0
+    tokens: int = 0
+    usage: Usage | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the readable text: the content string, or its text parts joined by newlines."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """Return the image parts."""
+        if isinstance(self.content, str):
+            return ()
+        return tuple(part for part in self.content if isinstance(part, ImagePart))
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as the model sees it. `parameters` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+def with_changes(message: Message, **changes: Any) -> Message:
+    """Return a copy of the message with the given fields changed; a new content drops the cached count (R-112)."""
+    if "content" in changes and "tokens" not in changes:
+        changes["tokens"] = 0
+    return msgspec.structs.replace(message, **changes)
+
+
+def is_protected(message: Message) -> bool:
+    """Return whether no strategy may touch the message: system prompt, rules, pinned (K8)."""
+    return message.role == "system" or message.tag == RULES_TAG or message.pinned
+
+
+def is_typed_by_user(message: Message) -> bool:
+    """Return whether the human typed the message: it opens a cycle (R-002)."""
+    return message.role == "user" and message.tag is None
+
+
+def tool_names(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the names of all tools called in the messages."""
+    return frozenset(call.name for message in messages for call in message.tool_calls)

@@ -1,0 +1,40 @@
+"""Every text that stands in for removed content, exactly as the documents print it (R-513, R-523).
+
+Placeholders are constant strings for a given path: nothing that changes (counters, dates) may enter them, or the
+prompt cache of the provider is lost on every request (lesson 22).
+"""
+
+from __future__ import annotations
+
+TOOL_RESULT_CLEARED = (
+    "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
+)
+FILE_CLEARED = (
+    "<important>File content for `{path}` cleared during compaction. Re-read the file if you need it.</important>"
+)
+BUFFER_CLEARED = (
+    "<important>Buffer content for `{path}` cleared during compaction."
+    " Request the buffer from the user if you need it.</important>"
+)
+IMAGE_CLEARED = (
+    "<important>Image content cleared during compaction. Request the image from the user if you need it.</important>"
+)
+IMAGE_WITH_PATH_CLEARED = (
+    "<important>Image content for `{path}` cleared during compaction."
+    " Request the image from the user if you need it.</important>"
+)
+TEMPLATES = {
+    "tool_result_cleared": TOOL_RESULT_CLEARED,
+    "file_cleared": FILE_CLEARED,
+    "buffer_cleared": BUFFER_CLEARED,
+    "image_cleared": IMAGE_CLEARED,
+}
+
+SUMMARY_PREFIX = "Below is a summary of a previous conversation:\n\n"
+CANCELLED_BY_USER = "Cancelled by the user before it finished."
+INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool again if it is still needed."
+
+
+def image_cleared(path: str | None) -> str:
+    """Return the placeholder of a cleared image, naming its path when it has one (R-523)."""
+    return IMAGE_WITH_PATH_CLEARED.format(path=path) if path else IMAGE_CLEARED

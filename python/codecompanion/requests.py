@@ -1,0 +1,237 @@
+"""Typed requests from the editor to the host: verb + one JSON object (`rpcnotify(chan, "codecompanion", verb, json)`).
+
+`decode(verb, json)` gives the typed value or raises `InputError` that names the verb and the field. Requests with an
+`id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.errors import InputError
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base: `id` > 0 asks for a `reply` event, `chat` is the opaque chat id ("" for the host)."""
+
+    id: int = 0
+    chat: str = ""
+
+
+class Buffer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A listed buffer of the snapshot: name, filetype, whether it has unsaved changes."""
+
+    name: str
+    filetype: str = ""
+    modified: bool = False
+
+
+class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A diagnostic: path, 1-based line, severity name, source, message."""
+
+    path: str
+    line: int
+    severity: str
+    message: str
+    source: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What Python may know of the editor, taken at one moment; no call-backs during a turn."""
+
+    cwd: str = ""
+    buffers: tuple[Buffer, ...] = ()
+    current: str = ""
+    cursor: tuple[int, int] = (1, 0)
+    selection: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    quickfix: tuple[str, ...] = ()
+
+
+class Hello(Request):
+    """First request: the user's settings (see `settings.py`), folders, the Neovim version."""
+
+    settings: dict[str, Any]
+    data_dir: str
+    cache_dir: str
+    log_path: str
+    nvim: str
+    secrets: dict[str, str] = {}
+
+
+class OpenChat(Request):
+    """Open a new chat (`chat` is made by the editor), or resume `resume` (a stored chat id, or "last")."""
+
+    snapshot: Snapshot
+    adapter: str = ""
+    model: str = ""
+    resume: str = ""
+
+
+class Submit(Request):
+    """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once."""
+
+    submit_id: int
+    text: str
+    snapshot: Snapshot
+
+
+class Cancel(Request):
+    """Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts."""
+
+
+class Compact(Request):
+    """`/compact [instructions]` (R-533). The question whether to is asked by the editor."""
+
+    instructions: str = ""
+
+
+class Attach(Request):
+    """Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only)."""
+
+    kind: Literal["file", "buffer", "image", "selection", "diagnostics", "quickfix"]
+    path: str
+    text: str = ""
+
+
+class Detach(Request):
+    """Remove context items (a line of the context block was deleted) from the next request."""
+
+    items: tuple[str, ...]
+
+
+class AddRules(Request):
+    """Add a group of rules to the chat (`/rules`)."""
+
+    group: str
+
+
+class Approve(Request):
+    """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat."""
+
+    call_id: str
+    decision: Literal["once", "always", "reject", "cancel"]
+    reason: str = ""
+
+
+class SetYolo(Request):
+    """Switch approvals off (`on`) or on again for the chat."""
+
+    on: bool
+
+
+class SetModel(Request):
+    """Change adapter and model (`ga`)."""
+
+    adapter: str
+    model: str = ""
+    secrets: dict[str, str] = {}
+
+
+class SetOverrides(Request):
+    """Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat."""
+
+    context_management: dict[str, Any]
+
+
+class Clear(Request):
+    """Empty the view (`/clear`); the log keeps everything."""
+
+
+class Regenerate(Request):
+    """Answer the last user message again."""
+
+    snapshot: Snapshot
+
+
+class CloseChat(Request):
+    """The buffer is gone; give the chat back."""
+
+
+class SaveDraft(Request):
+    """Keep the text of the input region (debounced by the editor)."""
+
+    text: str
+
+
+class ListSessions(Request):
+    """→ `[{id, title, updated, messages, cwd, adapter, model, owned}]`, newest first."""
+
+    cwd: str = ""
+    limit: int = 100
+
+
+class ListModels(Request):
+    """→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`."""
+
+    adapter: str = ""
+
+
+class ListRules(Request):
+    """→ `[{name, description, files}]`."""
+
+    snapshot: Snapshot
+
+
+class Inspect(Request):
+    """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview}], total, window}`: the next request."""
+
+
+class ShowOriginal(Request):
+    """→ `{title, text, filetype, state}`: the stored content behind a message or call id."""
+
+    item: str
+
+
+class ShowSystemPrompt(Request):
+    """→ `{text, tools}`: the system prompt and the tool names of the next request."""
+
+
+class Doctor(Request):
+    """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
+
+
+VERBS: dict[str, type[Request]] = {
+    "hello": Hello,
+    "open_chat": OpenChat,
+    "submit": Submit,
+    "cancel": Cancel,
+    "compact": Compact,
+    "attach": Attach,
+    "detach": Detach,
+    "add_rules": AddRules,
+    "approve": Approve,
+    "set_yolo": SetYolo,
+    "set_model": SetModel,
+    "set_overrides": SetOverrides,
+    "clear": Clear,
+    "regenerate": Regenerate,
+    "close_chat": CloseChat,
+    "save_draft": SaveDraft,
+    "list_sessions": ListSessions,
+    "list_models": ListModels,
+    "list_rules": ListRules,
+    "inspect": Inspect,
+    "show_original": ShowOriginal,
+    "show_system_prompt": ShowSystemPrompt,
+    "doctor": Doctor,
+}
+
+_DECODERS = {verb: msgspec.json.Decoder(kind) for verb, kind in VERBS.items()}
+
+
+def decode(verb: str, payload: str) -> Request:
+    """Return the typed request.
+
+    Raises:
+        InputError: unknown verb, or a field that does not fit; the text names both.
+    """
+    decoder = _DECODERS.get(verb)
+    if decoder is None:
+        raise InputError(f"unknown verb {verb!r}; expected one of {', '.join(sorted(VERBS))}")
+    try:
+        return decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{verb}: {error}") from error

@@ -1,0 +1,1 @@
+"""Project rules: discovery, parsers, groups (R-549)."""

@@ -1,0 +1,1 @@
+"""One chat: state machine, queue, agent loop."""

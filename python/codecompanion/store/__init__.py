@@ -1,0 +1,1 @@
+"""The session store: an append-only event log in SQLite."""
