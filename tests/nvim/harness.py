@@ -1,0 +1,285 @@
+"""A real child Neovim with an attached UI, driven over msgpack-RPC: what a user would see, as text.
+
+`Nvim` starts `nvim --embed` in a clean home (own HOME and XDG folders, own init file, the repository on the
+runtimepath), attaches as a UI and keeps the grid. Everything is synchronous; a reader thread applies redraw events.
+Tests never sleep: `wait_for` polls a predicate after every flush and says what it saw when the time is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import msgpack
+from grid import Grid
+
+REPO = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 15.0
+
+
+class NvimError(AssertionError):
+    """A request failed inside Neovim, timed out, or Neovim ended; the text carries the screen."""
+
+
+def find_nvim() -> str | None:
+    """Return the Neovim to test: $NVIM_BIN, the project's environment, PATH, this Python's environment."""
+    candidates = [os.environ.get("NVIM_BIN"), str(REPO / ".venv" / "bin" / "nvim"), shutil.which("nvim")]
+    candidates.append(str(Path(sys.prefix) / "bin" / "nvim"))
+    for candidate in candidates:
+        if candidate and os.access(candidate, os.X_OK):
+            return candidate
+    return None
+
+
+def other_nvims() -> list[str]:
+    """Return further Neovim binaries to run a few tests on: $NVIM_BINS, separated by ':'."""
+    return [path for path in os.environ.get("NVIM_BINS", "").split(":") if path and os.access(path, os.X_OK)]
+
+
+class Nvim:
+    """One child Neovim. Use as a context manager; `root` (a tmp_path) may be shared by a restart on the same data."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        init: str = "",
+        args: Iterable[str] = (),
+        size: tuple[int, int] = (100, 30),
+        env: dict[str, str] | None = None,
+        binary: str | None = None,
+        runtimepath: bool = True,
+    ) -> None:
+        """Prepare, not start. `init` is Lua run as the init file; `env` overrides or, with "", removes variables."""
+        self.root, self.args, self.size = root, tuple(args), size
+        self.binary = binary or find_nvim() or "nvim"
+        self.env = clean_env(root, env or {})
+        self.init_file = root / "init.lua"
+        head = f"vim.opt.runtimepath:prepend({lua_string(str(REPO))})\n" if runtimepath else ""
+        self.init_file.write_text(head + "vim.o.swapfile = false\n" + init, encoding="utf-8")
+        self.grid = Grid()
+        self.notifications: list[tuple[str, Any]] = []
+        self.pid = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._next_id = 0
+        self._replies: dict[int, tuple[Any, Any]] = {}
+        self._changed = threading.Condition()
+        self._ended = False
+        self._packer = msgpack.Packer(use_bin_type=True, unicode_errors="surrogateescape")
+
+    def __enter__(self) -> Self:
+        """Start Neovim and attach the UI."""
+        argv = [self.binary, "--embed", "-u", str(self.init_file), "-i", "NONE", *self.args]
+        cwd = self.root / "work"
+        cwd.mkdir(exist_ok=True)
+        with (self.root / "stderr.log").open("ab") as stderr:
+            self._process = subprocess.Popen(  # noqa: S603
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=self.env, cwd=cwd
+            )
+        threading.Thread(target=self._read, daemon=True).start()
+        self.request("nvim_ui_attach", *self.size, {"rgb": True, "ext_linegrid": True})
+        self.pid = self.request("nvim_call_function", "getpid", [])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave Neovim, killing it when it does not go by itself."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None and not self._ended:
+            with contextlib.suppress(OSError):
+                self._send([2, "nvim_command", ["qa!"]])
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+        if process.poll() is None:
+            self.kill9()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def kill9(self) -> None:
+        """Kill Neovim as a power cut would (SIGKILL) and wait until it is gone."""
+        assert self._process is not None
+        for pid in {self.pid, self._process.pid} - {0}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(5)
+
+    def request(self, method: str, *args: Any, timeout: float = TIMEOUT_S) -> Any:
+        """Call an API function and return its result.
+
+        Raises:
+            NvimError: Neovim reported an error, ended, or did not answer in `timeout` seconds (a blocking prompt?).
+        """
+        self._next_id += 1
+        request_id = self._next_id
+        self._send([0, request_id, method, list(args)])
+        with self._changed:
+            self._changed.wait_for(lambda: request_id in self._replies or self._ended, timeout)
+            if request_id not in self._replies:
+                why = "Neovim ended" if self._ended else f"no answer in {timeout} s"
+                raise NvimError(f"{method}: {why}\n{self._evidence()}")
+            error, result = self._replies.pop(request_id)
+        if error is not None:
+            raise NvimError(f"{method}: {error[1] if isinstance(error, list) else error}\n{self._evidence()}")
+        return result
+
+    def lua(self, code: str, *args: Any, timeout: float = TIMEOUT_S) -> Any:
+        """Run Lua (`...` are the arguments) and return what it returns."""
+        return self.request("nvim_exec_lua", code, list(args), timeout=timeout)
+
+    def notify_lua(self, code: str, *args: Any) -> None:
+        """Run Lua without waiting for it (for measurements and for code that blocks)."""
+        self._send([2, "nvim_exec_lua", [code, list(args)]])
+
+    def command(self, command: str) -> None:
+        """Run an Ex command."""
+        self.request("nvim_command", command)
+
+    def feed(self, keys: str) -> None:
+        """Type keys as a user does (`<CR>`, `<C-s>`, text); all of them are processed before the next request."""
+        written = 0
+        while written < len(keys.encode()):
+            written += self.request("nvim_input", keys.encode()[written:].decode())
+
+    def screen(self) -> str:
+        """Return the screen as text, trailing blanks removed."""
+        with self._changed:
+            return self.grid.text()
+
+    def row(self, text: str) -> int:
+        """Return the screen row (0-based) of the first line that contains `text`."""
+        for number, line in enumerate(self.screen().split("\n")):
+            if text in line:
+                return number
+        raise NvimError(f"{text!r} is not on the screen\n{self._evidence()}")
+
+    def highlight_at(self, row: int, column: int) -> dict[str, Any]:
+        """Return the attributes (`bold`, `foreground`, …) of a screen cell."""
+        with self._changed:
+            return self.grid.attributes(row, column)
+
+    def messages(self) -> str:
+        """Return the output of `:messages`."""
+        return str(self.request("nvim_exec2", "messages", {"output": True})["output"])
+
+    def blocked(self) -> bool:
+        """Say whether Neovim waits in a prompt (hit-enter, more, confirm)."""
+        return bool(self.request("nvim_get_mode")["blocking"])
+
+    def lines(self, buffer: int = 0) -> list[str]:
+        """Return the lines of a buffer (0 = the current one)."""
+        return list(self.request("nvim_buf_get_lines", buffer, 0, -1, False))
+
+    def wait_for(self, predicate: Callable[[], Any], what: str = "", timeout: float = TIMEOUT_S) -> Any:
+        """Return the first true value of `predicate()`, tried after every flush.
+
+        Raises:
+            NvimError: it never became true in `timeout` seconds; shows the screen and `:messages`.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            value = predicate()
+            if value:
+                return value
+            if time.monotonic() > deadline or self._ended:
+                raise NvimError(f"waited {timeout} s for {what or predicate}\n{self._evidence(with_messages=True)}")
+            with self._changed:
+                self._changed.wait(0.02)
+
+    def wait_screen(self, pattern: str, timeout: float = TIMEOUT_S) -> str:
+        """Wait until the regular expression `pattern` is found on the screen; return the screen."""
+        compiled = re.compile(pattern, re.MULTILINE)
+        self.wait_for(lambda: compiled.search(self.screen()), f"{pattern!r} on the screen", timeout)
+        return self.screen()
+
+    def wait_lua(self, code: str, *args: Any, timeout: float = TIMEOUT_S) -> Any:
+        """Wait until the Lua `code` returns something true; return it."""
+        return self.wait_for(lambda: self.lua(code, *args), code, timeout)
+
+    def settle(self) -> None:
+        """Wait until Neovim has worked off its input and scheduled calls, and has drawn the screen."""
+        self.lua("vim.wait(0)")
+        self.lua("vim.cmd.redraw()")
+
+    def _evidence(self, with_messages: bool = False) -> str:
+        text = f"--- screen of {self.binary} ---\n{self.grid.text()}\n---"
+        stderr = self.root / "stderr.log"
+        if stderr.exists() and stderr.stat().st_size:
+            text += "\nstderr: " + stderr.read_text(encoding="utf-8", errors="replace")[-2000:]
+        if with_messages and not self._ended:
+            with contextlib.suppress(NvimError):
+                text += "\nmessages: " + self.request_messages_quickly()
+        return text
+
+    def request_messages_quickly(self) -> str:
+        """Return `:messages`, giving up after two seconds (used while reporting a failure)."""
+        return str(self.request("nvim_exec2", "messages", {"output": True}, timeout=2)["output"])
+
+    def _send(self, message: list[Any]) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(self._packer.pack(message))
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise NvimError(f"Neovim ended\n{self._evidence()}") from error
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        unpacker = msgpack.Unpacker(
+            raw=False,
+            strict_map_key=False,
+            unicode_errors="surrogateescape",
+            ext_hook=lambda _code, data: msgpack.unpackb(data),
+            max_buffer_size=0,
+        )
+        descriptor = self._process.stdout.fileno()
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(descriptor, 1 << 16):
+                unpacker.feed(chunk)
+                with self._changed:
+                    for message in unpacker:
+                        self._take(message)
+                    self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _take(self, message: list[Any]) -> None:
+        if message[0] == 1:
+            self._replies[message[1]] = (message[2], message[3])
+        elif message[0] == 2 and message[1] == "redraw":
+            self.grid.apply(message[2])
+        elif message[0] == 2:
+            self.notifications.append((message[1], message[2]))
+
+
+def lua_string(text: str) -> str:
+    """Return `text` as a Lua string literal."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def clean_env(root: Path, overrides: dict[str, str]) -> dict[str, str]:
+    """Return an environment in which Neovim finds nothing of the developer's own set-up."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("NVIM", "VIM", "XDG_", "MYVIM", "LC_", "LANG"))}
+    for name in ("config", "data", "state", "cache", "runtime"):
+        folder = root / name
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        env["XDG_RUNTIME_DIR" if name == "runtime" else f"XDG_{name.upper()}_HOME"] = str(folder)
+    (root / "home").mkdir(exist_ok=True)
+    env |= {"HOME": str(root / "home"), "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+    env |= overrides
+    return {key: value for key, value in env.items() if value != "" or key not in overrides}

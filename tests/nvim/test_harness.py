@@ -1,0 +1,70 @@
+"""The harness itself: if it lies, every other Neovim test lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from harness import REPO, Nvim, NvimError
+
+
+def test_the_screen_shows_what_is_typed_and_where_the_cursor_is(nvim: Nvim) -> None:
+    """Keys go in as a user types them, text comes back from the grid."""
+    nvim.feed("ihello<Space>wörld<CR>second 😀<Esc>")
+    screen = nvim.wait_screen("second 😀")
+    assert screen.split("\n")[0] == "hello wörld"
+    assert nvim.lines() == ["hello wörld", "second 😀"]
+    assert nvim.row("second") == 1
+
+
+def test_the_home_is_clean_and_the_repository_is_on_the_runtimepath(nvim: Nvim) -> None:
+    """Nothing of the developer's own configuration may leak into a test."""
+    for kind in ("config", "data", "state", "cache"):
+        assert nvim.lua("return vim.fn.stdpath(...)", kind).startswith(str(nvim.root))
+    assert nvim.lua("return vim.uv.os_homedir()") == str(nvim.root / "home")
+    assert nvim.lua("return vim.opt.runtimepath:get()")[0] == str(REPO)
+
+
+def test_a_failing_wait_prints_the_screen_and_the_messages(nvim: Nvim) -> None:
+    """A predicate that never holds explains itself."""
+    nvim.command("echomsg 'a trace'")
+    nvim.feed("ivisible<Esc>")
+    nvim.wait_screen("visible")
+    with pytest.raises(NvimError) as caught:
+        nvim.wait_for(lambda: False, "the impossible", timeout=0.1)
+    assert "the impossible" in str(caught.value)
+    assert "visible" in str(caught.value)
+    assert "a trace" in str(caught.value)
+
+
+def test_a_lua_error_carries_its_text(nvim: Nvim) -> None:
+    """Errors inside Neovim become exceptions here."""
+    with pytest.raises(NvimError, match="boom"):
+        nvim.lua("error('boom')")
+
+
+def test_a_blocking_prompt_is_seen(nvim: Nvim) -> None:
+    """`blocked` is how tests prove that no hit-enter prompt appeared."""
+    assert not nvim.blocked()
+    nvim.feed(':echo "a\\nb\\nc"<CR>')
+    nvim.wait_for(nvim.blocked, "a hit-enter prompt")
+    nvim.feed("<CR>")
+    nvim.wait_for(lambda: not nvim.blocked(), "the prompt to close")
+
+
+def test_killing_leaves_the_data_for_the_next_child(nvim_factory: Callable[..., Nvim]) -> None:
+    """kill -9 and start again on the same folders."""
+    first = nvim_factory()
+    first.lua("vim.fn.mkdir(vim.fn.stdpath('data'), 'p'); vim.fn.writefile({'kept'}, vim.fn.stdpath('data')..'/x')")
+    first.kill9()
+    with pytest.raises(NvimError):
+        first.lua("return 1")
+    second = nvim_factory()
+    assert second.lua("return vim.fn.readfile(vim.fn.stdpath('data')..'/x')") == ["kept"]
+
+
+def test_notifications_from_neovim_are_collected(nvim: Nvim) -> None:
+    """rpcnotify(0, …) reaches the test, e.g. to record autocmds."""
+    nvim.lua("vim.rpcnotify(0, 'seen', 1, 'two')")
+    nvim.wait_for(lambda: nvim.notifications, "a notification")
+    assert nvim.notifications == [("seen", [1, "two"])]
