@@ -69,7 +69,7 @@ class Nvim:
         self.init_file.write_text(head + "vim.o.swapfile = false\n" + init, encoding="utf-8")
         self.grid = Grid()
         self.notifications: list[tuple[str, Any]] = []
-        self.pid = 0
+        self.pid = self.channel = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._next_id = 0
         self._replies: dict[int, tuple[Any, Any]] = {}
@@ -88,6 +88,7 @@ class Nvim:
             )
         threading.Thread(target=self._read, daemon=True).start()
         self.request("nvim_ui_attach", *self.size, {"rgb": True, "ext_linegrid": True})
+        self.channel = self.request("nvim_get_api_info")[0]
         self.pid = self.request("nvim_call_function", "getpid", [])
         return self
 

@@ -64,7 +64,7 @@ def test_killing_leaves_the_data_for_the_next_child(nvim_factory: Callable[..., 
 
 
 def test_notifications_from_neovim_are_collected(nvim: Nvim) -> None:
-    """rpcnotify(0, …) reaches the test, e.g. to record autocmds."""
-    nvim.lua("vim.rpcnotify(0, 'seen', 1, 'two')")
+    """rpcnotify to the test's own channel reaches it, e.g. to record autocmds."""
+    nvim.lua("vim.rpcnotify(..., 'seen', 1, 'two')", nvim.channel)
     nvim.wait_for(lambda: nvim.notifications, "a notification")
     assert nvim.notifications == [("seen", [1, "two"])]
