@@ -186,3 +186,117 @@ def decode_payload(data: bytes | str) -> EventPayload:
 def payload_type(payload: EventPayload) -> str:
     """Return the type name stored beside the payload (`message_added`)."""
     return str(payload.__struct_config__.tag)
+
+
+class View(msgspec.Struct, frozen=True):
+    """The projection of the log: what the next request will contain (R-301). Made by `apply`, never edited.
+
+    `tokens` is the sum of the cached message estimates. `open_calls` are ids of calls of the newest assistant
+    message that have no result yet; `sound` is false when any other call or result lacks its partner (R-004).
+    Appending costs O(1) besides the tuple copy; only a `ViewChanged` looks at all messages.
+    """
+
+    messages: tuple[Message, ...] = ()
+    tokens: int = 0
+    cycle: int = 0
+    open_calls: tuple[str, ...] = ()
+    sound: bool = True
+    last_seq: int = 0
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Return whether the newest assistant message waits for tool results (R-520)."""
+        return bool(self.open_calls)
+
+
+def append(view: View, message: Message) -> View:
+    """Return the view with the message at its end."""
+    open_calls, sound = view.open_calls, view.sound
+    if message.role == "tool":
+        waiting = list(open_calls)
+        if message.tool_call_id in waiting:
+            waiting.remove(message.tool_call_id)
+        else:
+            sound = False
+        open_calls = tuple(waiting)
+    else:
+        sound = sound and not open_calls
+        open_calls = tuple(call.id for call in message.tool_calls)
+    return msgspec.structs.replace(
+        view,
+        messages=(*view.messages, message),
+        tokens=view.tokens + message.tokens,
+        cycle=max(view.cycle, message.cycle or 0),
+        open_calls=open_calls,
+        sound=sound,
+    )
+
+
+def with_messages(view: View, messages: Iterable[Message]) -> View:
+    """Return a view over other messages; cycle and position in the log stay."""
+    rebuilt = View(cycle=view.cycle, last_seq=view.last_seq)
+    kept = tuple(messages)
+    for message in kept:
+        rebuilt = _track(rebuilt, message)
+    return msgspec.structs.replace(rebuilt, messages=kept)
+
+
+def _track(view: View, message: Message) -> View:
+    """Return the view's bookkeeping after the message, without its tuple (so that a rebuild stays O(n))."""
+    return msgspec.structs.replace(append(msgspec.structs.replace(view, messages=()), message), messages=())
+
+
+def apply_change(view: View, change: ViewChanged) -> View:
+    """Return the view after the change: removals, replacements in place, insertions after their anchors.
+
+    An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531).
+    """
+    removed = frozenset(change.removed)
+    replaced = {message.id: message for message in change.replaced}
+    after: dict[str, list[Message]] = {}
+    for insertion in change.inserted:
+        after.setdefault(insertion.after, []).append(insertion.message)
+    messages: list[Message] = list(after.pop("", ()))
+    for message in view.messages:
+        if message.id not in removed:
+            messages.append(replaced.get(message.id, message))
+        messages.extend(after.pop(message.id, ()))
+    for orphaned in after.values():
+        messages.extend(orphaned)
+    return with_messages(view, messages)
+
+
+def apply(view: View, event: LogEvent) -> View:
+    """Return the view after one event of the log."""
+    payload = event.payload
+    if isinstance(payload, MessageAdded):
+        view = append(view, payload.message)
+    elif isinstance(payload, ViewChanged):
+        view = apply_change(view, payload)
+    elif isinstance(payload, TurnBegan):
+        view = msgspec.structs.replace(view, cycle=max(view.cycle, payload.cycle))
+    return msgspec.structs.replace(view, last_seq=max(view.last_seq, event.seq))
+
+
+def project(events: Sequence[LogEvent]) -> View:
+    """Return the view of a whole log; changes that were undone do not count (R-545)."""
+    undone: dict[str, bool] = {}
+    for event in events:
+        if isinstance(event.payload, ChangeUndone):
+            undone[event.payload.change_id] = not event.payload.redone
+    messages: list[Message] = []
+    view = View()
+    for event in events:
+        payload = event.payload
+        if isinstance(payload, MessageAdded):
+            messages.append(payload.message)
+            view = msgspec.structs.replace(view, cycle=max(view.cycle, payload.message.cycle or 0), last_seq=event.seq)
+            continue
+        if isinstance(payload, ViewChanged):
+            if undone.get(payload.change_id):
+                continue
+            view = apply(with_messages(view, messages), event)
+            messages = list(view.messages)
+            continue
+        view = apply(view, event)
+    return with_messages(view, messages)

@@ -68,6 +68,7 @@ class OpenChat(Request):
     adapter: str = ""
     model: str = ""
     resume: str = ""
+    secrets: dict[str, str] = {}
 
 
 class Submit(Request):

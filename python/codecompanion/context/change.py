@@ -1,0 +1,56 @@
+"""Turn what a stage did into one log event (R-530, R-531): removals, replacements and insertions by message id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codecompanion.context.pipeline import StageReport
+from codecompanion.context.work import Messages
+from codecompanion.history import ChangeKind, Insertion, ViewChanged
+
+KINDS: dict[str, ChangeKind] = {"context_edited": "edited", "context_compacted": "compacted"}
+
+
+def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
+    """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
+
+    Messages that stay keep their order; an insertion is anchored to the message in front of it that was there before,
+    or, when that one goes away, to the newest removed message before it, so that what joined later stays behind it.
+    """
+    old = {message.id: message for message in before}
+    new_ids = {message.id for message in after}
+    removed = tuple(message.id for message in before if message.id not in new_ids)
+    replaced = tuple(message for message in after if message.id in old and old[message.id] != message)
+    insertions: list[Insertion] = []
+    for index, message in enumerate(after):
+        if message.id not in old:
+            insertions.append(Insertion(message, _anchor(before, after, index)))
+    return removed, replaced, tuple(insertions)
+
+
+def _anchor(before: Messages, after: Messages, index: int) -> str:
+    """Return the id in `before` behind which the inserted message belongs ("" = the front)."""
+    known = {message.id: position for position, message in enumerate(before)}
+    following = next((known[message.id] for message in after[index + 1 :] if message.id in known), len(before))
+    return before[following - 1].id if following > 0 else ""
+
+
+def view_change(report: StageReport, before: Messages, change_id: str, extra: dict[str, Any]) -> ViewChanged:
+    """Return the event that swaps the result of a stage in."""
+    assert report.work is not None
+    removed, replaced, inserted = difference(before, report.work.messages)
+    cleared = report.work.cleared
+    details: dict[str, Any] = {"stage": report.stage, "trigger": report.trigger, **extra}
+    if cleared:
+        details["cleared"] = len(cleared)
+        details["call_ids"] = [message.tool_call_id or "" for message in cleared]
+    return ViewChanged(
+        change_id=change_id,
+        kind=KINDS[report.event],
+        removed=removed,
+        replaced=replaced,
+        inserted=inserted,
+        tokens_before=report.before.tokens,
+        tokens_after=report.after.tokens,
+        report=details,
+    )

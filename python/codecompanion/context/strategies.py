@@ -1,0 +1,41 @@
+"""The registry of strategies: the word used in a policy table → its parameters and its function (pipeline.md 5.4).
+
+Policies name strategies; no strategy names a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from codecompanion.context.attachments import ReplaceAttachments, replace_attachments
+from codecompanion.context.editing import ClearToolResults, clear_tool_results
+from codecompanion.context.placement import InsertSummary, insert_summary
+from codecompanion.context.savings import RequireSavings, require_savings
+from codecompanion.context.summary import SummarizeOne, summarize_one
+from codecompanion.context.transcript import FormatTranscript, format_transcript
+from codecompanion.context.window_selection import SelectWindow, select_window
+from codecompanion.context.work import Env, Outcome, Steps, Work
+
+
+class Strategy(msgspec.Struct, frozen=True):
+    """One entry: the pipeline.md number, the parameter struct, the function, whether it asks a model."""
+
+    number: str
+    params: type[msgspec.Struct]
+    run: Callable[[Work, Any, Env], Outcome | Steps]
+    asks_model: bool = False
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "clear_tool_results": Strategy("S2", ClearToolResults, clear_tool_results),
+    "replace_attachments": Strategy("S5", ReplaceAttachments, replace_attachments),
+    "select_window": Strategy("S6", SelectWindow, select_window),
+    "format_transcript": Strategy("S7", FormatTranscript, format_transcript),
+    "summarize_one": Strategy("S8", SummarizeOne, summarize_one, asks_model=True),
+    "insert_summary": Strategy("S14", InsertSummary, insert_summary),
+    "require_savings": Strategy("R-524", RequireSavings, require_savings),
+}
+"""S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""

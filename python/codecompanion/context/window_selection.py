@@ -1,0 +1,63 @@
+"""S6 `select_window`: decide which messages stay, which become the subject of a summary (R-522, R-551, K8)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.invariants import with_partners
+from codecompanion.messages import SUMMARY_TAG, Message, is_protected, is_typed_by_user
+
+
+class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S6. Protected messages (system, rules, pinned) always stay, under every policy (K8).
+
+    `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: user messages that have no answer
+    yet are put aside to follow the summary (R-551).
+    """
+
+    keep_compacted: bool = True
+    keep_pending: bool = True
+
+
+def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
+    """Return the work with `messages` reduced to what stays and `removed` to what a summary must cover.
+
+    The order of the kept messages is theirs; a kept call or result keeps its partner (R-004).
+    """
+    messages = work.messages
+    first_pending = _first_pending(messages) if params.keep_pending else len(messages)
+    head = messages[:first_pending]
+    kept = frozenset(
+        index
+        for index, message in enumerate(head)
+        if is_protected(message) or (params.keep_compacted and message.compacted)
+    )
+    kept = with_partners(head, kept)
+    removed = tuple(message for index, message in enumerate(head) if index not in kept)
+    if not removed:
+        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+    return msgspec.structs.replace(
+        work,
+        messages=tuple(message for index, message in enumerate(head) if index in kept),
+        removed=removed,
+        pending=messages[first_pending:],
+        request=_interrupted_request(head),
+    )
+
+
+def _first_pending(messages: Messages) -> int:
+    """Return the index from which on only user messages without an answer stand, or the length."""
+    index = len(messages)
+    while index > 0 and messages[index - 1].role == "user" and messages[index - 1].tag != SUMMARY_TAG:
+        index -= 1
+    if any(is_typed_by_user(message) for message in messages[index:]):
+        return index
+    return len(messages)
+
+
+def _interrupted_request(head: Messages) -> Message | None:
+    """Return the user message a running loop works on: the chat ends in tool results (R-551)."""
+    if not head or head[-1].role != "tool":
+        return None
+    return next((message for message in reversed(head) if is_typed_by_user(message)), None)

@@ -1,0 +1,63 @@
+"""Guards against running away: requests per turn, repeated calls, useless compactions (R-336, R-532, lessons 5, 40).
+
+Pure functions over what happened; the session asks them before it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.context.policy import Cooldown
+from codecompanion.messages import ToolCall
+
+REPEAT_WINDOW = 10
+REPEAT_LIMIT = 4
+
+
+def over_request_limit(requests: int, limit: int) -> str:
+    """Return why a turn must stop after so many provider requests, "" when it may go on; a negative limit is none."""
+    if limit < 0 or requests < limit:
+        return ""
+    return (
+        f"Stopped after {requests} model requests in one turn (max_provider_requests_per_turn = {limit})."
+        " Send a message to go on."
+    )
+
+
+def repeated_call(recent: Sequence[ToolCall]) -> str:
+    """Return why a turn must stop because one call keeps coming back, "" otherwise (R-336).
+
+    `recent` are the calls of the turn, oldest first; the same name and arguments 4 times among the newest 10 is a loop.
+    """
+    window = [(call.name, call.arguments) for call in recent[-REPEAT_WINDOW:]]
+    for name, arguments in reversed(window):
+        if window.count((name, arguments)) >= REPEAT_LIMIT:
+            return (
+                f"Stopped: the model called {name} with the same arguments {REPEAT_LIMIT} times"
+                f" within {len(window)} calls. Tell it what to do differently."
+            )
+    return ""
+
+
+class CompactionGuard(msgspec.Struct, frozen=True):
+    """How automatic compaction has fared: failures in a row, and the cycle it rests until (exclusive)."""
+
+    failures: int = 0
+    resting_until_cycle: int = 0
+
+    def allows(self, cycle: int) -> bool:
+        """Return whether automatic compaction may be tried in this cycle."""
+        return cycle >= self.resting_until_cycle
+
+    def after_success(self) -> CompactionGuard:
+        """Return the guard after a compaction that helped."""
+        return CompactionGuard()
+
+    def after_failure(self, cycle: int, cooldown: Cooldown) -> CompactionGuard:
+        """Return the guard after a failed or useless compaction; resting begins with the last one allowed."""
+        failures = self.failures + 1
+        if failures < cooldown.failures:
+            return CompactionGuard(failures, self.resting_until_cycle)
+        return CompactionGuard(0, cycle + cooldown.cycles)

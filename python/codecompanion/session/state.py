@@ -1,0 +1,45 @@
+"""The states of a chat and the steps between them: one enum, one table (design.md, Session state).
+
+idle → preparing → streaming → running_tools → (preparing …) → idle
+with compacting and awaiting_approval where they occur, and cancelling from anywhere but idle.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from codecompanion.errors import InvalidTransition
+
+
+class State(StrEnum):
+    """What a chat is doing."""
+
+    IDLE = "idle"
+    PREPARING = "preparing"
+    COMPACTING = "compacting"
+    STREAMING = "streaming"
+    RUNNING_TOOLS = "running_tools"
+    AWAITING_APPROVAL = "awaiting_approval"
+    CANCELLING = "cancelling"
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.IDLE: frozenset({State.PREPARING, State.COMPACTING}),
+    State.PREPARING: frozenset({State.COMPACTING, State.STREAMING, State.IDLE, State.CANCELLING}),
+    State.COMPACTING: frozenset({State.PREPARING, State.IDLE, State.CANCELLING}),
+    State.STREAMING: frozenset({State.RUNNING_TOOLS, State.PREPARING, State.IDLE, State.CANCELLING}),
+    State.RUNNING_TOOLS: frozenset({State.AWAITING_APPROVAL, State.PREPARING, State.IDLE, State.CANCELLING}),
+    State.AWAITING_APPROVAL: frozenset({State.RUNNING_TOOLS, State.IDLE, State.CANCELLING}),
+    State.CANCELLING: frozenset({State.IDLE}),
+}
+
+
+def step(current: State, wanted: State) -> State:
+    """Return the wanted state.
+
+    Raises:
+        InvalidTransition: the table has no such step. Staying where one is is always allowed.
+    """
+    if wanted is current or wanted in TRANSITIONS[current]:
+        return wanted
+    raise InvalidTransition(f"a chat cannot go from {current} to {wanted}")

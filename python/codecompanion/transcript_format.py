@@ -1,0 +1,231 @@
+"""The transcript format of the command line: JSON Lines of OpenAI Chat messages with an optional `meta` (design.md).
+
+Reading keeps the original object beside each message, so that an untouched message is written back exactly as it
+came in. Messages get the ids `m0`, `m1`, …; call ids may repeat in real data and are never changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from codecompanion.cycles import assign_cycles
+from codecompanion.errors import InputError
+from codecompanion.messages import Content, ImagePart, Message, Part, ReasoningPart, Role, TextPart, ToolCall, Usage
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+_META_FLAGS = ("pinned", "is_error", "edited", "compacted")
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """A read transcript: the messages, and by message id the object each was read from."""
+
+    messages: tuple[Message, ...]
+    originals: dict[str, dict[str, Any]]
+
+
+def read_lines(lines: Iterable[str], source: str) -> Transcript:
+    """Return the transcript in the lines; blank lines do not count.
+
+    Raises:
+        InputError: a line is not JSON or not a message; the text names source, line and what was expected.
+    """
+    objects = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{source}:{number}"
+        try:
+            objects.append((json.loads(line), where))
+        except ValueError as error:
+            raise InputError(f"{where}: not JSON ({error}); expected one message object per line") from error
+    return _collect(objects)
+
+
+def read_objects(objects: Sequence[Any], source: str) -> Transcript:
+    """Return the transcript in a list of message objects.
+
+    Raises:
+        InputError: as `read_lines`, naming the position instead of the line.
+    """
+    return _collect([(value, f"{source}[{index}]") for index, value in enumerate(objects)])
+
+
+def _collect(objects: Iterable[tuple[Any, str]]) -> Transcript:
+    messages, originals = [], {}
+    for index, (value, where) in enumerate(objects):
+        message = read_message(value, f"m{index}", where)
+        messages.append(message)
+        originals[message.id] = value
+    return Transcript(assign_cycles(messages), originals)
+
+
+def read_message(value: Any, message_id: str, where: str) -> Message:
+    """Return one message.
+
+    Raises:
+        InputError: a field is missing or of the wrong type.
+    """
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: {_kind(value)} found; expected a message object")
+    role = _ROLES.get(value.get("role", ""))
+    if role is None:
+        raise InputError(f"{where}: role is {value.get('role')!r}; expected one of {', '.join(_ROLES)}")
+    meta = value.get("meta") or {}
+    if not isinstance(meta, dict):
+        raise InputError(f"{where}: meta is {_kind(meta)}; expected an object")
+    call_id = value.get("tool_call_id")
+    if role == "tool" and not isinstance(call_id, str):
+        raise InputError(f"{where}: a tool message without tool_call_id; expected a string")
+    return Message(
+        id=message_id,
+        role=role,
+        content=_read_content(value, where),
+        tool_calls=tuple(_read_calls(value.get("tool_calls"), where)),
+        tool_call_id=call_id if role == "tool" else None,
+        **_read_meta(meta, where),
+    )
+
+
+def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name in ("tag", "path"):
+        if meta.get(name) is not None:
+            fields[name] = _expect(meta[name], str, f"{where}: meta.{name}")
+    for name in _META_FLAGS:
+        if meta.get(name) is not None:
+            fields[name] = _expect(meta[name], bool, f"{where}: meta.{name}")
+    if meta.get("cycle") is not None:
+        fields["cycle"] = _expect(meta["cycle"], int, f"{where}: meta.cycle")
+        if fields["cycle"] < 1:
+            raise InputError(f"{where}: meta.cycle is {fields['cycle']}; expected 1 or more")
+    if isinstance(meta.get("ts"), int | float):
+        fields["ts"] = float(meta["ts"])
+    if meta.get("usage") is not None:
+        try:
+            fields["usage"] = msgspec.convert(meta["usage"], Usage)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{where}: meta.usage: {error}") from error
+    return fields
+
+
+def _read_content(value: Mapping[str, Any], where: str) -> Content:
+    content = value.get("content")
+    reasoning = value.get("reasoning_content")
+    parts: list[Part] = []
+    if isinstance(reasoning, str) and reasoning:
+        parts.append(ReasoningPart(reasoning))
+    if content is None:
+        content = ""
+    if isinstance(content, str):
+        return (*parts, TextPart(content)) if parts else content
+    if not isinstance(content, list):
+        raise InputError(f"{where}: content is {_kind(content)}; expected a string or a list of parts")
+    for index, part in enumerate(content):
+        parts.append(_read_part(part, f"{where}: content[{index}]"))
+    return tuple(parts)
+
+
+def _read_part(part: Any, where: str) -> Part:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in ("text", "input_text", "output_text", "refusal"):
+        return TextPart(_expect(part.get("text", part.get("refusal", "")), str, f"{where}.text"))
+    if kind in ("image_url", "input_image"):
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, dict) else image
+        detail = image.get("detail", "") if isinstance(image, dict) else ""
+        url = _expect(url, str, f"{where}.image_url.url")
+        mime = url[5:].partition(";")[0] if url.startswith("data:") else "image/png"
+        return ImagePart(mime=mime, url=url, detail=detail, size_bytes=len(url) * 3 // 4 if mime else 0)
+    raise InputError(f"{where}: part of type {kind!r}; expected text or image_url")
+
+
+def _read_calls(calls: Any, where: str) -> Iterator[ToolCall]:
+    if calls is None:
+        return
+    if not isinstance(calls, list):
+        raise InputError(f"{where}: tool_calls is {_kind(calls)}; expected a list")
+    for index, call in enumerate(calls):
+        at = f"{where}: tool_calls[{index}]"
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            raise InputError(f'{at}: expected {{"id", "type": "function", "function": {{"name", "arguments"}}}}')
+        arguments = function.get("arguments", "{}")
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        yield ToolCall(
+            _expect(call.get("id"), str, f"{at}.id"), _expect(function.get("name"), str, f"{at}.name"), arguments
+        )
+
+
+def write_message(message: Message, original: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the message as an object of the format; what `original` says beyond it (unknown keys) is kept."""
+    value: dict[str, Any] = dict(original or {})
+    value["role"] = message.role
+    value["content"] = _write_content(message.content)
+    for part in message.content if not isinstance(message.content, str) else ():
+        if isinstance(part, ReasoningPart):
+            value[part.field] = part.text
+    if message.tool_calls:
+        value["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    else:
+        value.pop("tool_calls", None)
+    if message.tool_call_id is not None:
+        value["tool_call_id"] = message.tool_call_id
+    meta = dict(value.get("meta") or {})
+    meta.update(_write_meta(message))
+    if meta:
+        value["meta"] = meta
+    return value
+
+
+def _write_meta(message: Message) -> dict[str, Any]:
+    meta: dict[str, Any] = {name: True for name in _META_FLAGS if getattr(message, name)}
+    for name in ("tag", "path", "cycle"):
+        if getattr(message, name) is not None:
+            meta[name] = getattr(message, name)
+    if message.ts:
+        meta["ts"] = message.ts
+    if message.usage is not None:
+        meta["usage"] = {
+            name: getattr(message.usage, name)
+            for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+        }
+    return meta
+
+
+def _write_content(content: Content) -> str | list[dict[str, Any]]:
+    if isinstance(content, str):
+        return content
+    parts: list[dict[str, Any]] = []
+    for part in content:
+        if isinstance(part, TextPart):
+            parts.append({"type": "text", "text": part.text})
+        elif isinstance(part, ImagePart):
+            url = part.url or f"sha256:{part.sha256}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return cast(str, parts[0]["text"])
+    return parts
+
+
+def _expect(value: Any, kind: type, where: str) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"{where} is {_kind(value)}; expected {kind.__name__}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else type(value).__name__

@@ -1,0 +1,120 @@
+"""Short ways to write messages, environments and scripted summarisers in tests of the context pipeline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
+from codecompanion.context.policy import Policy, load_policy
+from codecompanion.context.work import Env, Measure, Messages, SummaryReply
+from codecompanion.cycles import assign_cycles, current_cycle
+from codecompanion.history import View, with_messages
+from codecompanion.messages import Message, ToolCall
+
+Script = Callable[[Ask], SummaryReply]
+
+
+def chars4(text: str) -> int:
+    """Return ceil(characters / 4)."""
+    return math.ceil(len(text) / 4)
+
+
+def count(message: Message) -> int:
+    """Return the chars4 count of a message and its calls, without overhead."""
+    return chars4(message.text) + sum(chars4(call.name + call.arguments) for call in message.tool_calls)
+
+
+def system(text: str = "You help.") -> Message:
+    return Message(id="", role="system", content=text)
+
+
+def user(text: str, tag: str | None = None, **fields: object) -> Message:
+    return Message(id="", role="user", content=text, tag=tag, **fields)  # type: ignore[arg-type]
+
+
+def assistant(text: str = "", *calls: tuple[str, str]) -> Message:
+    """Return a reply; each call is (id, tool name)."""
+    return Message(
+        id="",
+        role="assistant",
+        content=text,
+        tool_calls=tuple(ToolCall(i, name, '{"path": "a.py"}') for i, name in calls),
+    )
+
+
+def tool(call_id: str, text: str, **fields: object) -> Message:
+    return Message(id="", role="tool", tool_call_id=call_id, content=text, **fields)  # type: ignore[arg-type]
+
+
+def chat(*messages: Message) -> Messages:
+    """Return the messages with ids m0, m1, … and cycles."""
+    numbered = [
+        Message(**{**{f: getattr(m, f) for f in m.__struct_fields__}, "id": f"m{i}"}) for i, m in enumerate(messages)
+    ]
+    return assign_cycles(numbered)
+
+
+def turns(number: int, size: int = 400, name: str = "read_file") -> list[Message]:
+    """Return `number` user turns with one call each whose result has `size` characters."""
+    made: list[Message] = []
+    for i in range(number):
+        made += [user(f"question {i}"), assistant("", (f"c{i}", name)), tool(f"c{i}", f"r{i} " * (size // 4))]
+        made.append(assistant(f"answer {i}"))
+    return made
+
+
+def env(messages: Messages, window: int, **changes: object) -> Env:
+    """Return an environment that counts with chars4."""
+
+    def measure(measured: Messages) -> Measure:
+        total = sum(map(count, measured))
+        return Measure(total, total)
+
+    fields: dict[str, object] = {
+        "window": window,
+        "measure": measure,
+        "count": count,
+        "count_text": chars4,
+        "cycle": current_cycle(messages),
+        "new_id": lambda purpose: f"{purpose}-new",
+        "summariser_window": 1_000_000,
+    }
+    return Env(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def reply_with(text: str) -> Script:
+    """Return a summariser that always answers `text`."""
+    return lambda ask: SummaryReply(text=text)
+
+
+def drive(preparation: Preparation, script: Script) -> tuple[Prepared, list[Ask]]:
+    """Run a preparation to its end with the scripted summariser; return the result and what was asked."""
+    asked: list[Ask] = []
+    try:
+        ask = next(preparation)
+        while True:
+            asked.append(ask)
+            ask = preparation.send(script(ask))
+    except StopIteration as stop:
+        return stop.value, asked
+
+
+def run(
+    messages: Messages,
+    window: int,
+    *,
+    policy: Policy | None = None,
+    script: Script = reply_with("SUMMARY"),
+    manual: bool = False,
+    **changes: object,
+) -> tuple[Prepared, list[Ask]]:
+    """Prepare (or compact by hand) under a policy, `codecompanion` unless another is given."""
+    view: View = with_messages(View(cycle=current_cycle(messages)), messages)
+    chosen = policy or load_policy("codecompanion")
+    environment = env(messages, window, manual=manual, **changes)
+    return drive((compact if manual else prepare)(view, chosen, environment), script)
+
+
+def texts(messages: Sequence[Message]) -> list[str]:
+    return [message.text for message in messages]

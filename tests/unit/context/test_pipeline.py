@@ -1,0 +1,284 @@
+"""The pipeline under the default policy: R-501…R-533, R-551."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.policy import load_policy, with_options
+from codecompanion.context.work import SummaryReply
+from codecompanion.messages import ImagePart, Message, TextPart
+from codecompanion.placeholders import SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from tests.unit.context.builders import (
+    assistant,
+    chat,
+    count,
+    reply_with,
+    run,
+    system,
+    texts,
+    tool,
+    turns,
+    user,
+)
+
+OPTIONS = {"compaction": {"min_token_savings": 0}}
+POLICY = with_options(load_policy("codecompanion"), OPTIONS, "context_management")
+
+
+def outcomes(prepared):
+    return [(report.stage, report.outcome) for report in prepared.reports]
+
+
+def total(messages):
+    return sum(map(count, messages))
+
+
+@pytest.mark.parametrize(("below", "expected"), [(1, []), (0, [("editing", "changed")])])
+def test_editing_starts_exactly_at_its_trigger(below, expected):
+    """R-501, R-502: the comparison is >=."""
+    messages = chat(*turns(6))
+    window = int(total(messages) / 0.65)
+    while int(0.65 * window) <= total(messages):
+        window += 1
+    window -= 1 - below  # floor(0.65 × window) is now equal to the count, or one above it
+    prepared, _ = run(messages, window, policy=POLICY)
+    assert outcomes(prepared) == expected
+
+
+def test_editing_alone_is_enough_when_it_gets_below_the_upper_trigger():
+    """R-519: edit first, compact only when that was not enough."""
+    messages = chat(*turns(10, 4000))
+    prepared, asked = run(messages, int(total(messages) / 0.9), policy=POLICY)
+    assert outcomes(prepared) == [("editing", "changed")]
+    assert asked == []
+
+
+def test_compaction_follows_when_nothing_can_be_edited():
+    """R-519."""
+    messages = chat(*[m for i in range(40) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))], user("last"))
+    prepared, asked = run(messages, int(total(messages) / 0.9), policy=POLICY)
+    assert outcomes(prepared) == [("editing", "skipped"), ("compaction", "changed")]
+    assert len(asked) == 1
+    assert texts(prepared.messages) == [SUMMARY_PREFIX + "SUMMARY", "last"]
+
+
+def test_system_prompt_and_rules_survive_and_attachments_become_placeholders():
+    """R-521, R-522, R-523: exact strings, order kept, summary appended last."""
+    messages = chat(
+        system(), user("RULES", "rules", path="AGENTS.md"), user("F" * 900, "file", path="lua/foo.lua"),
+        user("B" * 900, "buffer", path="b.lua"), user("I", "image"), user("hello"), assistant("hi " * 200),
+    )  # fmt: skip
+    prepared, _ = run(messages, 100_000, policy=POLICY, manual=True)
+    assert texts(prepared.messages) == [
+        "You help.",
+        "RULES",
+        "<important>File content for `lua/foo.lua` cleared during compaction."
+        " Re-read the file if you need it.</important>",
+        "<important>Buffer content for `b.lua` cleared during compaction."
+        " Request the buffer from the user if you need it.</important>",
+        "<important>Image content cleared during compaction. Request the image from the user if you need it.</important>",
+        SUMMARY_PREFIX + "SUMMARY",
+    ]
+    assert [m.role for m in prepared.messages] == ["system", "user", "user", "user", "user", "user"]
+    assert prepared.messages[-1].tag == "compact_summary"
+    assert prepared.messages[:2] == messages[:2]
+
+
+def test_an_attachment_without_a_path_is_named_by_its_id():
+    """R-523: never nil or None."""
+    messages = chat(user("F" * 900, "file"), user("q"), assistant("a"))
+    prepared, _ = run(messages, 100_000, policy=POLICY, manual=True)
+    assert "`m0`" in prepared.messages[0].text
+    assert "None" not in prepared.messages[0].text
+
+
+def test_an_image_inside_a_message_leaves_a_placeholder_with_its_path():
+    """R-523."""
+    content = (TextPart("look " * 200), ImagePart(path="shot.png", url="data:image/png;base64,AAAA"))
+    messages = chat(Message(id="", role="user", content=content), assistant("a " * 300))
+    prepared, asked = run(messages, 100_000, policy=POLICY, manual=True)
+    assert "`shot.png`" in prepared.messages[0].text
+    assert "base64" not in asked[0].request.prompt
+
+
+def test_the_next_compaction_replaces_the_last_summary_and_keeps_placeholders():
+    """R-522, R-527: at most one live summary; it is part of what is summarised."""
+    messages = chat(user("F" * 900, "file", path="f.py"), user("q"), assistant("a " * 300))
+    first, _ = run(messages, 100_000, policy=POLICY, script=reply_with("ONE"), manual=True)
+    more = chat(*first.messages, user("again"), assistant("more " * 300))
+    second, asked = run(more, 100_000, policy=POLICY, script=reply_with("TWO"), manual=True)
+    assert [m.tag for m in second.messages] == ["file", "compact_summary"]
+    assert second.messages[-1].text == SUMMARY_PREFIX + "TWO"
+    assert "ONE" in asked[0].request.prompt
+
+
+def test_a_message_without_an_answer_follows_the_summary_verbatim():
+    """R-551."""
+    messages = chat(*turns(3, 2000), user("see f", "file", path="f.py"), user("and now this"))
+    prepared, asked = run(messages, 100_000, policy=POLICY, manual=True)
+    assert texts(prepared.messages) == [SUMMARY_PREFIX + "SUMMARY", "see f", "and now this"]
+    assert "and now this" not in asked[0].request.prompt
+
+
+def test_the_request_of_an_interrupted_loop_is_quoted_at_the_end_of_the_summary():
+    """R-551: and the summary stays last."""
+    messages = chat(*turns(2, 2000), user("fix `foo`\n## now"), assistant("", ("x", "read_file")), tool("x", "R" * 900))
+    prepared, _ = run(messages, 100_000, policy=POLICY, manual=True)
+    assert prepared.messages[-1].tag == "compact_summary"
+    assert prepared.messages[-1].text.endswith("fix `foo`\n## now")
+
+
+def test_unanswered_calls_keep_everything_as_it_is():
+    """R-520: and the request is still made valid (R-004)."""
+    messages = chat(*turns(8, 4000), user("q"), assistant("", ("open", "read_file")))
+    prepared, asked = run(messages, 100, policy=POLICY)
+    assert prepared.reports == ()
+    assert asked == []
+    assert prepared.messages[: len(messages)] == messages
+    assert prepared.messages[-1].tool_call_id == "open"
+
+
+def test_old_unanswered_calls_do_not_stop_management():
+    """Lesson 49: calls that can never be answered any more are completed, then managed."""
+    messages = chat(user("q"), assistant("", ("dead", "read_file")), *turns(8, 4000))
+    prepared, _ = run(messages, int(total(messages) / 0.7), policy=POLICY)
+    assert outcomes(prepared) == [("editing", "changed")]
+    assert prepared.messages[2].tool_call_id == "dead"
+
+
+def test_savings_below_the_minimum_change_nothing():
+    """R-524."""
+    messages = chat(*[m for i in range(30) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))])
+    policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 10**6}, "k")
+    prepared, asked = run(messages, 1000, policy=policy)
+    assert outcomes(prepared) == [("editing", "skipped"), ("compaction", "skipped")]
+    assert prepared.reports[1].reason == "savings_too_small"
+    assert prepared.messages == messages
+    assert asked == []
+
+
+def test_manual_compaction_has_no_minimum():
+    """R-524, R-533."""
+    messages = chat(user("q " * 100), assistant("a " * 100))
+    prepared, _ = run(messages, 100_000, manual=True)
+    assert outcomes(prepared) == [("compaction", "changed")]
+
+
+def test_nothing_to_summarise_changes_nothing():
+    """R-524."""
+    messages = chat(system(), user("RULES", "rules"))
+    prepared, asked = run(messages, 100_000, manual=True)
+    assert outcomes(prepared) == [("compaction", "skipped")]
+    assert prepared.messages == messages
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        SummaryReply(error="no network"),
+        SummaryReply(text=""),
+        SummaryReply(text="  \n "),
+        SummaryReply(text="cut", stop="length"),
+        SummaryReply(text="x", called_tools=True),
+        SummaryReply(text="<analysis>only thinking"),
+        SummaryReply(text="<analysis>only thinking</analysis>"),
+        SummaryReply(text='{"error": {"message": "boom"}}'),
+        SummaryReply(text="long " * 100_000),
+        SummaryReply(text="x", stop="filtered"),
+    ],
+)
+def test_a_failed_summary_leaves_the_messages_byte_identical(reply):
+    """R-526, R-529, R-530, lessons 9, 14, 15."""
+    messages = chat(*turns(8, 4000))
+    prepared, _ = run(messages, 10_000, policy=POLICY, script=lambda ask: reply, manual=True)
+    assert outcomes(prepared) == [("compaction", "failed")]
+    assert prepared.messages == messages
+    assert prepared.reports[0].detail
+
+
+def test_the_private_analysis_is_not_stored():
+    """R-526."""
+    text = "<analysis>secret thoughts</analysis>\n<summary>\nThe gist.\n</summary>"
+    prepared, _ = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, script=reply_with(text), manual=True)
+    assert prepared.messages[-1].text == SUMMARY_PREFIX + "The gist."
+
+
+def test_a_reply_cut_by_its_limit_is_asked_for_once_more_with_more_room():
+    """Lesson 15."""
+    replies = iter([SummaryReply(text="cut", stop="length"), SummaryReply(text="whole")])
+    prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, script=lambda ask: next(replies), manual=True)
+    assert [ask.request.max_output_tokens for ask in asked] == [8000, 16000]
+    assert prepared.messages[-1].text == SUMMARY_PREFIX + "whole"
+
+
+def test_the_chat_adapter_is_asked_after_a_failure_only_when_configured():
+    """R-529."""
+
+    def script(ask):
+        return SummaryReply(text="SAVED") if ask.use_chat_adapter else SummaryReply(error="down")
+
+    with_fallback = with_options(POLICY, {"compaction.fallback_to_chat_adapter": True}, "k")
+    prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=with_fallback, script=script, manual=True)
+    assert [ask.use_chat_adapter for ask in asked] == [False, True]
+    assert outcomes(prepared) == [("compaction", "changed")]
+    prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, script=script, manual=True)
+    assert len(asked) == 1
+    assert outcomes(prepared) == [("compaction", "failed")]
+
+
+def test_a_history_larger_than_the_summarisers_window_is_summarised_in_parts():
+    """R-525, lessons 1, 3, 48: one giant message included."""
+    messages = chat(*turns(10, 8000), user("giant"), assistant("G" * 200_000))
+    prepared, asked = run(messages, 1_000_000, policy=POLICY, manual=True, summariser_window=8000)
+    assert len(asked) > 3
+    assert all(count(user(ask.request.prompt)) + ask.request.max_output_tokens <= 8000 for ask in asked)
+    assert prepared.messages[-1].text == SUMMARY_PREFIX + "SUMMARY"
+
+
+def test_the_reserve_for_the_reply_lowers_the_compaction_trigger():
+    """R-507."""
+    messages = chat(*[m for i in range(40) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))])
+    window = int(total(messages) / 0.7)
+    prepared, _ = run(messages, window, policy=POLICY)
+    assert ("compaction", "changed") not in outcomes(prepared)
+    prepared, _ = run(messages, window, policy=POLICY, reserve=int(window * 0.4))
+    assert ("compaction", "changed") in outcomes(prepared)
+
+
+def test_switched_off_management_only_repairs():
+    policy = with_options(POLICY, {"enabled": False}, "k")
+    messages = chat(*turns(8, 4000))
+    prepared, _ = run(messages, 100, policy=policy)
+    assert prepared.reports == ()
+    assert prepared.messages == messages
+
+
+@pytest.mark.parametrize(("stage", "left"), [("editing", ["compaction"]), ("compaction", ["editing"])])
+def test_a_stage_whose_trigger_is_false_does_not_run(stage, left):
+    """R-502."""
+    policy = with_options(POLICY, {f"{stage}.trigger": False}, "k")
+    prepared, _ = run(chat(*turns(8, 4000)), 1000, policy=policy)
+    assert [report.stage for report in prepared.reports] == left
+
+
+def test_instructions_reach_the_summariser():
+    """R-533."""
+    _, asked = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, manual=True, instructions="keep every path")
+    assert "keep every path" in asked[0].request.prompt
+
+
+def test_rules_are_not_part_of_the_transcript():
+    """R-525, lesson 10."""
+    messages = chat(user("THE-RULES", "rules"), *turns(3, 2000))
+    _, asked = run(messages, 100_000, policy=POLICY, manual=True)
+    assert "THE-RULES" not in asked[0].request.prompt
+
+
+def test_an_edited_result_keeps_its_placeholder_through_later_requests():
+    """R-512."""
+    messages = chat(*turns(6, 4000))
+    first, _ = run(messages, int(total(messages) / 0.7), policy=POLICY)
+    second, _ = run(first.messages, 100, policy=with_options(POLICY, {"compaction.trigger": False}, "k"))
+    assert outcomes(second) == [("editing", "skipped")]
+    assert texts(second.messages).count(TOOL_RESULT_CLEARED) == 3
