@@ -1,0 +1,56 @@
+---Adapters as the user configures them: `extend`, names, and the one place where entries become settings for the host.
+
+local M = {}
+
+---An adapter based on another, for `adapters.http.<name> = function() return require(…).extend("openai", { … }) end`.
+---@param name string The adapter to start from
+---@param opts? CodeCompanion.AdapterEntry What is different
+---@return CodeCompanion.AdapterEntry
+function M.extend(name, opts)
+  if type(name) ~= "string" or (opts ~= nil and type(opts) ~= "table") then
+    error('extend() takes the name of an adapter and a table: extend("openai_compatible", { … })', 2)
+  end
+  return vim.tbl_extend("force", opts or {}, { extends = name })
+end
+
+---@param http? table `adapters.http` of the options; the options in force when nil
+---@return string[] names Sorted
+function M.names(http)
+  http = http or require("codecompanion.config").options.adapters.http
+  local names = {}
+  for name in pairs(require("codecompanion.adapters.builtin")) do
+    names[name] = true
+  end
+  for name, entry in pairs(http) do
+    if name ~= "opts" and name ~= "extend" and entry ~= nil then
+      names[name] = true
+    end
+  end
+  names = vim.tbl_keys(names)
+  table.sort(names)
+  return names
+end
+
+---@param name string
+---@param http? table `adapters.http` of the options; the options in force when nil
+---@return CodeCompanion.Resolving
+function M.resolve(name, http)
+  http = http or require("codecompanion.config").options.adapters.http
+  return require("codecompanion.adapters.resolve").resolve(name, http, require("codecompanion.adapters.builtin"))
+end
+
+---What functions in the configuration are told about an adapter.
+---@param settings CodeCompanion.AdapterSettings
+---@param model? string
+---@return CodeCompanion.AdapterInfo
+function M.info(settings, model)
+  return {
+    name = settings.name,
+    formatted_name = settings.formatted_name,
+    type = "http",
+    kind = settings.kind,
+    model = model and model ~= "" and model or settings.model,
+  }
+end
+
+return M

@@ -1,0 +1,302 @@
+---Checks what the user gave against the schema and merges it over the defaults, in one walk.
+---
+---A bad value never stops the walk: it is described with its full key path, and the default stays in force.
+
+local foreign = require("codecompanion.config.foreign")
+local nearest = require("codecompanion.config.nearest")
+local sorted = require("codecompanion.config.sorted")
+
+---@class CodeCompanion.Checked
+---@field options table Defaults with everything good of the user's merged over them
+---@field given table Only what the user gave and what is good, normalised
+---@field problems string[] One line each, beginning with the key path
+---@field warnings string[]
+
+---@class CodeCompanion.Walk
+---@field schema CodeCompanion.Option
+---@field problems string[]
+---@field warnings string[]
+local Walk = {}
+Walk.__index = Walk
+
+---@param path string[]
+---@param text string
+function Walk:problem(path, text)
+  table.insert(self.problems, (#path > 0 and table.concat(path, ".") or "setup()") .. ": " .. text)
+end
+
+---@param path string[]
+---@param part string|integer
+---@return string[]
+local function at(path, part)
+  local longer = vim.list_extend({}, path)
+  longer[#longer + 1] = tostring(part)
+  return longer
+end
+
+---@param value any
+---@return string
+local function kind_of(value)
+  if type(value) == "table" and #value > 0 and vim.islist(value) then
+    return "a list"
+  end
+  local shown = type(value) == "string" and (" " .. vim.inspect(value:sub(1, 60))) or ""
+  if type(value) == "number" or type(value) == "boolean" then
+    shown = " " .. tostring(value)
+  end
+  return type(value) .. shown
+end
+
+---@param types string[]
+---@return string
+local function either(types)
+  if #types == 1 then
+    return types[1]
+  end
+  return table.concat(types, ", ", 1, #types - 1) .. " or " .. types[#types]
+end
+
+---@param value any
+---@param wanted string
+---@return boolean
+local function is_a(value, wanted)
+  if wanted == "integer" then
+    return type(value) == "number" and value % 1 == 0 and value == value and math.abs(value) < 2 ^ 53
+  elseif wanted == "list" then
+    return type(value) == "table" and vim.islist(value)
+  elseif wanted == "number" then
+    return type(value) == "number"
+  end
+  return type(value) == wanted
+end
+
+---@param node CodeCompanion.Option
+---@return string[]
+local function types_of(node)
+  return type(node.type) == "table" and node.type --[[@as string[] ]] or {
+    node.type --[[@as string]],
+  }
+end
+
+---What is wrong with the keys of { name = …, model = … }.
+---@param value table
+---@return string?
+local function bad_adapter_reference(value)
+  for key in pairs(value) do
+    if key ~= "name" and key ~= "model" then
+      return ("unknown key %q; expected { name = …, model = … }"):format(tostring(key))
+    end
+  end
+  if type(value.name) ~= "string" or (value.model ~= nil and type(value.model) ~= "string") then
+    return "expected { name = string, model = string }"
+  end
+end
+
+---What is wrong with a value that has the right type, or nil and the normalised value.
+---@param node CodeCompanion.Option
+---@param value any
+---@return string? problem
+---@return any normalised
+local function further(node, value)
+  if node.enum and type(value) == "string" and not vim.list_contains(node.enum, value) then
+    local quoted = vim.tbl_map(vim.inspect, node.enum)
+    local near = nearest.word(value, node.enum)
+    local advice = near and ("; did you mean %q?"):format(near) or ""
+    return ("got %s; expected %s%s"):format(vim.inspect(value), either(quoted), advice)
+  end
+  if node.min and type(value) == "number" and value < node.min then
+    return ("got %s; the smallest value is %s"):format(value, node.min)
+  end
+  if node.adapter and type(value) == "table" then
+    local wrong = bad_adapter_reference(value)
+    if wrong then
+      return wrong
+    end
+  end
+  if node.check then
+    return node.check(value)
+  end
+  return nil, value
+end
+
+---@param node CodeCompanion.Option
+---@param value any
+---@param path string[]
+---@return boolean ok
+---@return any normalised
+function Walk:leaf(node, value, path)
+  local types = types_of(node)
+  local fits = vim.iter(types):any(function(wanted)
+    return is_a(value, wanted)
+  end)
+  if not fits then
+    self:problem(path, ("got %s; expected %s"):format(kind_of(value), either(types)))
+    return false
+  end
+  local wrong, normalised = further(node, value)
+  if wrong then
+    self:problem(path, wrong)
+    return false
+  end
+  if node.items and type(normalised) == "table" and vim.islist(normalised) then
+    return self:list(node, normalised, path)
+  end
+  return true, normalised
+end
+
+---@param node CodeCompanion.Option
+---@param value any[]
+---@param path string[]
+---@return boolean ok
+---@return any[] normalised Without the elements that are wrong
+function Walk:list(node, value, path)
+  local good = {}
+  for index, element in ipairs(value) do
+    local ok, normalised = self:leaf(node.items, element, at(path, index))
+    if ok then
+      good[#good + 1] = normalised
+    end
+  end
+  return true, good
+end
+
+---@param node CodeCompanion.Option
+---@param value table
+---@param path string[]
+---@return table
+function Walk:without_legacy(node, value, path)
+  for old, new in pairs(node.legacy or {}) do
+    if value[old] ~= nil then
+      value = vim.deepcopy(value)
+      local moved, parts = value[old], vim.split(new, ".", { plain = true })
+      value[old] = nil
+      local text = ("%s is the old name of %s: please rename it"):format(
+        table.concat(at(path, old), "."),
+        table.concat(vim.list_extend(vim.list_extend({}, path), parts), ".")
+      )
+      local parent = value
+      for index = 1, #parts - 1 do
+        local inner = parent[parts[index]]
+        if inner == nil then
+          inner = {}
+          parent[parts[index]] = inner
+        end
+        parent = inner
+      end
+      if type(parent) == "table" and parent[parts[#parts]] == nil then
+        parent[parts[#parts]] = moved
+      else
+        text = text .. "; the new one is given too and counts"
+      end
+      table.insert(self.warnings, text)
+    end
+  end
+  return value
+end
+
+---@param node CodeCompanion.Option
+---@param path string[]
+---@param key any
+function Walk:unknown(node, path, key)
+  local name = tostring(key)
+  local siblings = vim.tbl_map(function(field)
+    return field.name
+  end, node.fields or {})
+  local near = type(key) == "string" and nearest.word(name, siblings) or nil
+  if near then
+    return self:problem(at(path, name), ("unknown key; did you mean `%s`?"):format(table.concat(at(path, near), ".")))
+  end
+  local other = type(key) == "string" and nearest.elsewhere(self.schema, name) or nil
+  if other then
+    return self:problem(at(path, name), ("unknown key here; did you mean `%s`?"):format(other))
+  end
+  self:problem(at(path, name), ("unknown key; the keys here are %s"):format(table.concat(siblings, ", ")))
+end
+
+---@param node CodeCompanion.Option
+---@param value any
+---@param path string[]
+---@return any merged
+---@return any given nil when nothing good was given
+function Walk:section(node, value, path)
+  if value == false and node.disable then
+    return false, false
+  end
+  if value ~= nil and type(value) ~= "table" then
+    self:problem(path, ("got %s; expected a table%s"):format(kind_of(value), node.disable and " or false" or ""))
+    value = nil
+  end
+  local source = self:without_legacy(node, value or {}, path)
+  local merged, given, known = {}, {}, {}
+  for _, field in ipairs(node.fields) do
+    known[field.name] = true
+    local template = field
+    if node.replace and value ~= nil then
+      template = vim.tbl_extend("force", field, { default = vim.NIL })
+    end
+    merged[field.name], given[field.name] = self:option(template, source[field.name], at(path, field.name))
+  end
+  self:free_keys(node, source, known, path, merged, given)
+  if value ~= nil and node.require and given[node.require] == nil then
+    self:problem(path, ("it needs `%s`: there is no built-in one of this name"):format(node.require))
+    return nil, nil
+  end
+  return merged, next(given) ~= nil and given or nil
+end
+
+---The keys of a section that are not in its schema: free ones, foreign ones, mistyped ones.
+---@param node CodeCompanion.Option
+---@param source table
+---@param known table<string, boolean>
+---@param path string[]
+---@param merged table Filled
+---@param given table Filled
+function Walk:free_keys(node, source, known, path, merged, given)
+  for key, value in sorted(source) do
+    local explained = not known[key] and foreign.explain(at(path, key)) or nil
+    if explained then
+      self:problem(at(path, key), explained)
+    elseif not known[key] and node.values and type(key) == "string" then
+      merged[key], given[key] = self:option(node.values, value, at(path, key))
+    elseif not known[key] then
+      self:unknown(node, path, key)
+    end
+  end
+end
+
+---@param node CodeCompanion.Option
+---@param value any
+---@param path string[]
+---@return any merged
+---@return any given
+function Walk:option(node, value, path)
+  if node.fields then
+    return self:section(node, value, path)
+  end
+  local default = node.default
+  if default == vim.NIL then
+    default = nil
+  end
+  if value ~= nil then
+    local ok, normalised = self:leaf(node, value, path)
+    if ok and node.type == "table" and type(default) == "table" then
+      return vim.tbl_deep_extend("force", default, normalised), normalised
+    elseif ok then
+      return normalised, normalised
+    end
+  end
+  return type(default) == "table" and vim.deepcopy(default) or default, nil
+end
+
+local M = {}
+
+---@param schema CodeCompanion.Option
+---@param user any What was given to setup()
+---@return CodeCompanion.Checked
+function M.merge(schema, user)
+  local walk = setmetatable({ schema = schema, problems = {}, warnings = {} }, Walk)
+  local options, given = walk:section(schema, user, {})
+  return { options = options, given = given or {}, problems = walk.problems, warnings = walk.warnings }
+end
+
+return M

@@ -1,0 +1,43 @@
+---Writes the option schema and the host's defaults as one JSON object to stdout: what the generators of the help file,
+---the types and `settings_defaults.json` read. Run as `nvim --clean --headless -l lua/codecompanion/config/dump.lua`.
+
+local root = vim.fn.fnamemodify(arg[0], ":p:h:h:h:h")
+vim.opt.runtimepath:prepend(root)
+
+---A Lua literal of a default, with the keys of tables in order.
+---@param value any
+---@return string
+local function literal(value)
+  if type(value) ~= "table" then
+    return type(value) == "string" and ('"%s"'):format(value) or tostring(value)
+  end
+  local parts = {}
+  for key, element in require("codecompanion.config.sorted")(value) do
+    parts[#parts + 1] = type(key) == "number" and literal(element) or ("%s = %s"):format(key, literal(element))
+  end
+  return #parts == 0 and "{}" or "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+---@param node CodeCompanion.Option
+---@return table
+local function plain(node)
+  local copy = {}
+  for key, value in pairs(node) do
+    if key == "fields" then
+      copy.fields = vim.tbl_map(plain, vim.list_slice(node.fields))
+    elseif key == "values" or key == "items" then
+      copy[key] = plain(value)
+    elseif key == "default" then
+      copy.default_text = node.default_text or literal(value)
+    elseif type(key) == "string" and type(value) ~= "function" then
+      copy[key] = value
+    end
+  end
+  return copy
+end
+
+local config = require("codecompanion.config")
+io.stdout:write(
+  vim.json.encode({ schema = plain(require("codecompanion.config.schema")), for_host = config.for_host() }),
+  "\n"
+)

@@ -1,0 +1,245 @@
+---What the host is told: the settings of `python/codecompanion/settings.py`, functions evaluated or left out.
+
+local adapters = require("codecompanion.adapters")
+
+---Stands for the built-in prompt, which only the host knows (`settings.DEFAULT_PROMPT_MARK`).
+local DEFAULT_PROMPT = "${default_system_prompt}"
+
+local M = {}
+
+---@class CodeCompanion.Evaluation
+---@field problems string[]
+local Evaluation = {}
+Evaluation.__index = Evaluation
+
+---@param path string Key path of the option
+---@param value any The option; called when it is a function
+---@param expected string|string[] Type(s) of the answer
+---@param fallback any In force when the function fails
+---@param ... any Arguments
+---@return any
+function Evaluation:value(path, value, expected, fallback, ...)
+  if type(value) ~= "function" then
+    return value
+  end
+  local ok, answer = pcall(value, ...)
+  if not ok then
+    table.insert(self.problems, ("%s: the function failed: %s"):format(path, answer))
+    return fallback
+  end
+  local types = type(expected) == "table" and expected or { expected }
+  if not vim.list_contains(types, type(answer)) then
+    local text = "%s: the function returned %s; expected %s"
+    table.insert(self.problems, text:format(path, type(answer), table.concat(types, " or ")))
+    return fallback
+  end
+  return answer
+end
+
+---@param value string|{ name: string, model?: string }
+---@return string name
+---@return string model "" = the adapter's default
+function M.adapter_reference(value)
+  if type(value) == "table" then
+    return value.name, value.model or ""
+  end
+  return value, ""
+end
+
+---@param map table<string, any>
+---@return table<string, any>
+local function object(map)
+  return next(map) == nil and vim.empty_dict() or map
+end
+
+---`context_management` as the user gave it, without what only Lua can evaluate.
+---@param given table
+---@return table
+local function static(given)
+  local kept = {}
+  for key, value in pairs(given) do
+    if type(value) == "table" and not vim.islist(value) then
+      local inner = static(value)
+      kept[key] = next(inner) ~= nil and inner or nil
+    elseif type(value) ~= "function" then
+      kept[key] = value
+    end
+  end
+  return kept
+end
+
+---@param evaluation CodeCompanion.Evaluation
+---@param options table
+---@return string|vim.NIL
+local function system_prompt(evaluation, options)
+  local language = options.opts.language
+  local prompt = options.interactions.chat.opts.system_prompt
+  if prompt == nil then
+    return language ~= "English" and ("%s\n\nWrite everything that is not code in %s."):format(DEFAULT_PROMPT, language)
+      or vim.NIL
+  end
+  local name, model = M.adapter_reference(options.interactions.chat.adapter)
+  local version = vim.version()
+  return evaluation:value("interactions.chat.opts.system_prompt", prompt, "string", vim.NIL, {
+    default_system_prompt = DEFAULT_PROMPT,
+    language = language,
+    adapter = name,
+    model = model,
+    cwd = vim.fn.getcwd(),
+    date = os.date("%Y-%m-%d"),
+    nvim_version = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
+    os = vim.uv.os_uname().sysname,
+  })
+end
+
+---@param options table
+---@param given table
+---@param evaluation CodeCompanion.Evaluation
+---@return table
+local function chat(options, given, evaluation)
+  local opts = options.interactions.chat.opts
+  local name, model = M.adapter_reference(options.interactions.chat.adapter)
+  local managed = vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {}
+  return {
+    adapter = name,
+    model = model,
+    policy = opts.policy,
+    system_prompt = system_prompt(evaluation, options),
+    max_provider_requests_per_turn = opts.max_provider_requests_per_turn,
+    on_compact = opts.on_compact,
+    compaction_timeout_s = opts.compaction_timeout / 1000,
+    context_management = object(static(managed)),
+  }
+end
+
+---@param options table
+---@return table
+local function tools(options)
+  local entries = {}
+  for name, tool in pairs(options.interactions.chat.tools) do
+    if name ~= "opts" then
+      local opts = tool and tool.opts
+      entries[name] = tool
+          and {
+            enabled = tool.enabled,
+            require_approval_before = opts.require_approval_before,
+            allowed_in_yolo_mode = opts.allowed_in_yolo_mode,
+            timeout_s = opts.timeout / 1000,
+          }
+        or { enabled = false }
+    end
+  end
+  local opts = options.interactions.chat.tools.opts
+  return { enabled = opts.enabled, yolo = opts.yolo, max_result_chars = opts.max_result_chars, entries = entries }
+end
+
+---@param options table
+---@param evaluation CodeCompanion.Evaluation
+---@return table
+local function rules(options, evaluation)
+  local groups = {}
+  for name, group in pairs(options.rules) do
+    if name ~= "opts" and group then
+      local enabled = evaluation:value(("rules.%s.enabled"):format(name), group.enabled, "boolean", false)
+      if enabled then
+        groups[name] = {
+          description = group.description,
+          files = vim.tbl_map(function(file)
+            file = type(file) == "string" and { path = file } or file
+            return { path = file.path, parser = file.parser or group.parser or "none" }
+          end, group.files),
+        }
+      end
+    end
+  end
+  local opts = options.rules.opts.chat
+  local autoload = evaluation:value("rules.opts.chat.autoload", opts.autoload, { "string", "table" }, {})
+  return {
+    groups = object(groups),
+    autoload = type(autoload) == "string" and { autoload } or autoload,
+    enabled = evaluation:value("rules.opts.chat.enabled", opts.enabled, "boolean", false),
+  }
+end
+
+---@param options table
+---@param evaluation CodeCompanion.Evaluation
+---@return table<string, CodeCompanion.AdapterSettings> entries
+---@return table<string, integer> windows Context windows that adapters know of their models
+local function adapter_entries(options, evaluation)
+  local entries, windows = {}, {}
+  for _, name in ipairs(adapters.names(options.adapters.http)) do
+    local resolved = adapters.resolve(name, options.adapters.http)
+    vim.list_extend(evaluation.problems, resolved.problems)
+    entries[name] = resolved.settings
+    windows = vim.tbl_extend("keep", windows, resolved.windows)
+  end
+  return entries, windows
+end
+
+---@param options table
+---@param windows table<string, integer>
+---@return table
+local function models(options, windows)
+  local limits = {}
+  for name, window in pairs(windows) do
+    limits[name] = { context_window = window }
+  end
+  for name, model in pairs(options.models) do
+    limits[name] = vim.tbl_extend("force", limits[name] or {}, model)
+  end
+  return object(limits)
+end
+
+---@param options table
+---@param given table
+---@return table settings
+---@return string[] problems
+function M.settings(options, given)
+  local evaluation = setmetatable({ problems = {} }, Evaluation)
+  local entries, windows = adapter_entries(options, evaluation)
+  local root = evaluation:value("workspace.root", options.workspace.root, "string", "")
+  local settings = {
+    chat = chat(options, given, evaluation),
+    adapters = entries,
+    models = models(options, windows),
+    tools = tools(options),
+    rules = rules(options, evaluation),
+    workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },
+    log_level = options.opts.log_level,
+  }
+  return settings, evaluation.problems
+end
+
+---The functions in `context_management`, evaluated for one chat (R-502, R-503).
+---@param given table
+---@param ctx { adapter: CodeCompanion.AdapterInfo, model: string, window: integer }
+---@return table overrides
+---@return string[] problems
+function M.overrides(given, ctx)
+  local evaluation = setmetatable({ problems = {} }, Evaluation)
+  local check_trigger = require("codecompanion.config.options.context").check_trigger
+  local base = "interactions.chat.opts.context_management"
+  local managed = vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {}
+  local overrides = {}
+  if type(managed.enabled) == "function" then
+    overrides.enabled = evaluation:value(base .. ".enabled", managed.enabled, "boolean", nil, ctx.adapter)
+  end
+  for _, stage in ipairs({ "editing", "compaction" }) do
+    local trigger = (managed[stage] or {}).trigger
+    if type(trigger) == "function" then
+      local path = ("%s.%s.trigger"):format(base, stage)
+      local answer = evaluation:value(path, trigger, { "number", "string", "boolean" }, nil, ctx)
+      if answer ~= nil then
+        local wrong, normalised = check_trigger(answer)
+        if wrong then
+          table.insert(evaluation.problems, ("%s: the function returned %s"):format(path, wrong))
+        else
+          overrides[stage] = { trigger = normalised }
+        end
+      end
+    end
+  end
+  return object(overrides), evaluation.problems
+end
+
+return M

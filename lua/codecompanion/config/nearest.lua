@@ -1,0 +1,62 @@
+---The nearest key to a mistyped one.
+
+local M = {}
+
+---Number of insertions, deletions, replacements and swaps of neighbours that lead from one word to the other.
+---@param a string
+---@param b string
+---@return integer
+function M.distance(a, b)
+  local before, previous = {}, {}
+  for j = 0, #b do
+    previous[j] = j
+  end
+  for i = 1, #a do
+    local row = { [0] = i }
+    for j = 1, #b do
+      local same = a:byte(i) == b:byte(j)
+      row[j] = math.min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (same and 0 or 1))
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        row[j] = math.min(row[j], before[j - 2] + 1)
+      end
+    end
+    before, previous = previous, row
+  end
+  return previous[#b]
+end
+
+---@param word string
+---@param candidates string[]
+---@return string? nearest nil when none is near
+function M.word(word, candidates)
+  local best, best_distance
+  for _, candidate in ipairs(candidates) do
+    local distance = M.distance(word:lower(), candidate:lower())
+    local near = distance <= math.max(1, math.floor(math.max(#word, #candidate) / 3))
+    if near and (not best or distance < best_distance) then
+      best, best_distance = candidate, distance
+    end
+  end
+  return best
+end
+
+---The full key path that ends in `name`, when there is exactly one in the whole schema.
+---@param schema CodeCompanion.Option
+---@param name string
+---@return string?
+function M.elsewhere(schema, name)
+  local found = {}
+  local function search(node, path)
+    for _, field in ipairs(node.fields or {}) do
+      local here = path == "" and field.name or (path .. "." .. field.name)
+      if field.name == name then
+        found[#found + 1] = here
+      end
+      search(field, here)
+    end
+  end
+  search(schema, "")
+  return #found == 1 and found[1] or nil
+end
+
+return M

@@ -1,0 +1,176 @@
+---Options of the chat: `interactions.chat` without its keymaps.
+
+local context = require("codecompanion.config.options.context")
+
+---@param name string
+---@param description string
+---@param overrides? { ask?: boolean, never_yolo?: boolean, timeout?: integer }
+---@return CodeCompanion.Option
+local function tool(name, description, overrides)
+  overrides = overrides or {}
+  return {
+    name = name,
+    description = description,
+    disable = true,
+    fields = {
+      { name = "enabled", type = "boolean", default = true, description = "Whether the model is offered the tool." },
+      {
+        name = "opts",
+        description = "How the tool is run.",
+        fields = {
+          {
+            name = "require_approval_before",
+            type = "boolean",
+            default = overrides.ask or false,
+            description = "Ask before each call.",
+          },
+          {
+            name = "allowed_in_yolo_mode",
+            type = "boolean",
+            default = not overrides.never_yolo,
+            description = "Whether YOLO mode covers this tool; false asks even then.",
+          },
+          {
+            name = "timeout",
+            type = "integer",
+            min = 1,
+            default = overrides.timeout or 60000,
+            description = "The longest a call may take, in milliseconds.",
+          },
+        },
+      },
+    },
+  }
+end
+
+local tools = {
+  tool("read_file", "Reads a file, or a range of its lines."),
+  tool("file_search", "Finds files by name."),
+  tool("grep_search", "Searches the text of the files."),
+  tool("get_diagnostics", "Reads the diagnostics of the editor."),
+  tool("insert_edit_into_file", "Changes a file by search and replace.", { ask = true }),
+  tool("create_file", "Creates a file.", { ask = true }),
+  tool("delete_file", "Deletes a file.", { ask = true, never_yolo = true }),
+  tool("run_command", "Runs a shell command.", { ask = true, never_yolo = true, timeout = 300000 }),
+  tool("memory", "Keeps notes across chats in a folder of their own."),
+}
+
+table.insert(tools, {
+  name = "opts",
+  description = "Options of all tools.",
+  fields = {
+    { name = "enabled", type = "boolean", default = true, description = "Whether the model is offered any tools." },
+    {
+      name = "yolo",
+      type = "boolean",
+      default = false,
+      description = "Whether new chats begin in YOLO mode: tools run without asking, except those with"
+        .. " `allowed_in_yolo_mode = false`.",
+    },
+    {
+      name = "max_result_chars",
+      type = "integer",
+      min = 1000,
+      default = 40000,
+      description = "A tool result longer than this (in characters) is kept whole in the history, and the model is"
+        .. " shown its beginning and end with a note how to read the rest.",
+    },
+  },
+})
+
+return {
+  {
+    name = "adapter",
+    type = { "string", "table" },
+    default = "offline",
+    adapter = true,
+    description = "The adapter of new chats: its name, or { name = …, model = … }. The default answers without a network"
+      .. " or a key.",
+  },
+  {
+    name = "roles",
+    description = "The names in the headers of the chat buffer.",
+    fields = {
+      {
+        name = "llm",
+        type = { "string", "function" },
+        default = function(adapter)
+          return ("CodeCompanion (%s)"):format(adapter.formatted_name)
+        end,
+        default_text = 'function(adapter) → "CodeCompanion (<adapter.formatted_name>)"',
+        signature = "fun(adapter: CodeCompanion.AdapterInfo): string",
+        description = "The header of the model's messages.",
+      },
+      {
+        name = "user",
+        type = { "string", "function" },
+        default = "Me",
+        signature = "fun(): string",
+        description = "The header of your messages.",
+      },
+    },
+  },
+  {
+    name = "keymaps",
+    description = "Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false to leave the"
+      .. " key alone. Other names are maps of your own and need a `callback`.",
+    fields = require("codecompanion.config.options.keymaps").list(),
+    values = require("codecompanion.config.options.keymaps").custom(),
+  },
+  {
+    name = "tools",
+    description = "The tools the model may call. A tool is switched off by setting its name to false.",
+    fields = tools,
+  },
+  {
+    name = "opts",
+    description = "Behaviour of the chat.",
+    fields = {
+      {
+        name = "system_prompt",
+        type = { "string", "function" },
+        optional = true,
+        signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
+        description = "Replaces the built-in system prompt. In a string, `${default_system_prompt}` stands for the"
+          .. " built-in one; a function finds it in `ctx.default_system_prompt` and is asked once, when the host starts.",
+      },
+      {
+        name = "policy",
+        type = "string",
+        enum = { "codecompanion" },
+        default = "codecompanion",
+        description = "The policy of context management: which strategies run, when, and in which order.",
+      },
+      {
+        name = "max_provider_requests_per_turn",
+        type = "integer",
+        default = 32,
+        check = function(value)
+          return value == 0 and "0 would forbid every request; a negative number means no limit" or nil, value
+        end,
+        description = "After so many requests in answer to one message of yours the turn is ended. A negative number"
+          .. " means no limit.",
+      },
+      {
+        name = "on_compact",
+        type = "string",
+        enum = { "submit", "ask", "stop" },
+        default = "submit",
+        description = "What happens after a compaction: go on by itself, ask first, or stop and wait for you.",
+      },
+      {
+        name = "compaction_timeout",
+        type = "integer",
+        min = 1000,
+        default = 120000,
+        description = "How long a compaction may take, in milliseconds. After that nothing is changed.",
+      },
+      {
+        name = "context_management",
+        description = "Context editing and compaction, see |codecompanion-context|.",
+        fields = context,
+        legacy = { trigger = "compaction.trigger" },
+      },
+    },
+  },
+}

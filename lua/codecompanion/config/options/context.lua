@@ -1,0 +1,118 @@
+---Options of context editing and compaction: `interactions.chat.opts.context_management` (R-501 … R-504, R-529).
+---
+---The defaults are those of policy `codecompanion` (python/codecompanion/context/policies/codecompanion.toml; a test
+---compares them). Only what the user sets is sent to the host: other policies bring their own.
+
+---The value of a trigger as the host gets it, or what is wrong with it.
+---@param value any
+---@return string? problem
+---@return number|boolean|function|nil normalised
+local function check_trigger(value)
+  if value == false or type(value) == "function" then
+    return nil, value
+  end
+  if value == true then
+    return "true is no trigger; false turns the stage off"
+  end
+  if type(value) == "string" then
+    local percent = tonumber(value:match("^%s*(%d+%.?%d*)%s*%%%s*$"))
+    if not percent then
+      return ("%q is no share of the window; a percentage looks like %q"):format(value, "85%")
+    end
+    if percent <= 0 or percent >= 100 then
+      return ("%q is not between 0%% and 100%%"):format(value)
+    end
+    return nil, percent / 100
+  end
+  if value ~= value or value <= 0 then
+    return ("%s is not positive; false turns the stage off"):format(value)
+  end
+  if value == 1 then
+    return "1 could mean 100 % or one token; write a fraction below 1, a number of tokens from 2 on, or false"
+  end
+  if value > 1 and value % 1 ~= 0 then
+    return ("%s is no whole number of tokens; write a fraction below 1 or a whole number from 2 on"):format(value)
+  end
+  return nil, value
+end
+
+local TRIGGER = { "number", "string", "boolean", "function" }
+
+return {
+  check_trigger = check_trigger,
+  {
+    name = "enabled",
+    type = { "boolean", "function" },
+    default = true,
+    signature = "fun(adapter: CodeCompanion.AdapterInfo): boolean",
+    description = "Whether context editing and compaction run at all. A function is asked when a chat opens and when its"
+      .. " adapter or model changes.",
+  },
+  {
+    name = "editing",
+    description = "Context editing: old tool results are replaced by a placeholder.",
+    fields = {
+      {
+        name = "trigger",
+        type = TRIGGER,
+        default = 0.65,
+        check = check_trigger,
+        signature = "fun(ctx: CodeCompanion.TriggerContext): number",
+        description = "When editing begins: a fraction of the context window (0 < t < 1), a number of tokens (2 or"
+          .. ' more), a percentage ("65%"), a function that returns one of these, or false for never.',
+      },
+      {
+        name = "exclude_tools",
+        type = "list",
+        items = { type = "string" },
+        default = { "memory" },
+        description = "Names of tools whose results are never cleared.",
+      },
+      {
+        name = "keep_cycles",
+        type = "integer",
+        min = 0,
+        default = 3,
+        description = "How many of the newest cycles keep their tool results, the running one included. A cycle is one"
+          .. " message of yours and everything the model did in response.",
+      },
+    },
+  },
+  {
+    name = "compaction",
+    description = "Compaction: the conversation is replaced by a summary.",
+    fields = {
+      {
+        name = "trigger",
+        type = TRIGGER,
+        default = 0.85,
+        check = check_trigger,
+        signature = "fun(ctx: CodeCompanion.TriggerContext): number",
+        description = "When compaction runs, in the same forms as the trigger of editing; false for never (`/compact`"
+          .. " still works).",
+      },
+      {
+        name = "min_token_savings",
+        type = "integer",
+        min = 0,
+        default = 10000,
+        description = "An automatic compaction that would save fewer tokens than this is not done.",
+      },
+      {
+        name = "adapter",
+        type = { "string", "table" },
+        optional = true,
+        adapter = true,
+        description = "Another adapter for the summary: its name, or { name = …, model = … }. Used for `/compact` too."
+          .. " The chat's own adapter when not set.",
+      },
+      {
+        name = "fallback_to_chat_adapter",
+        type = "boolean",
+        default = false,
+        description = "When the adapter above fails, ask the chat's own adapter once. Otherwise a failure skips this"
+          .. " round, nothing is changed, and you are told.",
+      },
+    },
+  },
+}

@@ -1,0 +1,121 @@
+---Options of what is seen: `display.chat`.
+
+---@param name string
+---@param default number
+---@param description string
+---@return CodeCompanion.Option
+local function size(name, default, description)
+  return {
+    name = name,
+    type = { "number", "function" },
+    default = default,
+    signature = "fun(): number",
+    description = description,
+    check = function(value)
+      if type(value) == "number" and (value <= 0 or (value > 1 and value % 1 ~= 0)) then
+        return ("%s is neither a share (0 < x ≤ 1) nor a whole number of cells"):format(value)
+      end
+      return nil, value
+    end,
+  }
+end
+
+local window = {
+  {
+    name = "layout",
+    type = "string",
+    enum = { "vertical", "horizontal", "float", "tab", "buffer" },
+    default = "vertical",
+    description = "Where a chat opens.",
+  },
+  {
+    name = "position",
+    type = "string",
+    enum = { "left", "right", "top", "bottom" },
+    optional = true,
+    description = "The side of a split; follows 'splitright' and 'splitbelow' when not set.",
+  },
+  { name = "full_height", type = "boolean", default = true, description = "A vertical split takes the full height." },
+  size("width", 0.5, "Width: a share of the editor (up to 1) or columns."),
+  size("height", 0.8, "Height: a share of the editor (up to 1) or lines."),
+  {
+    name = "border",
+    type = { "string", "list" },
+    items = { type = { "string", "list" }, items = { type = "string" } },
+    default = "rounded",
+    description = "Border of a float, as for |nvim_open_win()|.",
+  },
+  {
+    name = "relative",
+    type = "string",
+    enum = { "editor", "cursor", "win" },
+    default = "editor",
+    description = "What a float is placed by.",
+  },
+  { name = "buflisted", type = "boolean", default = false, description = "List the chat buffer." },
+  {
+    name = "sticky",
+    type = "boolean",
+    default = false,
+    description = "The chat follows when you change the tab page.",
+  },
+  {
+    name = "opts",
+    type = "table",
+    default = { breakindent = true, linebreak = true, wrap = true },
+    description = "Window-local options of the chat window.",
+  },
+}
+
+return {
+  { name = "window", description = "The window of the chat.", fields = window },
+  {
+    name = "auto_scroll",
+    type = "boolean",
+    default = true,
+    description = "Windows whose cursor is at the end follow the reply.",
+  },
+  {
+    name = "intro_message",
+    type = "string",
+    default = "Welcome to CodeCompanion. Press ? in normal mode for the keys.",
+    description = "Shown in an empty chat; an empty string shows nothing.",
+  },
+  {
+    name = "separator",
+    type = "string",
+    default = "─",
+    description = "The line of a header separator is made of it.",
+  },
+  {
+    name = "show_header_separator",
+    type = "boolean",
+    default = false,
+    description = "Draw a line after each header.",
+  },
+  { name = "show_context", type = "boolean", default = true, description = "Show what is attached at the top." },
+  { name = "fold_context", type = "boolean", default = false, description = "Fold the list of what is attached." },
+  { name = "show_reasoning", type = "boolean", default = true, description = "Show the model's reasoning." },
+  { name = "fold_reasoning", type = "boolean", default = true, description = "Fold the model's reasoning." },
+  { name = "fold_tools", type = "boolean", default = true, description = "Fold tool calls and their results." },
+  { name = "show_token_count", type = "boolean", default = true, description = "Show token counts at headers." },
+  {
+    name = "token_count",
+    type = "function",
+    default = function(tokens)
+      return (" (%d tokens)"):format(tokens)
+    end,
+    default_text = 'function(tokens, adapter) → " (<tokens> tokens)"',
+    signature = "fun(tokens: integer, adapter: CodeCompanion.AdapterInfo): string",
+    description = "How a token count is written.",
+  },
+  { name = "show_meter", type = "boolean", default = true, description = "Show how full the context is at the top." },
+  { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
+  {
+    name = "treesitter_max_lines",
+    type = "integer",
+    min = 0,
+    default = 2000,
+    description = "Above so many lines a reply streams without treesitter, which is started again at its end.",
+  },
+}

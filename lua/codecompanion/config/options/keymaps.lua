@@ -1,0 +1,94 @@
+---The keys of the chat buffer: the one list that the buffer, its `?` window and the help file are made from.
+
+local M = {}
+
+local MODES = { "n", "i", "v" }
+
+---@type { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
+local KEYS = {
+  { "options", { n = "?" }, "Show the keys" },
+  { "completion", { i = "<C-_>" }, "Complete slash commands and paths" },
+  { "send", { n = { "<CR>", "<C-s>" }, i = "<C-s>" }, "Send the message" },
+  { "regenerate", { n = "gr" }, "Ask for the last reply again" },
+  { "close", { n = "<C-c>", i = "<C-c>" }, "Close the chat" },
+  { "stop", { n = "q" }, "Stop what is running" },
+  { "clear", { n = "gx" }, "Clear the chat (the history keeps everything)" },
+  { "codeblock", { n = "gc" }, "Insert an empty code block" },
+  { "yank_code", { n = "gy" }, "Yank the last code block" },
+  { "next_chat", { n = "}" }, "Next chat" },
+  { "previous_chat", { n = "{" }, "Previous chat" },
+  { "next_header", { n = "]]" }, "Next header" },
+  { "previous_header", { n = "[[" }, "Previous header" },
+  { "change_adapter", { n = "ga" }, "Change adapter and model" },
+  { "toggle_fold", { n = "<Tab>" }, "Open or close the fold under the cursor" },
+  { "debug", { n = "gd" }, "Inspect: what the model will see" },
+  { "show_original", { n = "K" }, "Show the whole content under the cursor" },
+  { "system_prompt", { n = "gs" }, "Show the system prompt" },
+  { "yolo_mode", { n = "gty" }, "Switch YOLO mode (run tools without asking)" },
+  { "approve_once", { n = "g1" }, "Approval: run this call" },
+  { "approve_always", { n = "g2" }, "Approval: run this and ask no more in this chat" },
+  { "reject", { n = "g3" }, "Approval: reject, with a reason" },
+  { "cancel_all", { n = "g4" }, "Approval: cancel all calls" },
+}
+
+---@param modes table<string, string|string[]>
+---@return CodeCompanion.Option
+local function modes_option(modes)
+  local fields = {}
+  for _, mode in ipairs(MODES) do
+    fields[#fields + 1] = {
+      name = mode,
+      type = { "string", "list" },
+      items = { type = "string" },
+      optional = true,
+      default = modes[mode],
+      description = "Keys in this mode.",
+    }
+  end
+  return { name = "modes", description = "Keys by mode; replaces the default keys.", fields = fields, replace = true }
+end
+
+---@param modes table<string, string|string[]>
+---@param description string?
+---@return CodeCompanion.Option[]
+local function fields_of(modes, description)
+  return {
+    modes_option(modes),
+    {
+      name = "description",
+      type = "string",
+      default = description,
+      optional = description == nil,
+      description = "What the `?` window says.",
+    },
+    {
+      name = "callback",
+      type = "function",
+      optional = true,
+      signature = "fun(chat: table)",
+      description = "What the key does, instead of the built-in action.",
+    },
+    {
+      name = "opts",
+      type = "table",
+      optional = true,
+      description = "Options for |vim.keymap.set()|, such as { nowait = true }.",
+    },
+  }
+end
+
+---The built-in keys, in the order of the `?` window.
+---@return CodeCompanion.Option[]
+function M.list()
+  return vim.tbl_map(function(key)
+    return { name = key[1], description = key[3], disable = true, keymap = true, fields = fields_of(key[2], key[3]) }
+  end, KEYS)
+end
+
+---A key of the user's own: the same shape without defaults.
+---@return CodeCompanion.Option
+function M.custom()
+  return { description = "A map of your own.", disable = true, fields = fields_of({}, nil), require = "callback" }
+end
+
+return M

@@ -1,0 +1,111 @@
+---Options of rules: `rules.<group>` and `rules.opts` (R-549).
+
+---Nothing but the path itself is checked here: whether files exist depends on the folder a chat is opened in.
+---@param value string|{ path?: any, parser?: any }
+---@return string? problem
+---@return { path: string, parser?: string }? normalised
+local function check_file(value)
+  if type(value) == "string" then
+    value = { path = value }
+  end
+  for key in pairs(value) do
+    if key ~= "path" and key ~= "parser" then
+      return ("unknown key %q; a file is a path or { path = …, parser = … }"):format(tostring(key))
+    end
+  end
+  if type(value.path) ~= "string" or value.path == "" then
+    return "a file is a path or { path = …, parser = … }"
+  end
+  if value.parser ~= nil and value.parser ~= "claude" and value.parser ~= "none" then
+    return ('parser %s is neither "claude" nor "none"'):format(vim.inspect(value.parser))
+  end
+  return nil, value
+end
+
+---@param group? { description: string, files: (string|table)[] }
+---@return CodeCompanion.Option[]
+local function group_fields(group)
+  group = group or {}
+  return {
+    {
+      name = "description",
+      type = "string",
+      default = group.description or "",
+      description = "What `/rules` shows beside the name.",
+    },
+    {
+      name = "files",
+      type = "list",
+      items = { type = { "string", "table" }, check = check_file },
+      default = group.files or {},
+      description = "Paths, globs or folders; relative ones are looked for in the working folder. An entry may be"
+        .. " { path = …, parser = … }.",
+    },
+    {
+      name = "parser",
+      type = "string",
+      enum = { "none", "claude" },
+      default = "none",
+      description = "Parser of the files that name none: `claude` follows `@path` includes.",
+    },
+    {
+      name = "enabled",
+      type = { "boolean", "function" },
+      default = true,
+      signature = "fun(): boolean",
+      description = "Whether the group is offered. A function is asked when the host starts.",
+    },
+  }
+end
+
+return {
+  {
+    name = "default",
+    description = "The rule files that are common in projects.",
+    disable = true,
+    fields = group_fields({
+      description = "Rule files common in projects",
+      files = {
+        ".clinerules",
+        ".cursorrules",
+        ".goosehints",
+        ".rules",
+        ".windsurfrules",
+        ".github/copilot-instructions.md",
+        "AGENT.md",
+        "AGENTS.md",
+        { path = "CLAUDE.md", parser = "claude" },
+        { path = "CLAUDE.local.md", parser = "claude" },
+        { path = "~/.claude/CLAUDE.md", parser = "claude" },
+      },
+    }),
+  },
+  {
+    name = "opts",
+    description = "Options of all groups.",
+    fields = {
+      {
+        name = "chat",
+        description = "Rules in the chat.",
+        fields = {
+          {
+            name = "enabled",
+            type = { "boolean", "function" },
+            default = true,
+            signature = "fun(): boolean",
+            description = "Whether new chats get rules by themselves. A function is asked when the host starts.",
+          },
+          {
+            name = "autoload",
+            type = { "string", "list", "function" },
+            items = { type = "string" },
+            default = "default",
+            signature = "fun(): string|string[]",
+            description = "The group, or groups, that every new chat begins with.",
+          },
+        },
+      },
+    },
+  },
+  group = { description = "A group of your own.", disable = true, fields = group_fields() },
+}

@@ -1,0 +1,148 @@
+---The option schema: every user-visible option with its type, default and description, once.
+---
+---The help file, the types and the Python defaults are generated from it (`python -m codecompanion.cli.docgen`).
+---A section is a list of options with `fields`; the order is that of the help file.
+
+---@class CodeCompanion.Option
+---@field name? string Last part of the key path
+---@field description string For the help file
+---@field type? string|string[] "string", "boolean", "number", "integer", "function", "table" or "list"
+---@field default? any
+---@field default_text? string How the help file writes a default that is a function
+---@field optional? boolean May be nil
+---@field enum? string[] The values a string may have
+---@field min? integer Smallest number allowed
+---@field items? CodeCompanion.Option What each element of a list is
+---@field check? fun(value: any): string?, any A further check: what is wrong, or nil and the normalised value
+---@field fields? CodeCompanion.Option[] This is a section
+---@field values? CodeCompanion.Option What keys that are not in `fields` hold (keys are free)
+---@field disable? boolean `false` in place of the section switches it off
+---@field replace? boolean The user's table replaces the default instead of being merged
+---@field require? string A field without which the section makes no sense
+---@field legacy? table<string, string> Old key → new key, relative to the section
+---@field adapter? boolean Names an adapter: "name" or { name = …, model = … }
+---@field entry? boolean An adapter entry
+---@field entries? boolean A table of adapter entries
+---@field signature? string Type of the function, where one is allowed
+---@field keymap? boolean A key of the chat buffer
+
+local rules = require("codecompanion.config.options.rules")
+local adapters = require("codecompanion.config.options.adapters")
+
+---@type CodeCompanion.Option
+return {
+  description = "Options of codecompanion.",
+  fields = {
+    {
+      name = "adapters",
+      description = "Where the models are.",
+      fields = {
+        {
+          name = "http",
+          description = "Adapters by name. An entry is a table, a function that returns one, or the name of another"
+            .. " adapter.",
+          fields = adapters,
+          values = adapters.other,
+        },
+      },
+    },
+    {
+      name = "interactions",
+      description = "The ways to talk to a model.",
+      fields = {
+        { name = "chat", description = "The chat buffer.", fields = require("codecompanion.config.options.chat") },
+      },
+    },
+    {
+      name = "rules",
+      description = "Groups of files with instructions for the model.",
+      fields = rules,
+      values = rules.group,
+    },
+    {
+      name = "models",
+      description = "What is known about a model, by its name; used before the built-in table.",
+      fields = {},
+      values = {
+        description = "A model.",
+        fields = {
+          {
+            name = "context_window",
+            type = "integer",
+            min = 1,
+            optional = true,
+            description = "Size of the context window in tokens.",
+          },
+          {
+            name = "max_output_tokens",
+            type = "integer",
+            min = 1,
+            optional = true,
+            description = "Tokens reserved for a reply; requests ask for no more.",
+          },
+        },
+      },
+    },
+    {
+      name = "workspace",
+      description = "The project that tools may read and change.",
+      fields = {
+        {
+          name = "root",
+          type = { "string", "function" },
+          optional = true,
+          signature = "fun(): string",
+          description = "The folder tools may not leave; the working folder when not set. A function is asked when the"
+            .. " host starts.",
+        },
+      },
+    },
+    {
+      name = "display",
+      description = "What is seen.",
+      fields = {
+        { name = "chat", description = "The chat buffer.", fields = require("codecompanion.config.options.display") },
+      },
+    },
+    {
+      name = "host",
+      type = "string",
+      enum = { "private", "python3" },
+      default = "private",
+      description = "The Python host: `private` is the plugin's own environment; `python3` is Neovim's Python provider"
+        .. " after |:UpdateRemotePlugins|.",
+    },
+    {
+      name = "python",
+      description = "The Python of the host.",
+      fields = {
+        {
+          name = "host_prog",
+          type = "string",
+          optional = true,
+          description = "A Python to use instead of the plugin's own environment. It needs the packages of"
+            .. " requirements.lock.",
+        },
+      },
+    },
+    {
+      name = "opts",
+      description = "General options.",
+      fields = {
+        {
+          name = "log_level",
+          type = "string",
+          enum = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR" },
+          default = "ERROR",
+          description = "What is written to the log file.",
+        },
+        {
+          name = "language",
+          type = "string",
+          default = "English",
+          description = "The language replies are written in; for a `system_prompt` function.",
+        },
+      },
+    },
+  },
+}

@@ -1,0 +1,49 @@
+---The public API. Thin: every function requires what it needs when it is called, so that loading this costs nothing.
+
+local M = {}
+
+---Configure the plugin. Options: |codecompanion-options|. Calling it is not needed to use the defaults.
+---@param opts? CodeCompanion.Options
+function M.setup(opts)
+  require("codecompanion.config").setup(opts)
+end
+
+---Open a new chat.
+---@param opts? CodeCompanion.ChatOpts
+---@return CodeCompanion.Chat?
+function M.chat(opts)
+  return require("codecompanion.chat").open(opts)
+end
+
+---Show the last chat, or hide it when it is shown; opens one when there is none.
+function M.toggle()
+  return require("codecompanion.chat").toggle()
+end
+
+---Bring a chat back from the history.
+---@param id? string Id of a stored chat, or "last"; without it a list is shown
+function M.resume(id)
+  return require("codecompanion.chat").resume(id)
+end
+
+---Compact the chat of this buffer, or the last chat, whatever its size.
+---@param instructions? string What the summary should take care of
+function M.compact(instructions)
+  return require("codecompanion.chat").compact(instructions)
+end
+
+---The chat that was used last.
+---@return CodeCompanion.Chat?
+function M.last_chat()
+  return require("codecompanion.chat").last_chat()
+end
+
+---What the last chat is doing and how full its context is, for a status line; empty when there is no chat.
+---@return string
+function M.statusline()
+  -- A status line is drawn all the time: it must not load the chat.
+  local chat = package.loaded["codecompanion.chat"]
+  return chat and chat.statusline() or ""
+end
+
+return M

@@ -1,0 +1,260 @@
+"""The user's settings as Python needs them: frozen values, read from what `config.for_host()` in Lua sends.
+
+The defaults live once, in the option schema `lua/codecompanion/config/schema.lua`; `settings_defaults.json` beside this
+file is generated from it (`python -m codecompanion.cli.docgen`), so the command line works without Neovim. Lua has
+already checked what the user wrote; the checks here hold for the command line and for a Lua side of another version.
+
+Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (an edge this module may not import):
+inheritance and CodeCompanion's shapes (`env`, `schema`) are resolved in one place, `lua/codecompanion/adapters.lua`.
+`context_management` holds only what the user set: the policy brings its own defaults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.errors import ConfigError
+from codecompanion.models import ModelLimits
+
+OnCompact = Literal["submit", "ask", "stop"]
+LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]
+
+DEFAULT_PROMPT_MARK = "${default_system_prompt}"
+"""Where `interactions.chat.opts.system_prompt` names the built-in prompt, also inside a function's answer."""
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all sections: no defaults here, they come from `settings_defaults.json`."""
+
+
+class ChatSettings(_Section, frozen=True):
+    """What `interactions.chat` says about every new chat.
+
+    `model` "" = the adapter's own. `system_prompt` None = the built-in one. `max_provider_requests_per_turn` < 0 =
+    unlimited. `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
+    tokens ≥ 2, or False.
+    """
+
+    adapter: str
+    model: str
+    policy: str
+    system_prompt: str | None
+    max_provider_requests_per_turn: int
+    on_compact: OnCompact
+    compaction_timeout_s: float
+    context_management: dict[str, Any]
+
+    def full_system_prompt(self, built_in: str) -> str:
+        """Return the system prompt to send, with `${default_system_prompt}` replaced by `built_in`."""
+        if self.system_prompt is None:
+            return built_in
+        return self.system_prompt.replace(DEFAULT_PROMPT_MARK, built_in)
+
+
+class ToolSettings(_Section, frozen=True):
+    """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even then."""
+
+    enabled: bool
+    require_approval_before: bool
+    allowed_in_yolo_mode: bool
+    timeout_s: float
+
+
+class ToolsSettings(_Section, frozen=True):
+    """The tools. `entries` names every built-in tool; `yolo`: new chats start with approvals switched off.
+
+    `max_result_chars`: a longer result is kept whole in the log and shown to the model as head and tail.
+    """
+
+    enabled: bool
+    yolo: bool
+    max_result_chars: int
+    entries: dict[str, ToolSettings]
+
+
+class RuleFile(_Section, frozen=True):
+    """A path, glob or folder of a group; `parser` is `none` or `claude` (follows `@path`), R-549."""
+
+    path: str
+    parser: Literal["none", "claude"]
+
+
+class RuleGroup(_Section, frozen=True):
+    """A group of rule files (`rules.<group>`), R-549. Groups that are not enabled are not sent by the editor."""
+
+    description: str
+    files: tuple[RuleFile, ...]
+
+
+class RulesSettings(_Section, frozen=True):
+    """Rules: the groups, and which of them every new chat starts with (`enabled` False = none)."""
+
+    groups: dict[str, RuleGroup]
+    autoload: tuple[str, ...]
+    enabled: bool
+
+
+class WorkspaceSettings(_Section, frozen=True):
+    """The project the tools may touch. `root` "" = the working folder of the editor."""
+
+    root: str
+
+
+class Settings(_Section, frozen=True):
+    """Everything Python reads of the user's configuration."""
+
+    chat: ChatSettings
+    adapters: dict[str, dict[str, Any]]
+    models: dict[str, ModelLimits]
+    tools: ToolsSettings
+    rules: RulesSettings
+    workspace: WorkspaceSettings
+    log_level: LogLevel
+
+
+# Where a part of the settings stands in the user's configuration, longest first.
+_KEY_PATHS = (
+    ("chat.adapter", "interactions.chat.adapter"),
+    ("chat.model", "interactions.chat.adapter.model"),
+    ("chat.compaction_timeout_s", "interactions.chat.opts.compaction_timeout"),
+    ("chat", "interactions.chat.opts"),
+    ("adapters", "adapters.http"),
+    ("tools.entries", "interactions.chat.tools"),
+    ("tools", "interactions.chat.tools.opts"),
+    ("rules.groups", "rules"),
+    ("rules", "rules.opts.chat"),
+    ("log_level", "opts.log_level"),
+)
+
+_NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
+    "models": ModelLimits,
+    "tools.entries": ToolSettings,
+    "rules.groups": RuleGroup,
+}
+
+
+def defaults() -> dict[str, Any]:
+    """Return the defaults as `config.for_host()` sends them for an empty configuration (a fresh copy)."""
+    loaded: dict[str, Any] = msgspec.json.decode(_defaults_json())
+    return loaded
+
+
+def load(given: Mapping[str, Any]) -> Settings:
+    """Return the settings: `given` (what `config.for_host()` sends, or a part of it) over the defaults.
+
+    Sections are merged field by field, `adapters`, `models` and `tools.entries` also name by name; an adapter that is
+    not built in starts from the entry `openai_compatible`.
+
+    Raises:
+        ConfigError: unknown key, wrong type, or an adapter that does not exist; names the key path.
+    """
+    merged = _merge(given)
+    try:
+        settings = msgspec.convert(merged, Settings)
+    except msgspec.ValidationError as error:
+        raise _named(error, merged) from error
+    if settings.chat.adapter not in settings.adapters:
+        known = ", ".join(sorted(settings.adapters))
+        raise ConfigError("interactions.chat.adapter", f"there is no adapter {settings.chat.adapter!r}", known)
+    return settings
+
+
+def key_path(field_path: str) -> str:
+    """Return the user's key path of a dotted path of `Settings` (`chat.policy` → `interactions.chat.opts.policy`)."""
+    for ours, theirs in _KEY_PATHS:
+        if field_path == ours or field_path.startswith(ours + "."):
+            return theirs + field_path[len(ours) :]
+    return field_path
+
+
+@cache
+def _defaults_json() -> bytes:
+    return files("codecompanion").joinpath("settings_defaults.json").read_bytes()
+
+
+def _merge(given: Mapping[str, Any]) -> dict[str, Any]:
+    merged = defaults()
+    for name, value in given.items():
+        default = merged.get(name)
+        if name == "adapters":
+            merged[name] = _merge_adapters(default or {}, _as_table(value, "adapters"))
+        elif name == "tools":
+            tools = _as_table(value, "tools")
+            entries = _merge_entries(merged["tools"]["entries"], _as_table(tools.get("entries", {}), "tools.entries"))
+            merged[name] = {**merged["tools"], **tools, "entries": entries}
+        elif isinstance(default, dict):
+            merged[name] = {**default, **_as_table(value, name)}
+        else:
+            merged[name] = value
+    return merged
+
+
+def _merge_adapters(built_in: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = frozenset(built_in["openai_compatible"])
+    merged = dict(built_in)
+    for name, entry in given.items():
+        table = _as_table(entry, f"adapters.{name}")
+        unknown = sorted(set(table) - fields)
+        if unknown:
+            raise ConfigError(f"adapters.http.{name}.{unknown[0]}", "unknown key", ", ".join(sorted(fields)))
+        base = built_in.get(name) or {**built_in["openai_compatible"], "formatted_name": name}
+        merged[name] = {**base, **table, "name": name}
+    return merged
+
+
+def _merge_entries(built_in: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(built_in)
+    for name, entry in given.items():
+        if name not in built_in:
+            raise ConfigError(f"interactions.chat.tools.{name}", "unknown key", ", ".join(sorted(built_in)))
+        merged[name] = {**built_in[name], **_as_table(entry, f"tools.entries.{name}")}
+    return merged
+
+
+def _as_table(value: object, path: str) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    # An empty Lua table is an empty list in JSON.
+    if isinstance(value, list) and not value:
+        return {}
+    raise ConfigError(key_path(path), f"got {type(value).__name__}", "a table")
+
+
+def _named(error: msgspec.ValidationError, merged: dict[str, Any]) -> ConfigError:
+    """Return the error with the user's key path in place of msgspec's `$.models[...].context_window`."""
+    text, _, where = str(error).partition(" - at ")
+    path = _with_names(where.strip("`").removeprefix("$").lstrip("."), merged)
+    unknown = re.search(r"unknown field `([^`]+)`", text)
+    if unknown:
+        return ConfigError(key_path(f"{path}.{unknown[1]}".lstrip(".")), "unknown key")
+    expected = re.search(r"[Ee]xpected (.+), got (.+)", text)
+    if expected:
+        return ConfigError(key_path(path), f"got {expected[2]}", expected[1])
+    return ConfigError(key_path(path), text)
+
+
+def _with_names(path: str, merged: dict[str, Any]) -> str:
+    """Return the path with the key that msgspec leaves out: `models[...]` → `models.gpt-4.1`."""
+    prefix, anonymous, rest = path.partition("[...]")
+    kind = _NAMED_TABLES.get(prefix)
+    if not anonymous or kind is None:
+        return path
+    table: Any = merged
+    for part in prefix.split("."):
+        table = table[part]
+    wrong = next((name for name, entry in table.items() if not _converts(entry, kind)), "")
+    return f"{prefix}.{wrong}{rest}"
+
+
+def _converts(entry: object, kind: type[msgspec.Struct]) -> bool:
+    try:
+        msgspec.convert(entry, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
