@@ -1,0 +1,6 @@
+std = "luajit"
+cache = true
+max_line_length = 120
+read_globals = { "vim" }
+globals = { "vim.g", "vim.b", "vim.bo", "vim.wo", "vim.o", "vim.opt", "vim.opt_local", "vim.env" }
+exclude_files = { ".venv", ".nvim", "node_modules" }

@@ -1,0 +1,129 @@
+---Where the plugin's private Python environments are and which of them is good.
+---
+---A virtual environment cannot be moved once made, so each installation gets a folder of its own below
+---`stdpath("data")/codecompanion/venv` and becomes valid only with its last step, the stamp. A failed installation
+---thus never touches the environment in use. The stamp holds the hash of the lock file and the interpreter.
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local STAMP = "codecompanion-stamp.json"
+local BINARY = vim.fn.has("win32") == 1 and "/Scripts/python.exe" or "/bin/python"
+
+---@class CodeCompanion.Stamp
+---@field lock string sha256 of requirements.lock
+---@field python string Version, as in 3.11.7
+---@field interpreter string What the environment's python resolves to
+---@field tool string uv or pip
+
+---@class CodeCompanion.Environment
+---@field dir string
+---@field python string
+---@field stamp CodeCompanion.Stamp
+---@field fresh boolean Whether it was made from the lock file as it is now
+
+---@return string root The plugin's folder
+function M.root()
+  local source = debug.getinfo(1, "S").source:sub(2)
+  return vim.fs.normalize(vim.fn.fnamemodify(source, ":p:h:h:h"))
+end
+
+---@return string
+function M.data_dir()
+  return vim.fn.stdpath("data") .. "/codecompanion"
+end
+
+---@return string
+function M.lock_path()
+  return M.root() .. "/requirements.lock"
+end
+
+---@param path string
+---@return string? text
+function M.read(path)
+  local file = io.open(path, "rb")
+  if not file then
+    return nil
+  end
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+---@return string sha256 "" when there is no lock file
+function M.lock_hash()
+  local text = M.read(M.lock_path())
+  return text and vim.fn.sha256(text) or ""
+end
+
+---@param dir string
+---@return string
+function M.python_of(dir)
+  return dir .. BINARY
+end
+
+---@return string dir For the next installation, not yet there
+function M.new_dir()
+  return ("%s/venv/%d-%d"):format(M.data_dir(), os.time(), uv.os_getpid())
+end
+
+---@param dir string
+---@param stamp CodeCompanion.Stamp
+---@return boolean ok
+function M.write_stamp(dir, stamp)
+  local partial = dir .. "/" .. STAMP .. ".new"
+  local file = io.open(partial, "wb")
+  if not file then
+    return false
+  end
+  local written = file:write(vim.json.encode(stamp))
+  return file:close() and written ~= nil and uv.fs_rename(partial, dir .. "/" .. STAMP) == true
+end
+
+---@param dir string
+---@param lock string
+---@return CodeCompanion.Environment?
+local function look_at(dir, lock)
+  local ok, stamp = pcall(vim.json.decode, M.read(dir .. "/" .. STAMP) or "")
+  if not ok or type(stamp) ~= "table" or type(stamp.lock) ~= "string" then
+    return nil
+  end
+  local python = M.python_of(dir)
+  -- The system's Python may have been replaced by another version: its packages are then not found any more.
+  if uv.fs_realpath(python) ~= stamp.interpreter then
+    return nil
+  end
+  return { dir = dir, python = python, stamp = stamp, fresh = stamp.lock == lock }
+end
+
+---@return string[] dirs Everything that looks like an installation, newest first
+function M.all_dirs()
+  local dirs = {}
+  local parent = M.data_dir() .. "/venv"
+  for name, kind in vim.fs.dir(parent) do
+    if kind == "directory" and name:match("^%d+%-%d+$") then
+      table.insert(dirs, parent .. "/" .. name)
+    end
+  end
+  table.sort(dirs, function(a, b)
+    return a > b
+  end)
+  return dirs
+end
+
+---@return CodeCompanion.Environment? environment The newest that fits the lock file, else the newest that works
+function M.find()
+  local lock = M.lock_hash()
+  local usable
+  for _, dir in ipairs(M.all_dirs()) do
+    local environment = look_at(dir, lock)
+    if environment and environment.fresh then
+      return environment
+    end
+    usable = usable or environment
+  end
+  return usable
+end
+
+return M

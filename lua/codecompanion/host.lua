@@ -1,0 +1,341 @@
+---The Python host as the editor sees it: starts it, sends it requests, hands its events on.
+---
+---Nothing here waits for Python: requests are `rpcnotify`, answers come as `reply` events. The host is started by the
+---first request, never before. When it dies the next request starts a new one.
+
+local process = require("codecompanion.process")
+local say = require("codecompanion.say")
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+---@alias CodeCompanion.HostStatus "stopped"|"starting"|"ready"|"failed"
+---@alias CodeCompanion.HostCallback fun(err: string?, result: any)
+
+---@class CodeCompanion.HostRequest
+---@field verb string
+---@field payload table
+---@field callback CodeCompanion.HostCallback?
+
+local SLOW_START_MS = 20000
+local LEAVE_MS = 1500
+
+local state = {
+  status = "stopped", ---@type CodeCompanion.HostStatus
+  text = "", ---Why it failed, in a sentence
+  job = nil, ---@type integer? Our process
+  channel = nil, ---@type integer? Where requests go: our process, or the classic host
+  leaving = nil, ---@type integer? A process that was asked to go
+  start_after_leaving = false,
+  queue = {}, ---@type CodeCompanion.HostRequest[] Made before the host was ready
+  pending = {}, ---@type table<integer, CodeCompanion.HostRequest> Sent, not answered
+  next_id = 0,
+  ready_ms = nil, ---@type number? From start to ready
+}
+
+---@type table<fun(event: table), true>
+local subscribers = {}
+---@type table<string, true>
+local said = {}
+
+---@param event table
+local function dispatch(event)
+  for subscriber in pairs(subscribers) do
+    local ok, err = xpcall(subscriber, debug.traceback, event)
+    if not ok and not said[err] then
+      said[err] = true
+      say(("a %s event could not be shown: %s"):format(event.type, err:match("^[^\n]*")), vim.log.levels.ERROR)
+    end
+  end
+end
+
+---@param request CodeCompanion.HostRequest
+---@param err string
+local function fail(request, err)
+  if request.callback then
+    request.callback(err, nil)
+  else
+    dispatch({ type = "request_failed", chat = request.payload.chat or "", verb = request.verb, error = err })
+  end
+end
+
+---Answer everything that waits with `err`.
+---@param err string
+local function fail_all(err)
+  local queue, pending = state.queue, state.pending
+  state.queue, state.pending = {}, {}
+  for _, id in ipairs(vim.fn.sort(vim.tbl_keys(pending), "n")) do
+    fail(pending[id], err)
+  end
+  for _, request in ipairs(queue) do
+    fail(request, err)
+  end
+end
+
+---The host is gone or cannot come: tell everybody who waits.
+---@param text string
+---@param code integer
+---@param stderr_tail string
+local function on_gone(text, code, stderr_tail)
+  state.status, state.text, state.channel, state.job = "failed", text, nil, nil
+  dispatch({ type = "host_exit", code = code, stderr_tail = stderr_tail, text = text })
+  fail_all(text)
+end
+
+---The host cannot be started; also called by the remote plugin when its Python cannot run the host.
+---@param text string
+function M.on_failure(text)
+  M.stop()
+  say(text, vim.log.levels.ERROR)
+  on_gone(text, -1, "")
+end
+
+---@param request CodeCompanion.HostRequest
+local function send(request)
+  local payload = request.payload
+  if request.callback then
+    state.next_id = state.next_id + 1
+    payload = vim.tbl_extend("force", payload, { id = state.next_id })
+    state.pending[state.next_id] = request
+  end
+  local text = next(payload) == nil and "{}" or vim.json.encode(payload)
+  if pcall(vim.rpcnotify, state.channel, "codecompanion", request.verb, text) then
+    return
+  end
+  -- Only the classic host can be gone unnoticed: for our own process `on_exit` comes.
+  on_gone('The classic Python host has ended. Restart Neovim, or use host = "private".', -1, "")
+  if not request.callback then
+    fail(request, state.text)
+  end
+end
+
+---@return table
+local function hello_payload()
+  local config = require("codecompanion.config")
+  local version = vim.version()
+  return {
+    settings = config.for_host(),
+    secrets = (config.secrets()), -- an error is shown by the config; the adapter says that it has no key
+    data_dir = vim.fn.stdpath("data") .. "/codecompanion",
+    cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
+    log_path = M.log_path(),
+    nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
+  }
+end
+
+---@return string
+function M.log_path()
+  return vim.fn.stdpath("log") .. "/codecompanion.log"
+end
+
+---Introduce ourselves on `state.channel`; the queue follows when the host has answered.
+local function greet()
+  local began = uv.hrtime()
+  local ok, payload = pcall(hello_payload)
+  if not ok then
+    return M.on_failure("The configuration cannot be sent to the host: " .. tostring(payload))
+  end
+  local channel = state.channel
+  send({
+    verb = "hello",
+    payload = payload,
+    callback = function(err)
+      if state.channel ~= channel or state.status ~= "starting" then
+        return
+      end
+      if err then
+        say(err, vim.log.levels.ERROR)
+        M.stop()
+        state.status, state.text = "failed", err
+        return fail_all(err)
+      end
+      state.status, state.text = "ready", ""
+      state.ready_ms = (uv.hrtime() - began) / 1e6
+      dispatch({ type = "host_started" })
+      local queue = state.queue
+      state.queue = {}
+      for _, request in ipairs(queue) do
+        send(request)
+      end
+    end,
+  })
+  vim.defer_fn(function()
+    if state.channel == channel and state.status == "starting" then
+      say("the Python host has not answered for 20 s; see :CodeCompanion log", vim.log.levels.WARN)
+    end
+  end, SLOW_START_MS)
+end
+
+---@param job integer
+---@param code integer
+---@param stderr_tail string
+local function on_exit(job, code, stderr_tail)
+  if job == state.leaving then
+    state.leaving = nil
+    if state.start_after_leaving then
+      state.start_after_leaving = false
+      M.start()
+    end
+    return
+  end
+  if job ~= state.job then
+    return
+  end
+  local text = stderr_tail:match("codecompanion: ([^\n]+)") -- what `engine/__main__.py` has to say
+  if state.status == "starting" then
+    text = text or ("The Python host ended while starting (status %d); see :checkhealth codecompanion"):format(code)
+    say(text, vim.log.levels.ERROR)
+  end
+  text = text or ("The Python host ended (status %d). The next action starts it again."):format(code)
+  on_gone(text, code, stderr_tail)
+end
+
+---Start the host unless it runs. Returns at once.
+function M.start()
+  if state.status == "starting" or state.status == "ready" then
+    return
+  end
+  state.status, state.text = "starting", ""
+  if state.leaving then -- two hosts would argue about who owns a chat
+    state.start_after_leaving, state.status = true, "stopped"
+    return
+  end
+  if require("codecompanion.config").options.host == "python3" then
+    local problem
+    state.channel, problem = process.connect_classic()
+    return problem and M.on_failure(problem) or greet()
+  end
+  require("codecompanion.install").resolve(function(err, python)
+    if state.status ~= "starting" or state.job then
+      return
+    end
+    if python then
+      state.job, err = process.launch(python, on_exit)
+      state.channel = state.job
+    end
+    if state.job then
+      greet()
+    else
+      M.on_failure(err or "No Python was found; run :CodeCompanion install")
+    end
+  end)
+end
+
+---Send a request and forget it; failures come as `request_failed` events.
+---@param verb string
+---@param payload table? As in `requests.py`, without `id`
+function M.notify(verb, payload)
+  M.request(verb, payload, nil)
+end
+
+---Send a request; `callback` gets its answer, once, on the main loop.
+---@param verb string
+---@param payload table?
+---@param callback CodeCompanion.HostCallback?
+function M.request(verb, payload, callback)
+  local request = { verb = verb, payload = payload or {}, callback = callback }
+  if state.status == "ready" then
+    return send(request)
+  end
+  table.insert(state.queue, request)
+  M.start()
+end
+
+---Take a batch of events; called by Python.
+---@param json string A JSON array of events
+---@return number cost_ms What handling them cost; Python paces itself by it
+function M.on_events(json)
+  local began = uv.hrtime()
+  for _, event in ipairs(vim.json.decode(json, { luanil = { object = true, array = true } })) do
+    if event.type == "reply" then
+      local request = state.pending[event.id]
+      state.pending[event.id] = nil
+      if request and request.callback then
+        local ok, err = xpcall(request.callback, debug.traceback, not event.ok and event.error or nil, event.result)
+        if not ok and not said[err] then
+          said[err] = true
+          say(("the answer to %s failed: %s"):format(request.verb, err:match("^[^\n]*")), vim.log.levels.ERROR)
+        end
+      end
+    else
+      dispatch(event)
+    end
+  end
+  return (uv.hrtime() - began) / 1e6
+end
+
+---Call `subscriber` with every event but replies, and with the host's own: `host_started` (ready, before queued
+---requests are sent: the place to open chats again), `host_exit` `{code, stderr_tail, text}`.
+---@param subscriber fun(event: table)
+---@return fun() unsubscribe
+function M.subscribe(subscriber)
+  subscribers[subscriber] = true
+  return function()
+    subscribers[subscriber] = nil
+  end
+end
+
+---@return CodeCompanion.HostStatus status
+---@return string text Why, when it failed
+function M.status()
+  return state.status, state.text
+end
+
+---What runs, for `:checkhealth`.
+---@return { job: integer?, channel: integer?, pid: integer?, ready_ms: number?, pending: integer, queued: integer }
+function M.inspect()
+  local ok, pid = pcall(vim.fn.jobpid, state.job or -1)
+  return {
+    job = state.job,
+    channel = state.channel,
+    pid = ok and pid or nil,
+    ready_ms = state.ready_ms,
+    pending = vim.tbl_count(state.pending),
+    queued = #state.queue,
+  }
+end
+
+---Stop the host: it takes what was sent, writes what it has to, and goes.
+---@param wait_ms integer? Wait that long for it (when Neovim itself leaves)
+function M.stop(wait_ms)
+  local job = state.job
+  state.status, state.text, state.job, state.channel = "stopped", "", nil, nil
+  state.start_after_leaving = false
+  if not job then
+    return
+  end
+  state.leaving = job
+  pcall(vim.fn.chanclose, job, "rpc")
+  if wait_ms then
+    vim.fn.jobwait({ job }, wait_ms)
+    return
+  end
+  vim.defer_fn(function()
+    if state.leaving == job then
+      vim.fn.jobstop(job)
+    end
+  end, LEAVE_MS)
+end
+
+---Stop the host and start a new one.
+function M.restart()
+  if state.channel and not state.job then
+    return say('host = "python3" is shared with other plugins; restart Neovim instead', vim.log.levels.WARN)
+  end
+  M.stop()
+  dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = "The Python host is being restarted." })
+  fail_all("The Python host was restarted.")
+  M.start()
+end
+
+-- Not VimLeavePre: there the chats save their drafts.
+vim.api.nvim_create_autocmd("VimLeave", {
+  group = vim.api.nvim_create_augroup("codecompanion_host", {}),
+  desc = "Let the Python host finish writing",
+  callback = function()
+    M.stop(LEAVE_MS)
+  end,
+})
+
+return M

@@ -1,0 +1,68 @@
+---The two ways to a Python host: a process of our own, or the one remote plugins share.
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local STDERR_LINES = 40
+
+---@return string path The remote plugin
+local function plugin_file()
+  return require("codecompanion.install").root() .. "/rplugin/python3/codecompanion_host.py"
+end
+
+---@param lines string[] The tail so far; the last one is not finished
+---@param chunk string[]
+---@return string[]
+local function append_tail(lines, chunk)
+  lines[#lines] = (lines[#lines] .. chunk[1]):sub(-2000)
+  vim.list_extend(lines, chunk, 2)
+  return #lines > STDERR_LINES and vim.list_slice(lines, #lines - STDERR_LINES + 1) or lines
+end
+
+---Start a host of our own.
+---@param python string
+---@param on_exit fun(job: integer, code: integer, stderr_tail: string)
+---@return integer? job
+---@return string? problem
+function M.launch(python, on_exit)
+  local root = require("codecompanion.install").root()
+  local stderr = { "" }
+  local ok, job = pcall(vim.fn.jobstart, { python, "-m", "codecompanion.engine", plugin_file() }, {
+    rpc = true,
+    cwd = root, -- the editor's folder may be gone by now, and nothing of ours may depend on it
+    env = { PYTHONPATH = root .. "/python", PYTHONSAFEPATH = "1" },
+    on_stderr = function(_, chunk)
+      stderr = append_tail(stderr, chunk)
+    end,
+    on_exit = function(id, code)
+      on_exit(id, code, vim.trim(table.concat(stderr, "\n")))
+    end,
+  })
+  if ok and job > 0 then
+    return job
+  end
+  return nil, ("%s cannot be started; run :CodeCompanion install"):format(python)
+end
+
+---Connect to the python3 host all remote plugins share (after `:UpdateRemotePlugins`).
+---@return integer? channel
+---@return string? problem
+function M.connect_classic()
+  local ours = uv.fs_realpath(plugin_file())
+  local ok, plugins = pcall(vim.fn["remote#host#PluginsForHost"], "python3")
+  local registered = false
+  for _, plugin in ipairs(ok and plugins or {}) do
+    registered = registered or uv.fs_realpath(plugin.path) == ours
+  end
+  if not registered then
+    return nil, 'host = "python3" needs :UpdateRemotePlugins once, and a restart of Neovim'
+  end
+  local started, channel = pcall(vim.fn["remote#host#Require"], "python3")
+  if started and channel ~= 0 then
+    return channel
+  end
+  return nil, "The python3 provider does not start; see :checkhealth provider"
+end
+
+return M

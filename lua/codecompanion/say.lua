@@ -1,0 +1,33 @@
+---One sentence for the user, without ever ending in a hit-enter prompt (lesson 38).
+
+local HIGHLIGHTS = {
+  [vim.log.levels.ERROR] = "ErrorMsg",
+  [vim.log.levels.WARN] = "WarningMsg",
+}
+
+---Whether `vim.notify` is Neovim's own: it writes to the command line, where two messages in a row, or one that is too
+---long, stop the editor until a key is pressed.
+---@return boolean
+local function is_builtin_notify()
+  local source = debug.getinfo(vim.notify, "S").source
+  return source:find("^@vim/") ~= nil or source:find("^=?%?") ~= nil -- 0.12 has no names in its own modules
+end
+
+---@param text string
+---@param level integer? A value of `vim.log.levels`
+return function(text, level)
+  vim.schedule(function()
+    local line = "codecompanion: " .. vim.trim((text:gsub("%s*\n%s*", " ")))
+    if not is_builtin_notify() then
+      vim.notify(line, level or vim.log.levels.INFO, { title = "codecompanion" })
+      return
+    end
+    if #vim.api.nvim_list_uis() > 0 then
+      vim.cmd.redraw() -- forgets the message before, so that this one has the line for itself
+      if vim.fn.strdisplaywidth(line) > vim.v.echospace then
+        line = vim.fn.strcharpart(line, 0, math.max(vim.v.echospace - 1, 20)) .. "…"
+      end
+    end
+    vim.api.nvim_echo({ { line, HIGHLIGHTS[level] } }, true, {})
+  end)
+end

@@ -1,0 +1,46 @@
+"""`python -m codecompanion.engine <rplugin file>`: the host process that `lua/codecompanion/host.lua` starts.
+
+With `--check` in place of the file it only says whether this Python can run the host (used after an installation).
+Checks what must be there before anything is imported, so that a wrong Python ends in one sentence on stderr.
+"""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+OLDEST_PYTHON = (3, 11)
+NEEDED = ("pynvim", "msgpack", "greenlet", "msgspec", "pydantic", "openai", "anthropic", "tiktoken", "pathspec")
+
+
+def find_problem() -> str:
+    """Return one sentence saying why the host cannot run under this Python, "" when it can."""
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        found = ".".join(str(part) for part in sys.version_info[:3])
+        return f"Python 3.11 or newer is needed, {sys.executable} is {found}; run :CodeCompanion install"
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        return f"{sys.executable} lacks {', '.join(missing)}; run :CodeCompanion install"
+    return ""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the host; return its exit status (2: cannot start)."""
+    if len(arguments) != 1:
+        print("codecompanion: usage: python -m codecompanion.engine <rplugin file>", file=sys.stderr)
+        return 2
+    problem = find_problem()
+    if problem:
+        print(f"codecompanion: {problem}", file=sys.stderr)
+        return 2
+    if arguments == ["--check"]:
+        return 0
+    from codecompanion.engine.bridge import serve
+
+    return serve(Path(arguments[0]).resolve())
+
+
+if __name__ == "__main__":
+    exit_status = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(exit_status)  # a tool's or library's thread that hangs must not keep the process alive

@@ -1,0 +1,276 @@
+"""The one door between the editor and the engine; apart from the rplugin file the only code that imports pynvim.
+
+In: `receive(verb, json)` on pynvim's thread decodes the request and starts it on the engine's loop; nothing waits.
+Requests begin in the order they came. Two gates keep that order meaningful: nothing begins before `hello` was
+answered, nothing of a chat begins before its `open_chat` was.
+
+Out: `emit(event)` from any thread. One flusher on pynvim's loop makes one `exec_lua` call per flush and learns from
+the answer what it cost (see `outbox`). The call is a request inside a greenlet, not a notification: its answer is the
+back-pressure that keeps an editor which is busy from being flooded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pynvim
+
+from codecompanion import __version__, requests
+from codecompanion.engine import log
+from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
+from codecompanion.engine.outbox import Outbox, Pacer
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.events import Event, HostReady, Notice, Reply, RequestFailed
+
+DELIVER = "return require('codecompanion.host').on_events(...)"
+GRACE_S = 0.3  # for requests that arrived just before the editor left
+CLOSE_LIMIT_S = 1.5  # Neovim kills its jobs two seconds after asking them to go
+
+
+class Runtime(Protocol):
+    """What the bridge needs of `engine.runtime.Runtime`."""
+
+    async def handle(self, request: requests.Request) -> object:
+        """Carry out one request; the value goes into its `reply`."""
+
+    async def aclose(self) -> None:
+        """Finish writing and release everything."""
+
+
+MakeRuntime = Callable[[Callable[[Event], None]], Runtime]
+
+
+def default_runtime(emit: Callable[[Event], None]) -> Runtime:
+    """Return the real one."""
+    from codecompanion.engine.runtime import Runtime as EngineRuntime  # slow to import: only once a chat needs it
+
+    return EngineRuntime(emit)
+
+
+def _mend(text: str) -> str:
+    """Return `text` as valid Unicode: bytes of a buffer that are no UTF-8 arrive as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text
+
+
+class _Envelope(msgspec.Struct):
+    """What can still be read of a request that does not decode."""
+
+    id: int = 0
+    chat: str = ""
+
+
+class Bridge:
+    """Connects one editor with one runtime."""
+
+    def __init__(self, nvim: pynvim.Nvim, make_runtime: MakeRuntime | None = None) -> None:
+        self._nvim, self._make_runtime = nvim, make_runtime or default_runtime
+        self._flusher = _Flusher(nvim)
+        self._guard = Guard(self.emit)
+        self._engine = EngineLoop(self._guard)
+        self._runtime: Runtime | None = None
+        self._greeted = asyncio.Event()
+        self._opening: dict[str, asyncio.Event] = {}
+        self._closed = threading.Lock()
+        _live.append(self)
+
+    def receive(self, verb: object, payload: object) -> None:
+        """Start the request on the engine's loop; called by pynvim, never raises."""
+        with self._guard.watch(f"request {verb}"):
+            text = _mend(str(payload))
+            try:
+                request = requests.decode(str(verb), text)
+            except InputError as error:
+                self._refuse(str(verb), text, error)
+                return
+            if isinstance(request, requests.Hello | requests.SetModel):
+                log.register_secrets(request.secrets.values())
+            self._engine.spawn(self._serve(str(verb), request), f"request {verb}")
+
+    def emit(self, event: Event) -> None:
+        """Hand `event` to the editor, from any thread."""
+        self._flusher.put(event)
+
+    def close(self) -> None:
+        """Let the runtime finish, then stop; called once the editor is gone, from pynvim's thread."""
+        if not self._closed.acquire(blocking=False):
+            return
+        self._flusher.stop()
+        self._engine.close(self._close_runtime, GRACE_S, CLOSE_LIMIT_S)
+        log.close_log()
+
+    async def _close_runtime(self) -> None:
+        if self._runtime is not None:
+            await self._runtime.aclose()
+
+    async def _serve(self, verb: str, request: requests.Request) -> None:
+        gate = await self._pass_gates(request)
+        try:
+            if isinstance(request, requests.Hello):
+                self._open_log(request)
+            if self._runtime is None:
+                self._runtime = self._make_runtime(self.emit)
+            result = await self._runtime.handle(request)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._answer_failure(verb, request, error)
+        else:
+            self._answer(verb, request, result)
+        finally:
+            if gate is not None:
+                gate.set()
+
+    async def _pass_gates(self, request: requests.Request) -> asyncio.Event | None:
+        """Wait for what must come first; return the gate this request opens when it is done."""
+        if isinstance(request, requests.Hello):
+            return self._greeted
+        if isinstance(request, requests.OpenChat):
+            earlier = self._opening.get(request.chat)
+            gate = self._opening[request.chat] = asyncio.Event()
+        else:
+            earlier, gate = self._opening.get(request.chat), None
+        await self._greeted.wait()
+        if earlier is not None:
+            await earlier.wait()
+        return gate
+
+    def _open_log(self, hello: requests.Hello) -> None:
+        level = hello.settings.get("log_level", "INFO")
+        try:
+            log.open_log(hello.log_path, str(level))
+        except OSError as error:
+            self.emit(Notice(level="WARN", text=f"The log {hello.log_path} cannot be written: {error.strerror}"))
+
+    def _answer(self, verb: str, request: requests.Request, result: object) -> None:
+        if isinstance(request, requests.Hello):
+            version = ".".join(str(part) for part in sys.version_info[:3])
+            self.emit(HostReady(version=__version__, python=version, pid=os.getpid()))
+        if request.id > 0:
+            try:
+                self.emit(Reply(chat=request.chat, id=request.id, ok=True, result=result))
+            except TypeError as error:
+                self._answer_failure(verb, request, error)
+
+    def _answer_failure(self, verb: str, request: requests.Request, error: BaseException) -> None:
+        if isinstance(error, CodeCompanionError):
+            log.logger.warning("%s: %s: %s", verb, type(error).__name__, error)
+        else:
+            log.logger.error("%s failed", verb, exc_info=(type(error), error, error.__traceback__))
+        self._send_failure(verb, request.id, request.chat, one_sentence(f"request {verb}", error))
+
+    def _refuse(self, verb: str, payload: str, error: InputError) -> None:
+        log.logger.error("refused request: %s", error)
+        envelope = _Envelope()
+        with contextlib.suppress(msgspec.MsgspecError):
+            envelope = msgspec.json.decode(payload, type=_Envelope)
+        self._send_failure(verb, envelope.id, envelope.chat, log.redact(str(error)))
+
+    def _send_failure(self, verb: str, request_id: int, chat: str, text: str) -> None:
+        if request_id > 0:
+            self.emit(Reply(chat=chat, id=request_id, ok=False, error=text))
+        else:
+            self.emit(RequestFailed(chat=chat, verb=verb, error=text))
+
+
+class _Flusher:
+    """Sends what the outbox holds; all of it but `put` runs on pynvim's thread."""
+
+    def __init__(self, nvim: pynvim.Nvim) -> None:
+        self._nvim: Any = nvim
+        self._outbox, self._pacer = Outbox(), Pacer()
+        self._timer: asyncio.TimerHandle | None = None
+        self._sending = self._stopped = False
+        self._last_flush = self._last_text = 0.0
+        self._wake_pending = threading.Event()
+
+    def put(self, event: Event) -> None:
+        self._outbox.put(event)
+        if self._stopped or self._wake_pending.is_set():
+            return
+        self._wake_pending.set()
+        with contextlib.suppress(RuntimeError):  # the loop has closed: the editor is gone
+            self._nvim.loop.call_soon_threadsafe(self._wake)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _wake(self) -> None:
+        self._wake_pending.clear()
+        if not self._sending:
+            self._arm(behind=False)
+
+    def _arm(self, *, behind: bool) -> None:
+        """Set the timer for the next flush; `behind` when the last batch did not take everything."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._stopped or self._outbox.is_empty:
+            return
+        if behind or self._outbox.is_pressing:
+            due = self._last_flush + self._pacer.gap_s
+        else:
+            due = self._last_text + self._pacer.text_gap_s
+        wait_s = due - self._nvim.loop.time()
+        if wait_s <= 0:
+            self._begin()
+        else:
+            self._timer = self._nvim.loop.call_later(wait_s, self._begin)
+
+    def _begin(self) -> None:
+        self._timer, self._sending = None, True
+        self._nvim.async_call(self._flush)  # a greenlet: only there a request may wait for its answer
+
+    def _flush(self) -> None:
+        loop = self._nvim.loop
+        had_text = not self._outbox.is_pressing
+        batch = self._outbox.take(self._pacer.limit_bytes)
+        try:
+            if batch is not None:
+                cost_ms = self._nvim.api.exec_lua(DELIVER, [batch])
+                self._pacer.record(float(cost_ms or 0.0), len(batch))
+        except pynvim.NvimError as error:  # not through `put`: what failed is the way to the editor
+            log.logger.error("the editor could not take a batch of %d bytes: %s", len(batch or ""), error)
+        finally:
+            self._sending = False
+            self._last_flush = loop.time()
+            if had_text or (batch is not None and '"type":"text"' in batch):
+                self._last_text = self._last_flush
+            self._arm(behind=not self._outbox.is_empty)
+
+
+_live: list[Bridge] = []
+
+
+@atexit.register
+def close_all() -> None:
+    """Close every bridge of this process; also the way out of a host shared with other plugins."""
+    while _live:
+        _live.pop().close()
+
+
+def serve(plugin: Path) -> int:
+    """Run the remote plugin `plugin` on stdin/stdout until the editor leaves; return the exit status."""
+    sys.argv[:] = ["codecompanion.engine", str(plugin)]  # start_host() takes every argument ending in .py for a plugin
+    status = 0
+    try:
+        pynvim.start_host()
+    except (EOFError, OSError):
+        pass  # the editor closed the channel: the ordinary end
+    except Exception as error:  # SIGTERM arrives here as a bare Exception
+        print(f"codecompanion: the host stopped: {error}", file=sys.stderr)
+        status = 0 if "SIGTERM" in str(error) else 1
+    close_all()
+    return status

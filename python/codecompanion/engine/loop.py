@@ -1,0 +1,146 @@
+"""The engine's asyncio loop on its own thread, and the guard nothing can fail behind.
+
+pynvim runs its loop on the main thread; everything of ours that waits (streams, tools, storage) runs here, so the
+editor is always answered. An exception in an asyncio task is silent by nature and one in a pynvim handler becomes a
+hit-enter prompt: `Guard` turns both into a line in the log and one notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from codecompanion.engine.log import logger, redact
+from codecompanion.errors import CodeCompanionError
+from codecompanion.events import Event, Notice
+
+REPEAT_S = 10.0  # the same failure within this time is logged but not shown again
+_PASS_THROUGH = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+def one_sentence(where: str, error: BaseException) -> str:
+    """Return what the user reads about `error`: its own sentence when it is ours, else what failed and where to look.
+
+    Registered secrets never occur in it.
+    """
+    if isinstance(error, CodeCompanionError):
+        return redact(str(error))
+    first_line = str(error).strip().partition("\n")[0]
+    name = type(error).__name__
+    detail = f"{name}: {first_line}" if first_line else name
+    return redact(f"Internal error in {where} ({detail}); details: :CodeCompanion log")
+
+
+class Guard:
+    """Wraps every handler, task and thread: an exception becomes a log entry and one notice, never silence."""
+
+    def __init__(self, emit: Callable[[Event], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._emit, self._clock = emit, clock
+        self._shown: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def report(self, where: str, error: BaseException) -> None:
+        """Log `error` with its traceback and tell the user once."""
+        logger.error("%s failed", where, exc_info=(type(error), error, error.__traceback__))
+        text = one_sentence(where, error)
+        now = self._clock()
+        with self._lock:
+            last = self._shown.get(text)
+            self._shown = {known: at for known, at in self._shown.items() if now - at < REPEAT_S}
+            if last is not None and now - last < REPEAT_S:
+                return
+            self._shown[text] = now
+        self._emit(Notice(level="ERROR", text=text))
+
+    @contextmanager
+    def watch(self, where: str) -> Iterator[None]:
+        """Run the block; report whatever it raises (also a native library's panic) and go on after it."""
+        try:
+            yield
+        except _PASS_THROUGH:
+            raise
+        except BaseException as error:  # tiktoken panics with a BaseException (lesson 51)
+            self.report(where, error)
+
+    def task(self, coroutine: Coroutine[Any, Any, Any], where: str) -> asyncio.Task[None]:
+        """Start `coroutine` on the running loop; its failure is reported."""
+
+        async def run() -> None:
+            with self.watch(where):
+                await coroutine
+
+        return asyncio.get_running_loop().create_task(run(), name=where)
+
+    def thread(self, target: Callable[[], None], where: str) -> threading.Thread:
+        """Return a started daemon thread running `target`; its failure is reported."""
+
+        def run() -> None:
+            with self.watch(where):
+                target()
+
+        thread = threading.Thread(target=run, name=f"codecompanion-{where}", daemon=True)
+        thread.start()
+        return thread
+
+
+class EngineLoop:
+    """One asyncio loop on one daemon thread."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._on_unhandled)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = guard.thread(self._run, "engine")
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _on_unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        message = str(context.get("message", "unhandled"))
+        self._guard.report(f"engine loop ({message})", error if error is not None else RuntimeError(message))
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any], where: str) -> None:
+        """Start `coroutine` as a guarded task, from any thread; tasks begin in the order of the calls."""
+
+        def start() -> None:
+            task = self._guard.task(coroutine, where)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        self._loop.call_soon_threadsafe(start)
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]], grace_s: float, limit_s: float) -> bool:
+        """Let running tasks finish for `grace_s`, run `last()`, cancel what remains, stop the loop.
+
+        Returns whether all of it was done within `limit_s`. Called from another thread; the loop is dead afterwards.
+        """
+        if not self._thread.is_alive():
+            return True
+
+        async def wind_down() -> None:
+            if self._tasks:
+                await asyncio.wait(set(self._tasks), timeout=grace_s)
+            with self._guard.watch("closing"):
+                await last()
+            for task in set(self._tasks):
+                task.cancel()
+            await asyncio.sleep(0)
+
+        done = asyncio.run_coroutine_threadsafe(wind_down(), self._loop)
+        try:
+            done.result(limit_s)
+            finished = True
+        except concurrent.futures.TimeoutError:
+            logger.warning("closing took longer than %.1f s; leaving", limit_s)
+            finished = False
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(0.2)
+        return finished

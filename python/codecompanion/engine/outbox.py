@@ -1,0 +1,157 @@
+"""What is waiting to go to the editor: coalesced, cut into batches, and paced by what the editor says it costs.
+
+One flush is one RPC call with one JSON array (the wire costs per object, not per byte). Consecutive pieces of a
+chat's reply become one event. Nothing here knows pynvim, threads apart from one lock, or a clock: the bridge owns
+both.
+
+Pacing. A flush is answered with the milliseconds it took in the editor. The next flush of *streamed text* waits
+clamp(4 x smoothed cost, 25 ms, 250 ms), so that drawing takes at most a fifth of the editor's time; everything else
+(an answer, a state, the first piece after a silence) and the rest of a burst waits only as long as the last flush
+took. A batch is limited to what costs about `TARGET_MS`, so no flush stalls typing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
+
+from codecompanion.events import Event, Reasoning, Text
+
+SLICE_CHARS = 4096  # pieces are stored in slices of this size, so that a batch can be cut cheaply
+TARGET_MS = 4.0
+FIRST_LIMIT_BYTES = 16_384
+MIN_LIMIT_BYTES, MAX_LIMIT_BYTES = 2_048, 65_536
+MIN_TEXT_GAP_MS, MAX_GAP_MS, TEXT_GAP_FACTOR = 25.0, 250.0, 4.0
+MIN_GAP_MS = 2.0
+_SMOOTHING = 0.3
+_EVENT_OVERHEAD_BYTES = 60  # `{"type":"text","chat":"…","text":""},`
+
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class _Run:
+    """Consecutive pieces of one chat's reply (or reasoning), still growing."""
+
+    kind: type[Text] | type[Reasoning]
+    chat: str
+    parts: deque[str] = field(default_factory=deque)
+
+
+def _encode_piece(kind: type[Text] | type[Reasoning], chat: str, text: str) -> bytes:
+    try:
+        return _encoder.encode(kind(chat=chat, text=text))
+    except UnicodeEncodeError:  # a provider split an emoji's escape into lone surrogates; halves that meet are joined
+        mended = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _encoder.encode(kind(chat=chat, text=mended))
+
+
+class Outbox:
+    """A thread-safe queue of events that hands out JSON batches."""
+
+    def __init__(self) -> None:
+        self._items: deque[_Run | bytes] = deque()
+        self._open: dict[str, _Run] = {}
+        self._pressing = 0
+        self._lock = threading.Lock()
+
+    def put(self, event: Event) -> None:
+        """Append `event`, encoded on the caller's thread.
+
+        Raises:
+            TypeError: a field of the event cannot be JSON.
+        """
+        if isinstance(event, Text | Reasoning):
+            self._put_piece(type(event), event.chat, event.text)
+            return
+        encoded = _encoder.encode(event)
+        with self._lock:
+            self._open.pop(event.chat, None)
+            self._items.append(encoded)
+            self._pressing += 1
+
+    def _put_piece(self, kind: type[Text] | type[Reasoning], chat: str, text: str) -> None:
+        slices = [text[start : start + SLICE_CHARS] for start in range(0, len(text), SLICE_CHARS)]
+        with self._lock:
+            run = self._open.get(chat)
+            if run is None or run.kind is not kind:
+                run = _Run(kind, chat)
+                self._open[chat] = run
+                self._items.append(run)
+            run.parts.extend(slices)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        with self._lock:
+            return not self._items
+
+    @property
+    def is_pressing(self) -> bool:
+        """Whether something other than streamed text waits."""
+        with self._lock:
+            return self._pressing > 0
+
+    def take(self, limit_bytes: int) -> str | None:
+        """Return the next batch as a JSON array of about `limit_bytes` (one event at least), or None when empty."""
+        batch: list[bytes] = []
+        size = 0
+        with self._lock:
+            while self._items and (size < limit_bytes or not batch):
+                item = self._items[0]
+                if isinstance(item, bytes):
+                    if batch and size + len(item) > limit_bytes:
+                        break
+                    encoded = item
+                    self._pressing -= 1
+                    self._items.popleft()
+                else:
+                    encoded = self._take_piece(item, limit_bytes - size)
+                    if not item.parts:
+                        self._items.popleft()
+                        if self._open.get(item.chat) is item:
+                            del self._open[item.chat]
+                batch.append(encoded)
+                size += len(encoded)
+        return f"[{b','.join(batch).decode()}]" if batch else None
+
+    @staticmethod
+    def _take_piece(run: _Run, limit_bytes: int) -> bytes:
+        taken: list[str] = []
+        size = _EVENT_OVERHEAD_BYTES
+        while run.parts and (size < limit_bytes or not taken):
+            part = run.parts.popleft()
+            taken.append(part)
+            size += len(part)
+        return _encode_piece(run.kind, run.chat, "".join(taken))
+
+
+class Pacer:
+    """How long to wait before the next flush and how big it may be, learned from the costs reported."""
+
+    def __init__(self) -> None:
+        self._cost_ms = 0.0
+        self._ms_per_byte = TARGET_MS / FIRST_LIMIT_BYTES
+        self.limit_bytes = FIRST_LIMIT_BYTES
+
+    def record(self, cost_ms: float, size_bytes: int) -> None:
+        """Learn from a flush of `size_bytes` that cost the editor `cost_ms`."""
+        self._cost_ms += _SMOOTHING * (cost_ms - self._cost_ms)
+        if size_bytes < MIN_LIMIT_BYTES:
+            return  # a small batch says what an event costs, not what a byte costs
+        self._ms_per_byte += _SMOOTHING * (cost_ms / size_bytes - self._ms_per_byte)
+        affordable = int(TARGET_MS / max(self._ms_per_byte, 1e-9))
+        self.limit_bytes = min(max(affordable, MIN_LIMIT_BYTES), MAX_LIMIT_BYTES)
+
+    @property
+    def text_gap_s(self) -> float:
+        """Seconds between two flushes of a stream."""
+        return min(max(TEXT_GAP_FACTOR * self._cost_ms, MIN_TEXT_GAP_MS), MAX_GAP_MS) / 1000
+
+    @property
+    def gap_s(self) -> float:
+        """Seconds between two flushes when something other than a stream waits, or a burst is being worked off."""
+        return min(max(self._cost_ms, MIN_GAP_MS), MAX_GAP_MS) / 1000

@@ -1,0 +1,319 @@
+"""The host process as the editor lives with it: start, crash, restart, leave; requests in, events out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import REPO, Nvim, lua_string
+
+STUB = Path(__file__).parent / "stub_host.py"
+
+RECORD = """
+_G.seen, _G.replies = {}, {}
+_G.host = require("codecompanion.host")
+host.subscribe(function(event) table.insert(_G.seen, event) end)
+_G.ask = function(verb, payload)
+  host.request(verb, payload, function(err, result)
+    table.insert(_G.replies, { err = err or "", result = result })
+  end)
+end
+_G.draft = function(text) ask("save_draft", { chat = "c1", text = text }) end
+"""
+
+
+def fake_python(root: Path) -> Path:
+    """Return an executable that takes the place of the Python of `python.host_prog`."""
+    script = root / "stub-python"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STUB}" "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def init_lua(host_prog: object, extra: str = "") -> str:
+    """Return an init file that uses `host_prog`."""
+    options = f"{{ python = {{ host_prog = {lua_string(str(host_prog))} }} }}"
+    return f'{extra}\nrequire("codecompanion.config").setup({options})\n'
+
+
+@pytest.fixture
+def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nvim]:
+    """Return a function that starts a Neovim whose host is the stub, and records what happens."""
+
+    def start(extra: str = "", **options: Any) -> Nvim:
+        nvim = nvim_factory(init=init_lua(fake_python(tmp_path), extra), **options)
+        nvim.lua(RECORD)
+        return nvim
+
+    return start
+
+
+def events(nvim: Nvim, kind: str) -> list[dict[str, Any]]:
+    """Return the events of one type seen so far."""
+    return [event for event in nvim.lua("return _G.seen") if event["type"] == kind]
+
+
+def replies(nvim: Nvim, count: int) -> list[dict[str, Any]]:
+    """Wait for `count` replies and return them."""
+    return nvim.wait_for(lambda: len(found := nvim.lua("return _G.replies")) >= count and found, f"{count} replies")
+
+
+def test_nothing_is_started_before_the_first_request(start: Callable[..., Nvim]) -> None:
+    """Lesson 33, design "Never started before the first chat command"."""
+    nvim = start()
+    assert nvim.lua("return { host.status() }") == ["stopped", ""]
+    assert nvim.lua("return host.inspect().job == nil")
+
+
+def test_a_request_made_before_the_host_is_up_is_answered(start: Callable[..., Nvim]) -> None:
+    """The queue follows the hello."""
+    nvim = start()
+    nvim.lua("draft('one'); draft('two')")
+    assert nvim.lua("return (host.status())") == "starting"
+    assert [reply["result"] for reply in replies(nvim, 2)] == ["one", "two"]
+    assert nvim.lua("return (host.status())") == "ready"
+    assert len(events(nvim, "host_ready")) == 1
+    assert events(nvim, "host_ready")[0]["pid"] == nvim.lua("return host.inspect().pid")
+
+
+def test_requests_of_a_chat_wait_until_it_is_open(start: Callable[..., Nvim]) -> None:
+    """A submit sent right after opening must find its chat."""
+    nvim = start()
+    snapshot = "snapshot = vim.empty_dict()"
+    nvim.lua(f"ask('open_chat', {{ chat = 'c1', {snapshot} }}); draft('after'); ask('list_sessions', {{ cwd = '/x' }})")
+    results = [reply.get("result") for reply in replies(nvim, 3)]
+    assert results[0][0]["cwd"] == "/x", "another chat's request need not wait"
+    assert results[1:] == [None, "after"]
+
+
+def test_a_killed_host_is_reported_and_the_next_request_starts_another(start: Callable[..., Nvim]) -> None:
+    """Design "Crash": kill -9, pending requests fail, the next one works."""
+    nvim = start()
+    nvim.lua("draft('one')")
+    replies(nvim, 1)
+    first = nvim.lua("return host.inspect().pid")
+    nvim.lua("draft('die')")
+    reply = replies(nvim, 2)[1]
+    assert "ended" in reply["err"]
+    (exit_event,) = events(nvim, "host_exit")
+    assert exit_event["code"] == 137
+    assert exit_event["stderr_tail"] == "last words"
+    assert nvim.lua("return (host.status())") == "failed"
+    nvim.lua("draft('three')")
+    assert replies(nvim, 3)[2]["result"] == "three"
+    assert nvim.lua("return host.inspect().pid") != first
+    assert not nvim.blocked()
+
+
+def test_a_restart_waits_for_the_old_process_to_go(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """Two hosts at a time would argue about who owns a chat."""
+    nvim = start()
+    closed = tmp_path / "closed"
+    nvim.lua(f"draft('close_to {closed}')")
+    replies(nvim, 1)
+    first = nvim.lua("return host.inspect().pid")
+    nvim.lua("host.restart(); draft('again')")
+    assert replies(nvim, 2)[1]["result"] == "again"
+    assert closed.read_text() == "closed"
+    assert is_gone(first)
+
+
+def test_leaving_neovim_lets_the_host_finish_what_was_sent(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """Lesson 36: a draft saved in the last moment is taken."""
+    nvim = start()
+    nvim.lua("draft('one')")
+    replies(nvim, 1)
+    closed = tmp_path / "closed"
+    nvim.lua(f"vim.api.nvim_create_autocmd('VimLeavePre', {{ callback = function() draft('close_to {closed}') end }})")
+    nvim.notify_lua("vim.cmd('qa!')")
+    wait_until(lambda: closed.exists() and closed.read_text() == "closed", "the host to close its runtime")
+
+
+def test_a_host_outlives_neovim_for_a_moment_only(start: Callable[..., Nvim]) -> None:
+    """After kill -9 of the editor: the channel closes and the process goes, also when a thread of a library hangs."""
+    nvim = start()
+    nvim.lua("draft('hang_on_close')")
+    replies(nvim, 1)
+    pid = nvim.lua("return host.inspect().pid")
+    nvim.kill9()
+    wait_until(lambda: is_gone(pid), f"process {pid} to end")
+
+
+def wait_until(predicate: Callable[[], object], what: str) -> None:
+    """Wait for something outside Neovim."""
+    deadline = time.monotonic() + 10
+    while not predicate():
+        assert time.monotonic() < deadline, f"waited 10 s for {what}"
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether the process has ended (a zombie has)."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
+def test_an_error_of_ours_is_one_sentence_and_a_bug_names_the_log(start: Callable[..., Nvim]) -> None:
+    """Lesson 38: no raw traceback, no hit-enter prompt."""
+    nvim = start()
+    nvim.lua("draft('raise'); draft('bug'); draft('unjson')")
+    ours, bug, unjson = (reply["err"] for reply in replies(nvim, 3))
+    assert ours == "The provider is busy; try again in a minute"
+    assert bug.startswith("Internal error in request save_draft (TypeError: a bug")
+    assert ":CodeCompanion log" in unjson
+    assert not nvim.blocked()
+
+
+@pytest.mark.parametrize("where", ["task", "thread"])
+def test_a_failure_in_the_background_is_one_notice(start: Callable[..., Nvim], where: str) -> None:
+    """Design "pynvim traps": exceptions in tasks are silent without a guard; the second time is not shown again."""
+    nvim = start()
+    nvim.lua(f"draft('{where}_bug'); draft('{where}_bug')")
+    replies(nvim, 2)
+    nvim.wait_for(lambda: events(nvim, "notice"), "a notice")
+    (notice,) = events(nvim, "notice")
+    assert notice["level"] == "ERROR"
+    assert f"a {where}" in notice["text"]
+    assert not nvim.blocked()
+
+
+def test_the_log_is_private_and_knows_no_secret(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """Lesson 44: keys never touch the disk, the log is 0600."""
+    nvim = start('require("codecompanion.config").secrets = function() return { openai = "sk-very-secret" } end')
+    nvim.lua("draft('bug')")
+    (reply,) = replies(nvim, 1)
+    log = Path(nvim.lua("return host.log_path()"))
+    text = log.read_text()
+    assert "TypeError: a bug with key [redacted]" in text
+    assert "Traceback" in text
+    assert "sk-very-secret" not in text + str(reply)
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_refused_configuration_fails_the_host_with_its_sentence(start: Callable[..., Nvim]) -> None:
+    """The user reads which key is wrong; requests do not hang."""
+    nvim = start(env={"STUB_REFUSES": "there is no adapter 'opnai'"})
+    nvim.lua("draft('one')")
+    assert replies(nvim, 1)[0]["err"] == "interactions.chat.adapter: there is no adapter 'opnai'"
+    assert nvim.lua("return { host.status() }") == ["failed", "interactions.chat.adapter: there is no adapter 'opnai'"]
+
+
+def test_a_request_that_does_not_decode_is_refused_by_name(start: Callable[..., Nvim]) -> None:
+    """With an id the caller is told, without one everybody is."""
+    nvim = start()
+    nvim.lua("ask('save_draft', { chat = 'c1', txt = 'x' }); host.notify('nonsense', { chat = 'c1' })")
+    assert "save_draft: Object" in replies(nvim, 1)[0]["err"]
+    (failed,) = nvim.wait_for(lambda: events(nvim, "request_failed"))
+    assert failed["verb"] == "nonsense"
+    assert failed["chat"] == "c1"
+    assert "unknown verb 'nonsense'" in failed["error"]
+
+
+def test_bytes_that_are_no_utf8_do_not_stop_a_request(start: Callable[..., Nvim]) -> None:
+    """A latin-1 buffer may be part of a snapshot; the rest of the text must arrive."""
+    nvim = start()
+    nvim.lua(r"draft('caf\233 ok')")
+    assert replies(nvim, 1)[0]["result"] == "caf\ufffd ok"
+
+
+def test_a_burst_arrives_whole_and_in_order(start: Callable[..., Nvim]) -> None:
+    """5,000 chunks: merged, cut into batches, nothing lost."""
+    nvim = start()
+    nvim.lua("draft('burst 5000')")
+    replies(nvim, 1)
+
+    def text() -> str:
+        return "".join(event["text"] for event in events(nvim, "text"))
+
+    nvim.wait_for(lambda: "chunk4999 " in text(), "the last chunk")
+    assert text() == "".join(f"chunk{number} " for number in range(5000))
+    assert len(events(nvim, "text")) < 100
+
+
+def test_a_subscriber_that_fails_does_not_keep_others_from_their_event(start: Callable[..., Nvim]) -> None:
+    """One broken piece of UI must not silence the rest, nor block the editor with a prompt."""
+    nvim = start()
+    nvim.lua("for _ = 1, 3 do host.subscribe(function() error('broken view') end) end")
+    nvim.lua("draft('burst 3')")
+    nvim.wait_for(lambda: events(nvim, "text"))
+    assert "broken view" in nvim.messages()
+    assert not nvim.blocked()
+
+
+def test_the_host_works_without_provider_and_without_rplugin(start: Callable[..., Nvim]) -> None:
+    """Issue: `g:loaded_python3_provider = 0` and the rplugin runtime plugin disabled."""
+    nvim = start("vim.g.loaded_python3_provider = 0; vim.g.loaded_remote_plugins = 1")
+    nvim.lua("draft('one')")
+    assert replies(nvim, 1)[0]["result"] == "one"
+
+
+def test_a_python_that_is_missing_is_named(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """python.host_prog leads nowhere."""
+    nvim = nvim_factory(init=init_lua(tmp_path / "nowhere" / "python"))
+    nvim.lua(RECORD)
+    nvim.lua("draft('one')")
+    assert "python.host_prog" in replies(nvim, 1)[0]["err"]
+    assert "python.host_prog is not executable" in nvim.messages()
+    assert not nvim.blocked()
+
+
+@pytest.mark.parametrize(
+    ("version", "modules", "expected"),
+    [("(3, 9, 2)", "", "Python 3.11 or newer is needed"), ("(3, 12, 0)", "pynvim", "lacks pynvim")],
+)
+def test_a_python_that_cannot_run_the_host_says_why(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path, version: str, modules: str, expected: str
+) -> None:
+    """Issue "Bad input": Python too old, packages missing: one sentence that names `:CodeCompanion install`."""
+    prelude = tmp_path / "old.py"
+    prelude.write_text(
+        "import collections, importlib.util, runpy, sys\n"
+        f"V = collections.namedtuple('V', 'major minor micro'); sys.version_info = V(*{version})\n"
+        f"find = importlib.util.find_spec\n"
+        f"importlib.util.find_spec = lambda name, *a: None if name in {modules.split()!r} else find(name, *a)\n"
+        "sys.argv = sys.argv[2:]\n"
+        f"sys.path.insert(0, {str(REPO / 'python')!r})\n"
+        "runpy.run_module('codecompanion.engine', run_name='__main__', alter_sys=True)\n"
+    )
+    script = tmp_path / "old-python"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{prelude}" "$@"\n')
+    script.chmod(0o755)
+    nvim = nvim_factory(init=init_lua(script))
+    nvim.lua(RECORD)
+    nvim.lua("draft('one')")
+    error = replies(nvim, 1)[0]["err"]
+    assert expected in error
+    assert ":CodeCompanion install" in error
+    assert not nvim.blocked()
+
+
+def test_a_deleted_working_folder_does_not_matter(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """The host has a folder of its own to start in."""
+    nvim = start()
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    nvim.command(f"cd {gone}")
+    gone.rmdir()
+    nvim.lua("draft('one')")
+    assert replies(nvim, 1)[0]["result"] == "one"
+
+
+def test_the_host_ends_by_signal_without_leaving_a_process(start: Callable[..., Nvim]) -> None:
+    """SIGTERM is an order to close, not a crash with a traceback."""
+    nvim = start()
+    nvim.lua("draft('one')")
+    replies(nvim, 1)
+    pid = nvim.lua("return host.inspect().pid")
+    os.kill(pid, signal.SIGTERM)
+    nvim.wait_for(lambda: events(nvim, "host_exit"))
+    assert events(nvim, "host_exit")[0]["code"] == 0
