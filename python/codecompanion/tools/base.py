@@ -5,9 +5,10 @@ Tools import vocabulary and `workspace`'s path rule only through what `ToolConte
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -15,10 +16,29 @@ from codecompanion.messages import ToolSpec
 from codecompanion.requests import Snapshot
 
 
+class Walk(Protocol):
+    """How the files below a folder are listed: sorted by path parts, without ignored ones, without links."""
+
+    def __call__(self, folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
+        """Yield the files in the order of their path parts."""
+
+
+def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
+    """Yield every file below the folder; it knows no ignore rules, `workspace` brings the walk that does."""
+    entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from walk_everything(Path(entry.path), include_ignored=include_ignored)
+        elif entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
-    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550).
+    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550). `walk` is
+    `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
+    `KeyError` or a `CodeCompanionError` when there is none.
     """
 
     root: Path
@@ -27,19 +47,27 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot
     read_stored: Callable[[str], str]
     timeout_s: float = 60.0
+    walk: Walk = walk_everything
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call gave: `text` for the model, `summary` for the fold (`120 lines`), paths it changed on disk."""
+    """What a call gave: `text` for the model, `summary` for the fold (`120 lines`), paths it changed on disk.
+
+    `text` is whole, however long it is; `limit.shorten` makes what the model sees. `runner` fills in `duration_ms`.
+    """
 
     text: str
     summary: str = ""
     is_error: bool = False
     changed_paths: tuple[str, ...] = ()
+    duration_ms: int = 0
 
 
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user is asked. `key` is what `always` covers: the tool's name, or for a shell the exact command."""
+    """What the user is asked. `key` is what `always` covers.
+
+    It is the tool's name, for a shell the exact command (`run_command:make test`), for a deletion the path.
+    """
 
     key: str
     title: str
@@ -51,8 +79,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of the registry.
 
     `title(arguments)` is the fold's first half (`read_file lua/foo.lua 1-120`). `question(arguments, context)` returns
-    what must be approved, or None when the call may run at once. `run` raises `errors.ToolError` for a failure the
-    model should read.
+    what must be approved, or None when the call may run at once; it may read files, so it is called in a thread, and
+    it raises `errors.ToolError` when the call could only fail. `run` raises `errors.ToolError` for a failure the model
+    should read. `keeps_time` says that `run` ends by itself at `context.timeout_s`, so that what it has until then is
+    not lost.
     """
 
     spec: ToolSpec
@@ -60,3 +90,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     title: Callable[[dict[str, Any]], str]
     question: Callable[[dict[str, Any], ToolContext], ApprovalQuestion | None]
     effect: Literal["read", "write", "execute"] = "read"
+    keeps_time: bool = False

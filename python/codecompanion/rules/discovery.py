@@ -1,0 +1,168 @@
+"""Which rule files a group names (R-549), and which of them may be read.
+
+A repository is not trusted with the user's other files: what it links to or includes outside of itself is read only
+when it is a Markdown or text file in a place that rules come from. What the user's own configuration names by an
+absolute or `~` path is read wherever it is.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.rules.parsers import Include
+from codecompanion.settings import RuleFile
+
+RULE_SUFFIXES = frozenset({".md", ".mdc", ".markdown", ".txt", ".rst"})
+MAX_FILES = 200
+"""More files than this from one glob or folder are a mistake (a `**` over everything)."""
+
+_GLOB_SIGNS = frozenset("*?[")
+_SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A rule file that exists: its real path, the name it is shown by, and whether its includes are followed."""
+
+    real: Path
+    label: str
+    follows_includes: bool = False
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Why a file of the group was not read, in one sentence that names it."""
+
+    text: str
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """An entry of the group that matches no file: usual for the default group."""
+
+    path: str
+
+
+def find_files(entry: RuleFile, root: Path) -> Iterator[Found | Problem | Missing]:
+    """Yield the files of one entry, which is a path, a glob or a folder; sorted within the entry."""
+    named = _expanded(entry.path)
+    by_user = named.is_absolute()
+    base = root / named
+    follows = entry.parser == "claude"
+    if "\0" in entry.path:
+        yield Problem(f"The rule file path {entry.path!r} contains a NUL character.")
+    elif _GLOB_SIGNS & set(entry.path) and not os.path.lexists(base):
+        yield from _several(entry.path, _matches(str(base)), root, follows, by_user)
+    elif base.is_dir():
+        yield from _several(entry.path, _rule_files_in(base), root, follows, by_user)
+    elif os.path.lexists(base):
+        yield _checked(base, root, follows, by_user)
+    else:
+        yield Missing(entry.path)
+
+
+def find_include(include: Include, source: Path, root: Path) -> Found | Problem | None:
+    """Return the file an include means, beside its source or in the workspace; None when it is no include."""
+    for spelling in include.spellings:
+        named = _expanded(spelling)
+        for base in (source.parent, root):
+            path = base / named
+            if "\0" not in spelling and _is_file(path):
+                return _checked_include(path, source, root)
+    if include.alone and any(sign in include.spellings[-1] for sign in "/."):
+        return Problem(f"{label_of(source, root)} includes @{include.spellings[0]}, which does not exist.")
+    return None
+
+
+def label_of(real: Path, root: Path) -> str:
+    """Return how a rule file is shown: relative to the workspace, with `~`, or absolute."""
+    for base, prefix in ((_real(root), ""), (_real(Path.home()), "~/")):
+        if base in real.parents:
+            return prefix + real.relative_to(base).as_posix()
+    return real.as_posix()
+
+
+def _several(
+    named: str, paths: Iterator[Path], root: Path, follows: bool, by_user: bool
+) -> Iterator[Found | Problem | Missing]:
+    found = []
+    for path in paths:
+        found.append(path)
+        if len(found) > MAX_FILES:
+            yield Problem(f"Rules {named}: it matches more than {MAX_FILES} files; none was read. Name fewer.")
+            return
+    if not found:
+        yield Missing(named)
+    for path in sorted(found):
+        yield _checked(path, root, follows, by_user)
+
+
+def _matches(pattern: str) -> Iterator[Path]:
+    # `Path.glob` takes no absolute patterns.
+    for name in glob.iglob(pattern, recursive=True, include_hidden=True):  # noqa: PTH207
+        path = Path(name)
+        if _is_file(path) and not _SKIPPED_FOLDERS & set(path.parts):
+            yield path
+
+
+def _rule_files_in(folder: Path) -> Iterator[Path]:
+    for directory, folders, names in os.walk(folder):
+        folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
+        for name in names:
+            if Path(name).suffix.lower() in RULE_SUFFIXES:
+                yield Path(directory, name)
+
+
+def _checked(path: Path, root: Path, follows: bool, by_user: bool) -> Found | Problem:
+    real = _real(path)
+    places = (_real(root), _repository(root), _real(Path.home()))
+    inside = _real(root) in real.parents
+    if not by_user and not inside and not (_is_below(real, places) and _is_rule_text(real, path.name)):
+        return Problem(
+            f"Rules {path.name}: it is a link to {real}, which is not read for a project. Name that file in your"
+            " configuration by its absolute path if you want it."
+        )
+    return Found(real, label_of(real, root), follows)
+
+
+def _checked_include(path: Path, source: Path, root: Path) -> Found | Problem:
+    real, workspace, home = _real(path), _real(root), _real(Path.home())
+    from_project = workspace in source.parents
+    places = (_repository(root), home / ".claude") if from_project else (home, source.parent)
+    if workspace in real.parents or (_is_below(real, places) and _is_rule_text(real)):
+        return Found(real, label_of(real, root), follows_includes=True)
+    return Problem(f"{label_of(source, root)} includes {real}, which is outside of what its rules may include.")
+
+
+def _is_below(real: Path, places: tuple[Path, ...]) -> bool:
+    return any(place in real.parents for place in places)
+
+
+def _is_rule_text(real: Path, asked_for: str = "") -> bool:
+    return real.suffix.lower() in RULE_SUFFIXES or real.name == asked_for
+
+
+def _repository(root: Path) -> Path:
+    """Return the root of the git repository that the workspace lies in, else the workspace."""
+    real = _real(root)
+    for folder in (real, *real.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return real
+
+
+def _expanded(path: str) -> Path:
+    return Path.home() / path[2:] if path.startswith("~/") else Path(path)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

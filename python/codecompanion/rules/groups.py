@@ -1,0 +1,160 @@
+"""Rules: groups of files whose text is shared with the model and survives every compaction (R-549).
+
+The session makes one message per `RulesItem`: role user, tag `rules`, the item's path, text `rules_text(path, text)`.
+A file is given once, however many entries, links and includes lead to it. What cannot be read is reported and the rest
+is loaded all the same. The text of a rule file is given on as it is; nothing here interprets it but for `@path`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+import msgspec
+
+from codecompanion import text_files
+from codecompanion.errors import CodeCompanionError
+from codecompanion.rules.discovery import Found, Missing, Problem, find_files, find_include
+from codecompanion.rules.parsers import find_includes
+from codecompanion.settings import RuleGroup, RulesSettings
+
+MAX_INCLUDE_DEPTH = 5
+"""How many files deep includes are followed, as Claude Code does."""
+
+MAX_RULE_BYTES = 1_000_000
+
+
+class RulesItem(msgspec.Struct, frozen=True):
+    """One rule file as it was read. `path` is its label, `real` where it is; the rest tells whether it has changed."""
+
+    path: str
+    text: str
+    real: str
+    mtime_ns: int
+    size_bytes: int
+    sha256: str
+
+
+class RulesLoaded(msgspec.Struct, frozen=True):
+    """The files of one or more groups in order, sentences about what was not read, entries that match no file."""
+
+    items: tuple[RulesItem, ...] = ()
+    problems: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def rules_text(path: str, content: str) -> str:
+    """Return the message text for a rule file."""
+    label = path.replace('"', "&quot;")
+    return f'<rules path="{label}">\n{content.rstrip()}\n</rules>'
+
+
+def autoload(settings: RulesSettings, root: Path) -> RulesLoaded:
+    """Return the rules that every new chat starts with."""
+    if not settings.enabled:
+        return RulesLoaded()
+    loaded = RulesLoaded()
+    for name in settings.autoload:
+        more = load_named(settings, name, root, frozenset(item.real for item in loaded.items))
+        loaded = RulesLoaded(loaded.items + more.items, loaded.problems + more.problems, loaded.missing + more.missing)
+    return loaded
+
+
+def load_named(settings: RulesSettings, name: str, root: Path, already: Collection[str] = ()) -> RulesLoaded:
+    """Return the rules of a configured group; a name that does not exist is a problem that names the nearest."""
+    group = settings.groups.get(name)
+    if group is None:
+        nearest = get_close_matches(name, settings.groups, n=1)
+        known = ", ".join(settings.groups) or "none"
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"the groups are: {known}."
+        return RulesLoaded(problems=(f"There is no group of rules named {name!r}; {hint}",))
+    return load_group(group, root, already)
+
+
+def load_group(group: RuleGroup, root: Path, already: Collection[str] = ()) -> RulesLoaded:
+    """Read the files of a group. `already` holds the real paths of files that the chat has.
+
+    It reads files, so the session calls it in a thread.
+    """
+    reading = _Reading(root, set(already))
+    for entry in group.files:
+        for found in find_files(entry, root):
+            reading.add(found, depth=0)
+    return RulesLoaded(tuple(reading.items), tuple(dict.fromkeys(reading.problems)), tuple(reading.missing))
+
+
+def reread(items: Iterable[RulesItem]) -> RulesLoaded:
+    """Return the items whose file has changed since, with their new text.
+
+    Time and size are looked at first, then the content: a file that was only touched has not changed. A file that
+    cannot be read any more is a problem; what the chat has of it stays.
+    """
+    changed, problems = [], []
+    for item in items:
+        path = Path(item.real)
+        try:
+            status = path.stat()
+            if (status.st_mtime_ns, status.st_size) == (item.mtime_ns, item.size_bytes):
+                continue
+            now = _read(path, item.path)
+        except (CodeCompanionError, OSError) as error:
+            problems.append(f"Rules {item.path}: {_cause(error)} The chat keeps what was read before.")
+            continue
+        if now.sha256 != item.sha256:
+            changed.append(now)
+    return RulesLoaded(tuple(changed), tuple(problems))
+
+
+class _Reading:
+    """Collects files in order, each once."""
+
+    def __init__(self, root: Path, seen: set[str]) -> None:
+        self._root = root
+        self._seen = seen
+        self.items: list[RulesItem] = []
+        self.problems: list[str] = []
+        self.missing: list[str] = []
+
+    def add(self, found: Found | Problem | Missing, depth: int) -> None:
+        """Read the file and, where its parser says so, what it includes."""
+        if isinstance(found, Problem):
+            self.problems.append(found.text)
+        elif isinstance(found, Missing):
+            self.missing.append(found.path)
+        elif str(found.real) not in self._seen:
+            self._seen.add(str(found.real))
+            try:
+                item = _read(found.real, found.label)
+            except (CodeCompanionError, OSError) as error:
+                self.problems.append(f"Rules {found.label} were not read: {_cause(error)}")
+                return
+            self.items.append(item)
+            if found.follows_includes:
+                self._add_includes(item, found.real, depth)
+
+    def _add_includes(self, item: RulesItem, source: Path, depth: int) -> None:
+        for include in find_includes(item.text):
+            found = find_include(include, source, self._root)
+            if isinstance(found, Found) and depth == MAX_INCLUDE_DEPTH and str(found.real) not in self._seen:
+                self.problems.append(
+                    f"Rules {item.path}: @{include.spellings[0]} was not read: more than {MAX_INCLUDE_DEPTH} deep."
+                )
+            elif found is not None:
+                self.add(found, depth + 1)
+
+
+def _read(path: Path, label: str) -> RulesItem:
+    status = path.stat()
+    content = text_files.read_bytes(path, MAX_RULE_BYTES)
+    if text_files.is_binary(content):
+        raise text_files.UnreadableFile(f"{path} is a binary file of {len(content):,} bytes.")
+    text = text_files.printable(text_files.decode(content).text)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return RulesItem(label, text, str(path), status.st_mtime_ns, status.st_size, sha256)
+
+
+def _cause(error: Exception) -> str:
+    text = str(error) if isinstance(error, CodeCompanionError) else text_files.reason(error) + "."
+    return text

@@ -1,0 +1,44 @@
+"""What a rule file asks for beside its own text: the `@path` includes of parser `claude` (R-549). Pure.
+
+An include may stand anywhere in the text, as Claude Code reads it, but not in code (fenced or inline) and not in an
+HTML comment. Whether it is one is only known when a file of that name exists: `@alice` and `@types/node` look alike.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_FENCE = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_CODE_SPAN = re.compile(r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
+_INCLUDE = re.compile(r"(?<![\w@/.\\-])@(?P<path>[^\s@`'\"<>()\[\]{},;]+)")
+_TRAILING = ".:!?"
+
+
+class Include(msgspec.Struct, frozen=True):
+    """One `@path`. `spellings` are tried in order (`@a.md.` may end a sentence); `alone`: it is its whole line."""
+
+    spellings: tuple[str, ...]
+    alone: bool
+
+
+def find_includes(text: str) -> tuple[Include, ...]:
+    """Return the includes of a rule file in the order they occur, each path once."""
+    text = text.replace("\r\n", "\n")
+    for pattern in (_FENCE, _COMMENT, _CODE_SPAN):
+        text = pattern.sub(" ", text)
+    found: dict[str, Include] = {}
+    for match in _INCLUDE.finditer(text):
+        path = match["path"]
+        bare = path.rstrip(_TRAILING)
+        line_start = text.rfind("\n", 0, match.start()) + 1
+        line_end = text.find("\n", match.end())
+        line = text[line_start : line_end if line_end >= 0 else len(text)]
+        alone = line.strip().removeprefix("- ").strip() == f"@{path}"
+        if bare:
+            found.setdefault(path, Include(tuple(dict.fromkeys((path, bare))), alone))
+    return tuple(found.values())

@@ -1,0 +1,162 @@
+"""Text files as bytes and as lines: decoding that loses nothing, and the one safe way to read a file.
+
+`decode` → change the text → `encode` gives back every byte that was not changed: byte-order mark, line ends (mixed ones
+too), a missing final newline, bytes that are no valid text. Used by the edges that read the project (`workspace`,
+`tools`, `rules`), which may not import each other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from codecompanion.errors import ToolError
+
+SNIFFED_BYTES = 8192
+"""A NUL in the first this many bytes makes a file binary: the rule of git and ripgrep."""
+
+MAX_READ_BYTES = 20_000_000
+"""No file larger than this is read as a whole."""
+
+_BOMS = (
+    (BOM_UTF32_LE, "utf-32-le"),
+    (BOM_UTF32_BE, "utf-32-be"),
+    (BOM_UTF8, "utf-8"),
+    (BOM_UTF16_LE, "utf-16-le"),
+    (BOM_UTF16_BE, "utf-16-be"),
+)
+# Control characters without a meaning in text, and the surrogates that stand for undecodable bytes.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+class UnreadableFile(ToolError):
+    """A file cannot be read as text; the message says which and why."""
+
+
+class TextFile(msgspec.Struct, frozen=True):
+    """A decoded file. `text` has the file's own line ends; bytes that are no text stand in it as lone surrogates."""
+
+    text: str
+    encoding: str = "utf-8"
+    bom: bytes = b""
+
+    @property
+    def newline(self) -> Literal["\n", "\r\n"]:
+        """Return the line end most lines have; that of Unix for a file of one line."""
+        crlf = self.text.count("\r\n")
+        return "\r\n" if crlf > self.text.count("\n") - crlf else "\n"
+
+
+def is_binary(head: bytes) -> bool:
+    """Return whether the first bytes of a file say that it is no text."""
+    if any(head.startswith(mark) for mark, _ in _BOMS):
+        return False
+    return b"\0" in head[:SNIFFED_BYTES]
+
+
+def decode(content: bytes) -> TextFile:
+    """Return the text of a file's bytes: by byte-order mark, as UTF-8, damaged UTF-8, or Latin-1, in this order.
+
+    Damaged UTF-8 (more good multi-byte characters than bad bytes) keeps its bad bytes as lone surrogates; `encode`
+    turns them back.
+    """
+    for mark, encoding in _BOMS:
+        if content.startswith(mark):
+            try:
+                return TextFile(content[len(mark) :].decode(encoding), encoding, mark)
+            except UnicodeDecodeError:
+                break
+    try:
+        return TextFile(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        pass
+    damaged = content.decode("utf-8", "surrogateescape")
+    bad = sum(1 for character in damaged if "\udc80" <= character <= "\udcff")
+    good = sum(1 for character in damaged if character > "\x7f") - bad
+    return TextFile(damaged) if good >= bad else TextFile(content.decode("latin-1"), "latin-1")
+
+
+def encode(file: TextFile) -> bytes:
+    """Return the bytes of the file.
+
+    Raises:
+        UnreadableFile: the text has characters that the file's encoding lacks; names the first.
+    """
+    try:
+        errors = "surrogateescape" if file.encoding == "utf-8" else "strict"
+        return file.bom + file.text.encode(file.encoding, errors)
+    except UnicodeEncodeError as error:
+        character = file.text[error.start]
+        raise UnreadableFile(
+            f"The file is encoded as {file.encoding}, which has no U+{ord(character):04X}; nothing was written."
+        ) from error
+
+
+def printable(text: str) -> str:
+    """Return the text with Unix line ends and every byte or character that is no text as U+FFFD.
+
+    A lone carriage return ends no line, as for ripgrep, so that line numbers agree.
+    """
+    return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text with Unix line ends; a final newline opens no further line, "" has no line."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def read_bytes(path: Path, limit_bytes: int = MAX_READ_BYTES) -> bytes:
+    """Return the content of a regular file. `path` is resolved: a symbolic link in its last part is refused.
+
+    Opening never blocks (FIFOs, devices), and never reads more than `limit_bytes`.
+
+    Raises:
+        UnreadableFile: missing, a folder, no regular file, not permitted, too large; says which.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise UnreadableFile(f"There is no file {path}.") from error
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(f"{path} cannot be read: {reason(error)}.") from error
+    with os.fdopen(descriptor, "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if stat.S_ISDIR(status.st_mode):
+            raise UnreadableFile(f"{path} is a folder.")
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableFile(f"{path} is not a regular file.")
+        try:
+            content = stream.read(limit_bytes + 1)
+        except OSError as error:
+            raise UnreadableFile(f"{path} cannot be read: {reason(error)}.") from error
+    if len(content) > limit_bytes:
+        size = max(status.st_size, len(content))
+        raise UnreadableFile(f"{path} has {size:,} bytes, more than the {limit_bytes:,} that can be read at once.")
+    return content
+
+
+def read_text(path: Path, limit_bytes: int = MAX_READ_BYTES) -> TextFile:
+    """Return a text file, decoded.
+
+    Raises:
+        UnreadableFile: as `read_bytes`, or the file is binary.
+    """
+    content = read_bytes(path, limit_bytes)
+    if is_binary(content):
+        raise UnreadableFile(f"{path} is a binary file of {len(content):,} bytes.")
+    return decode(content)
+
+
+def reason(error: Exception) -> str:
+    """Return the cause of a failed file operation in lower-case words, without the path."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text[:1].lower() + text[1:]

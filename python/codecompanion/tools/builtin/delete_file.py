@@ -1,0 +1,75 @@
+"""`delete_file`: one file, never a folder. An `always` covers deleting this very path only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from codecompanion import text_files
+from codecompanion.errors import ToolError
+from codecompanion.messages import ToolSpec
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
+from codecompanion.tools.disk import Check, in_thread
+
+_SHOWN_LINES = 40
+
+_SPEC = ToolSpec(
+    "delete_file", "Delete one file of the workspace. Folders are not deleted.", parameters({"path": PATH}, "path")
+)
+
+
+def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
+    """Return the file to delete: for a symbolic link the link itself, wherever it points."""
+    given = arguments["path"].rstrip("/")
+    parent, name = os.path.split(given)
+    folder = context.resolve(parent or ("/" if given.startswith("/") else "."))
+    path = folder / name if name not in ("", ".", "..", "~") else context.resolve(given)
+    if not os.path.lexists(path):
+        path = context.resolve(given)
+    if not os.path.lexists(path):
+        raise missing_file(path, context)
+    if path.is_dir() and not path.is_symlink():
+        raise ToolError(f"{shown_path(path, context)} is a folder; only files are deleted.")
+    return path
+
+
+async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    return await in_thread(lambda check: _delete(arguments, context, check))
+
+
+def _delete(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+    path = _target(arguments, context)
+    name = shown_path(path, context)
+    check()
+    try:
+        path.unlink()
+    except OSError as error:
+        raise ToolError(f"{name} was not deleted: {text_files.reason(error)}.") from error
+    return ToolOutput(text=f"Deleted {name}.", summary="deleted", changed_paths=(str(path),))
+
+
+def _title(arguments: dict[str, Any]) -> str:
+    return f"delete_file {arguments['path']}"
+
+
+def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    path = _target(arguments, context)
+    name = shown_path(path, context)
+    return ApprovalQuestion(key=f"delete_file:{path}", title=f"Delete {name}", body=_content(path, name))
+
+
+def _content(path: Path, name: str) -> str:
+    """Return what would be lost: how much it is and how it begins."""
+    if path.is_symlink():
+        return f"{name} is a symbolic link to {path.readlink()}; only the link is deleted.\n"
+    try:
+        lines = text_files.split_lines(text_files.printable(text_files.read_text(path).text))
+    except text_files.UnreadableFile as error:
+        return f"{error}\n"
+    more = [f"… {count(len(lines) - _SHOWN_LINES, 'more line')}"] if len(lines) > _SHOWN_LINES else []
+    return "\n".join([f"{name}: {count(len(lines), 'line')}", "", *lines[:_SHOWN_LINES], *more]) + "\n"
+
+
+DELETE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")

@@ -1,0 +1,122 @@
+"""`file_search`: files by name or glob, sorted, without what the project ignores."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pathspec import GitIgnoreSpec
+
+from codecompanion.errors import ToolError
+from codecompanion.messages import ToolSpec
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.wording import count, parameters, shown_path
+from codecompanion.tools.disk import Check, in_thread
+
+DEFAULT_RESULTS = 200
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MAX_ALTERNATIVES = 64
+
+_SPEC = ToolSpec(
+    "file_search",
+    "Find files of the workspace by glob pattern. `*` stays within a folder, `**` crosses folders, {a,b} is either. A"
+    " pattern without `/` matches the file name in any folder; a folder's path lists everything in it. Files that the"
+    " project ignores (.gitignore) are left out. Returns paths relative to the workspace, sorted.",
+    parameters(
+        {
+            "pattern": {
+                "type": "string",
+                "minLength": 1,
+                "description": "For example `*.lua`, `src/**/test_*.py`, `Makefile` or `docs/`.",
+            },
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 5000,
+                "description": f"At most this many paths. Default: {DEFAULT_RESULTS}.",
+            },
+            "include_ignored": {
+                "type": "boolean",
+                "description": "Also list ignored files, such as those in node_modules. Default: false.",
+            },
+        },
+        "pattern",
+    ),
+)
+
+
+def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
+    """Return the matcher of a glob over paths relative to `root`.
+
+    Raises:
+        ToolError: the pattern is not a glob.
+    """
+    inside = pattern.removeprefix(f"{root.as_posix()}/").removeprefix("./")
+    alternatives = _alternatives(inside)
+    escaped = [f"\\{one}" if one[:1] in "!#" else one for one in alternatives]
+    try:
+        spec = GitIgnoreSpec.from_lines(escaped)
+    except ValueError as error:
+        raise ToolError(f"{pattern!r} is not a valid glob pattern: {error}.") from error
+    if not spec:
+        raise ToolError(f"{pattern!r} is not a glob pattern that can match a file.")
+    return spec
+
+
+def _alternatives(pattern: str) -> list[str]:
+    done, waiting = [], [pattern]
+    while waiting:
+        one = waiting.pop(0)
+        braces = _BRACES.search(one)
+        if braces is None:
+            done.append(one)
+        else:
+            waiting += [one[: braces.start()] + choice + one[braces.end() :] for choice in braces[1].split(",")]
+        if len(done) + len(waiting) > _MAX_ALTERNATIVES:
+            raise ToolError(f"The pattern {pattern[:80]!r} has more than {_MAX_ALTERNATIVES} alternatives in braces.")
+    return done
+
+
+async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    return await in_thread(lambda check: _search(arguments, context, check))
+
+
+def _search(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+    pattern: str = arguments["pattern"]
+    root = context.resolve(".")
+    spec = compile_glob(pattern, root)
+    part = pattern.casefold()
+    matching, containing = [], []
+    for path in context.walk(root, include_ignored=arguments.get("include_ignored", False)):
+        check()
+        name = shown_path(path, context)
+        if spec.match_file(name):
+            matching.append(name)
+        elif part in name.casefold():
+            containing.append(name)
+    limit = arguments.get("max_results", DEFAULT_RESULTS)
+    if matching:
+        return _listed(matching, limit, "")
+    if containing:
+        return _listed(containing, limit, f"No file matches {pattern!r}; these have it in their path:\n")
+    ignored = "" if arguments.get("include_ignored") else " (ignored files were left out)"
+    return ToolOutput(text=f"No file matches {pattern!r}{ignored}.", summary="0 files")
+
+
+def _listed(names: list[str], limit: int, head: str) -> ToolOutput:
+    more = len(names) - limit
+    note = f"\n[{count(more, 'more file')}, {len(names):,} in all; narrow the pattern or raise max_results]"
+    text = head + "\n".join(names[:limit]) + (note if more > 0 else "")
+    return ToolOutput(text=text.encode("utf-8", "replace").decode(), summary=count(len(names), "file"))
+
+
+def _title(arguments: dict[str, Any]) -> str:
+    return f"file_search {arguments['pattern']}"
+
+
+def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    return None
+
+
+FILE_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question)

@@ -1,0 +1,277 @@
+"""`grep_search`: lines that contain a text or match a regular expression.
+
+The walk of the workspace says which files are searched; ripgrep searches them when it is on PATH, else a Python process
+of our own (`grep_worker.py`: a process, because a regular expression that runs away can only be killed there). Both
+print the same records, so the result is the same whichever ran.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from codecompanion.errors import ToolError
+from codecompanion.messages import ToolSpec
+from codecompanion.text_files import printable
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.file_search import compile_glob
+from codecompanion.tools.builtin.wording import count, missing_file, one_line, parameters
+from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.process import clean_environment, run_program
+
+DEFAULT_RESULTS = 100
+MAX_FILE_BYTES = 20_000_000
+MAX_LINE_CHARS = 300
+_BATCH_CHARS = 100_000
+_WORKER = Path(__file__).with_name("grep_worker.py")
+_METACHARACTERS = re.compile(r"[\\|.*+?()\[\]{}^$]")
+
+_SPEC = ToolSpec(
+    "grep_search",
+    "Search the text files of the workspace for lines that contain a text or match a regular expression. Returns the"
+    " matching lines by file, with line numbers. Files that the project ignores (.gitignore), binary files and files"
+    f" over {MAX_FILE_BYTES // 1_000_000} MB are left out.",
+    parameters(
+        {
+            "query": {"type": "string", "minLength": 1, "description": "The text or regular expression to look for."},
+            "is_regex": {"type": "boolean", "description": "Whether query is a regular expression. Default: false."},
+            "ignore_case": {"type": "boolean", "description": "Whether case does not matter. Default: false."},
+            "path": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Folder or file to search, relative to the workspace. Default: all of it.",
+            },
+            "include": {"type": "string", "minLength": 1, "description": "Only files that match this glob, as `*.py`."},
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 2000,
+                "description": f"At most this many lines. Default: {DEFAULT_RESULTS}.",
+            },
+            "include_ignored": {"type": "boolean", "description": "Also search ignored files. Default: false."},
+        },
+        "query",
+    ),
+)
+
+
+class _Files(msgspec.Struct, frozen=True):
+    """What is searched: paths relative to the root, in order; how many were too large."""
+
+    root: Path
+    names: list[str]
+    too_large: int
+
+
+class _Text(msgspec.Struct, omit_defaults=True):
+    text: str | None = None
+    bytes: str | None = None
+
+    def value(self) -> str:
+        """Return the text; bytes that are no text stand in it as surrogates."""
+        if self.text is not None:
+            return self.text
+        return base64.b64decode(self.bytes or "").decode("utf-8", "surrogateescape")
+
+
+class _Span(msgspec.Struct):
+    start: int
+    end: int
+
+
+class _Detail(msgspec.Struct):
+    path: _Text | None = None
+    lines: _Text | None = None
+    line_number: int | None = None
+    submatches: list[_Span] = []
+    binary_offset: int | None = None
+
+
+class _Record(msgspec.Struct):
+    type: str
+    data: _Detail
+
+
+_decode_record = msgspec.json.Decoder(_Record).decode
+
+
+class _Hits:
+    """The first hits in the order of files and lines, and how many there are in all; memory stays bounded."""
+
+    def __init__(self, files: _Files, limit: int) -> None:
+        self._order = {name: index for index, name in enumerate(files.names)}
+        self._limit = limit
+        self._rest = b""
+        self._file: list[tuple[int, int, str]] = []
+        self._in_file = 0
+        self._first: list[tuple[int, int, str]] = []
+        self.lines = 0
+        self.files = 0
+
+    def add_output(self, chunk: bytes) -> None:
+        """Add a piece of the records a searcher prints."""
+        if b"\n" not in chunk:
+            self._rest += chunk
+            return
+        *complete, self._rest = (self._rest + chunk).split(b"\n")
+        for line in complete:
+            self._add(_decode_record(line))
+
+    def first(self) -> list[tuple[int, int, str]]:
+        """Return `(index of the file, line number, line)`, sorted."""
+        return sorted((-index, -number, line) for index, number, line in self._first)
+
+    def _add(self, record: _Record) -> None:
+        detail = record.data
+        if record.type == "begin":
+            self._file, self._in_file = [], 0
+        elif record.type == "match" and detail.path and detail.lines:
+            self._in_file += 1
+            index = self._order[detail.path.value().removeprefix("./")]
+            if len(self._file) < self._limit:
+                start = detail.submatches[0].start if detail.submatches else 0
+                self._file.append((-index, -(detail.line_number or 0), _cut(detail.lines.value(), start)))
+        elif record.type == "end" and self._in_file and detail.binary_offset is None:
+            self.lines += self._in_file
+            self.files += 1
+            self._first = heapq.nlargest(self._limit, [*self._first, *self._file])
+
+
+def _cut(line: str, start_byte: int) -> str:
+    """Return the line for the result; of a long one the surroundings of the match."""
+    line = line.rstrip("\r\n")
+    if len(line) <= MAX_LINE_CHARS:
+        return printable(line)
+    at = len(line.encode("utf-8", "surrogateescape")[:start_byte].decode("utf-8", "ignore"))
+    begin = max(0, min(at - MAX_LINE_CHARS // 3, len(line) - MAX_LINE_CHARS))
+    end = begin + MAX_LINE_CHARS
+    return printable(f"{'…' if begin else ''}{line[begin:end]}{'…' if end < len(line) else ''}")
+
+
+async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    files = await in_thread(lambda check: _files(arguments, context, check))
+    hits = _Hits(files, arguments.get("max_results", DEFAULT_RESULTS))
+    ripgrep = shutil.which("rg")
+    if ripgrep:
+        for batch in _batches(files.names):
+            await _search([*_ripgrep(ripgrep, arguments), *batch], files, hits, None)
+    elif files.names:
+        with tempfile.TemporaryFile() as listing:
+            listing.write(_worker_input(arguments, files))
+            listing.seek(0)
+            await _search([sys.executable, "-I", str(_WORKER)], files, hits, listing)
+    return _output(arguments, files, hits)
+
+
+def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> _Files:
+    root = context.resolve(".")
+    start = context.resolve(arguments.get("path", "."))
+    if not start.exists():
+        raise missing_file(start, context)
+    only = compile_glob(arguments["include"], root) if "include" in arguments else None
+    found = [start] if start.is_file() else context.walk(start, include_ignored=arguments.get("include_ignored", False))
+    names, too_large = [], 0
+    base = root if start == root or root in start.parents else start if start.is_dir() else start.parent
+    for path in found:
+        check()
+        name = path.relative_to(base).as_posix()
+        if only is not None and not only.match_file(name):
+            continue
+        try:
+            size = path.lstat().st_size
+        except OSError:
+            continue
+        if size > MAX_FILE_BYTES:
+            too_large += 1
+        else:
+            names.append(name)
+    return _Files(base, names, too_large)
+
+
+def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    chars = 0
+    for name in names:
+        if batch and chars + len(name) > _BATCH_CHARS:
+            yield batch
+            batch, chars = [], 0
+        batch.append(f"./{name}")
+        chars += len(name) + 4
+    if batch:
+        yield batch
+
+
+def _ripgrep(program: str, arguments: dict[str, Any]) -> list[str]:
+    case = "--ignore-case" if arguments.get("ignore_case") else "--case-sensitive"
+    kind = "--engine=auto" if arguments.get("is_regex") else "--fixed-strings"
+    fixed = ["--no-config", "--no-ignore", "--hidden", "--no-messages", "--json", "--crlf", "--with-filename"]
+    return [program, *fixed, case, kind, "--regexp", arguments["query"], "--"]
+
+
+def _worker_input(arguments: dict[str, Any], files: _Files) -> bytes:
+    query = arguments["query"] if arguments.get("is_regex") else re.escape(arguments["query"])
+    head = msgspec.json.encode({"query": query, "ignore_case": bool(arguments.get("ignore_case"))})
+    return head + b"\n" + b"\0".join(name.encode("utf-8", "surrogateescape") for name in files.names)
+
+
+async def _search(argv: list[str], files: _Files, hits: _Hits, listing: IO[bytes] | None) -> None:
+    with tempfile.TemporaryFile() as errors:
+        ended = await run_program(
+            argv,
+            cwd=files.root,
+            env=clean_environment({}, files.root),
+            on_output=hits.add_output,
+            stdin=listing,
+            stderr=errors,
+        )
+        if ended.code not in (0, 1):
+            errors.seek(0)
+            problem = errors.read(2000).decode("utf-8", "replace").strip()
+            if problem or ended.code != 2:
+                raise ToolError(f"The search failed: {problem or f'exit code {ended.code}'}")
+
+
+def _output(arguments: dict[str, Any], files: _Files, hits: _Hits) -> ToolOutput:
+    summary = f"{count(hits.lines, 'hit')} in {count(hits.files, 'file')}" if hits.lines else "no hits"
+    lines = [f"{summary}:" if hits.lines else _nothing(arguments, files)]
+    shown = hits.first()
+    last = -1
+    for index, number, line in shown:
+        if index != last:
+            lines.append(files.names[index].encode("utf-8", "replace").decode())
+            last = index
+        lines.append(f"  {number}: {line}")
+    if hits.lines > len(shown):
+        lines.append(
+            f"[the first {len(shown):,} are shown; narrow the search with path or include, or raise max_results]"
+        )
+    if files.too_large:
+        lines.append(f"[{count(files.too_large, 'file')} over {MAX_FILE_BYTES // 1_000_000} MB not searched]")
+    return ToolOutput(text="\n".join(lines), summary=summary)
+
+
+def _nothing(arguments: dict[str, Any], files: _Files) -> str:
+    text = f"No hits for {arguments['query']!r} in {count(len(files.names), 'file')}."
+    if not arguments.get("is_regex") and _METACHARACTERS.search(arguments["query"]):
+        text += " It was searched as plain text; set is_regex for a regular expression."
+    return text
+
+
+def _title(arguments: dict[str, Any]) -> str:
+    return f'grep_search "{one_line(arguments["query"])}"'
+
+
+def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    return None
+
+
+GREP_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question)

@@ -1,0 +1,79 @@
+"""`insert_edit`: search and replace in one file, exact and unique, written atomically."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from codecompanion import text_files
+from codecompanion.errors import ToolError
+from codecompanion.messages import ToolSpec
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
+from codecompanion.tools.diff import file_diff
+from codecompanion.tools.disk import Check, in_thread, write_atomic
+from codecompanion.tools.edit import Edited, replace_text
+
+_SPEC = ToolSpec(
+    "insert_edit",
+    "Change an existing text file: replace old_text by new_text. old_text must occur in the file exactly once, with"
+    " its exact indentation; quote enough lines around the change to make it unique. To insert, quote the line before"
+    " or after and repeat it in new_text; to delete, leave new_text empty. Read the file first. Line ends and encoding"
+    " of the file are kept.",
+    parameters(
+        {
+            "path": PATH,
+            "old_text": {"type": "string", "description": "The text to replace, without line numbers."},
+            "new_text": {"type": "string", "description": "The text to put in its place."},
+            "replace_all": {
+                "type": "boolean",
+                "description": "Replace every occurrence instead of demanding exactly one. Default: false.",
+            },
+        },
+        "path",
+        "old_text",
+        "new_text",
+    ),
+)
+
+
+def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Path, text_files.TextFile, Edited]:
+    """Return the file's path, what it is and what it becomes; nothing is written."""
+    path = context.resolve(arguments["path"])
+    if not path.exists():
+        error = missing_file(path, context)
+        raise ToolError(f"{error} create_file makes new files.")
+    before = text_files.read_text(path)
+    try:
+        edited = replace_text(before, arguments["old_text"], arguments["new_text"], arguments.get("replace_all", False))
+    except ToolError as error:
+        raise ToolError(f"{shown_path(path, context)}: {error}") from error
+    return path, before, edited
+
+
+async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    return await in_thread(lambda check: _write(arguments, context, check))
+
+
+def _write(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+    path, _, edited = _edit(arguments, context)
+    write_atomic(path, text_files.encode(edited.file), check)
+    name = shown_path(path, context)
+    places = [f"line {first}" if first == last else f"lines {first} to {last}" for first, last in edited.places[:20]]
+    more = f" and {len(edited.places) - 20} more" if len(edited.places) > 20 else ""
+    text = f"Edited {name}: {count(len(edited.places), 'replacement')}, now at {', '.join(places)}{more}."
+    return ToolOutput(text=text, summary=count(len(edited.places), "edit"), changed_paths=(str(path),))
+
+
+def _title(arguments: dict[str, Any]) -> str:
+    return f"insert_edit {arguments['path']}"
+
+
+def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    path, before, edited = _edit(arguments, context)
+    name = shown_path(path, context)
+    body = file_diff(name, before.text, edited.file.text)
+    return ApprovalQuestion(key="insert_edit", title=f"Edit {name}", body=body, filetype="diff")
+
+
+INSERT_EDIT = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")

@@ -1,0 +1,103 @@
+"""`read_file`: a text file or a stored result, whole or a range of lines, with line numbers.
+
+Lines come as `number<TAB>text`: models cite, page and match diagnostics by these numbers; `insert_edit` takes them off
+again when they are copied into it by mistake.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codecompanion import text_files
+from codecompanion.errors import CodeCompanionError, ToolError
+from codecompanion.messages import ToolSpec
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.wording import count, missing_file, parameters, shown_path
+from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.limit import STORED_PREFIX
+
+_SPEC = ToolSpec(
+    "read_file",
+    "Read a text file of the workspace, or a range of its lines. Each line is preceded by its number and a tab, which"
+    " are not part of the file. For a long file read the part you need: grep_search gives line numbers. A path"
+    ' "stored:…" from an earlier, shortened result reads the rest of that result.',
+    parameters(
+        {
+            "path": {
+                "type": "string",
+                "minLength": 1,
+                "description": 'Path relative to the workspace, or "stored:…" as an earlier result named it.',
+            },
+            "start_line": {"type": "integer", "minimum": 1, "description": "First line, counted from 1. Default: 1."},
+            "end_line": {"type": "integer", "minimum": 1, "description": "Last line, included. Default: the end."},
+            "start_column": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "For one very long line only: first character of each line read, counted from 1.",
+            },
+            "end_column": {"type": "integer", "minimum": 1, "description": "Last character of each line, included."},
+        },
+        "path",
+    ),
+)
+
+
+async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    return await in_thread(lambda check: _read(arguments, context, check))
+
+
+def _read(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+    path: str = arguments["path"]
+    first, last = _range(arguments, "start_line", "end_line")
+    left, right = _range(arguments, "start_column", "end_column")
+    text = _stored(path, context) if path.startswith(STORED_PREFIX) else _file(path, context)
+    check()
+    lines = text_files.split_lines(text)
+    if not lines:
+        return ToolOutput(text=f"{path} is empty.", summary="0 lines")
+    if first > len(lines):
+        raise ToolError(f"{path} has {count(len(lines), 'line')}; start_line {first} is beyond its end.")
+    chosen = lines[first - 1 : last]
+    numbered = "\n".join(f"{first + index}\t{line[left - 1 : right]}" for index, line in enumerate(chosen))
+    rest = len(lines) - (first - 1 + len(chosen))
+    note = f"\n[{count(rest, 'more line')} up to line {len(lines)}]" if rest else ""
+    return ToolOutput(text=numbered + note, summary=count(len(chosen), "line"))
+
+
+def _range(arguments: dict[str, Any], start: str, end: str) -> tuple[int, int | None]:
+    first, last = arguments.get(start, 1), arguments.get(end)
+    if last is not None and last < first:
+        raise ToolError(f"{end} {last} comes before {start} {first}.")
+    return first, last
+
+
+def _file(path: str, context: ToolContext) -> str:
+    real = context.resolve(path)
+    if not real.exists():
+        raise missing_file(real, context)
+    if real.is_dir():
+        raise ToolError(f"{shown_path(real, context)} is a folder; file_search lists the files in it.")
+    return text_files.printable(text_files.read_text(real).text)
+
+
+def _stored(path: str, context: ToolContext) -> str:
+    try:
+        return context.read_stored(path.removeprefix(STORED_PREFIX))
+    except (CodeCompanionError, KeyError, OSError) as error:
+        raise ToolError(
+            f"There is no stored result {path!r}; copy the path exactly as the earlier result gave it."
+        ) from error
+
+
+def _title(arguments: dict[str, Any]) -> str:
+    first, last = arguments.get("start_line"), arguments.get("end_line")
+    lines = f" {first or 1}-{last or ''}" if first or last else ""
+    path = arguments["path"]
+    return f"read_file {path[: len(STORED_PREFIX) + 12] if path.startswith(STORED_PREFIX) else path}{lines}"
+
+
+def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    return None
+
+
+READ_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question)

@@ -1,0 +1,49 @@
+"""Words and schemas that several tools share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from codecompanion.errors import ToolError
+from codecompanion.tools.base import ToolContext
+
+PATH = {"type": "string", "minLength": 1, "description": "Path of the file, relative to the workspace."}
+
+
+def parameters(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return `1 line`, `1,200 lines`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def shown_path(path: Path, context: ToolContext) -> str:
+    """Return the path as the model and the user see it: relative to the workspace where it is inside."""
+    for root in (context.root, context.root.resolve()):
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return path.as_posix()
+
+
+def one_line(text: str, limit: int = 80) -> str:
+    """Return the text's first line for a title, shortened."""
+    first, _, rest = text.strip().partition("\n")
+    first = first.strip()
+    return f"{first[:limit]}…" if rest or len(first) > limit else first
+
+
+def missing_file(path: Path, context: ToolContext) -> ToolError:
+    """Return the error for a file that does not exist, naming files of the same name elsewhere."""
+    name = path.name.casefold()
+    found = []
+    for number, candidate in enumerate(context.walk(context.root)):
+        if candidate.name.casefold() == name:
+            found.append(shown_path(candidate, context))
+        if len(found) == 5 or number == 20_000:
+            break
+    hint = f" Did you mean {' or '.join(found)}?" if found else " file_search finds files by name."
+    return ToolError(f"There is no file {shown_path(path, context)}.{hint}")

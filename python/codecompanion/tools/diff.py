@@ -1,0 +1,52 @@
+"""The unified diff that an approval shows, of two versions of one file. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import unified_diff
+from itertools import takewhile
+
+from codecompanion.text_files import printable, split_lines
+
+CONTEXT_LINES = 3
+MAX_COMPARED_LINES = 4000
+"""More changed lines than this are not compared one by one (difflib's time grows with their square)."""
+
+_HUNK = re.compile(r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
+
+
+def file_diff(path: str, before: str | None, after: str | None) -> str:
+    """Return the diff of a file; None is a file that does not exist. Line ends do not show in it."""
+    old = split_lines(printable(before or ""))
+    new = split_lines(printable(after or ""))
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    start = max(0, head - CONTEXT_LINES)
+    keep = max(0, tail - CONTEXT_LINES)
+    names = (
+        f"--- {'/dev/null' if before is None else 'a/' + path}",
+        f"+++ {'/dev/null' if after is None else 'b/' + path}",
+    )
+    body = _hunks(old[start : len(old) - keep], new[start : len(new) - keep], start)
+    return "\n".join((*names, *body)) + "\n"
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+
+
+def _hunks(old: list[str], new: list[str], offset: int) -> list[str]:
+    if len(old) + len(new) > MAX_COMPARED_LINES:
+        header = f"@@ -{offset + 1},{len(old)} +{offset + 1},{len(new)} @@"
+        return [header, *(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+    found = list(unified_diff(old, new, lineterm="", n=CONTEXT_LINES))[2:]
+    return [_shifted(line, offset) if line.startswith("@@ ") else line for line in found]
+
+
+def _shifted(header: str, offset: int) -> str:
+    def shift(match: re.Match[str]) -> str:
+        old, old_count, new, new_count = match.groups()
+        return f"@@ -{int(old) + offset}{old_count} +{int(new) + offset}{new_count} @@"
+
+    return _HUNK.sub(shift, header)

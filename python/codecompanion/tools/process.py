@@ -1,0 +1,173 @@
+"""Runs a program in a process group of its own, which never outlives the call.
+
+Standard input is empty or a file, there is no terminal. What the program prints is handed over as it comes. On the time
+limit, on cancelling and when the program has ended but left processes behind, the whole group is ended: first asked
+(SIGTERM), then killed. A process that made itself a session of its own (`setsid`, daemons) escapes that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from codecompanion.errors import ToolError
+from codecompanion.text_files import reason
+
+TERMINATE_S = 0.5
+"""How long a process group has to end after SIGTERM."""
+
+DRAIN_S = 0.5
+"""How long output is waited for after the program has ended, when something else still holds the pipe."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a program ended. `code` is None after the time limit, negative for a signal; `left_running`: see above."""
+
+    code: int | None
+    left_running: bool = False
+
+
+class _Reader(asyncio.Protocol):
+    def __init__(self, on_output: Callable[[bytes], None]) -> None:
+        self._on_output = on_output
+        self.at_end = asyncio.Event()
+
+    def data_received(self, chunk: bytes) -> None:
+        self._on_output(chunk)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.at_end.set()
+
+
+async def run_program(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    on_output: Callable[[bytes], None],
+    stdin: IO[bytes] | None = None,
+    stderr: IO[bytes] | None = None,
+    limit_s: float | None = None,
+) -> Ended:
+    """Run the program to its end. Standard error goes to the same pipe as standard output unless `stderr` is given.
+
+    Raises:
+        ToolError: the program cannot be started.
+        asyncio.CancelledError: the awaiting task was cancelled; the process group has ended.
+    """
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb", buffering=0) as pipe:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=stdin or asyncio.subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=stderr or write_end,
+                cwd=cwd,
+                env=dict(env),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise ToolError(f"{argv[0]} cannot be started in {cwd}: {reason(error)}.") from error
+        finally:
+            os.close(write_end)
+        try:
+            return await _follow(process, pipe, on_output, limit_s)
+        finally:
+            await _end_group(process)
+
+
+async def _follow(
+    process: asyncio.subprocess.Process, pipe: IO[bytes], on_output: Callable[[bytes], None], limit_s: float | None
+) -> Ended:
+    reader = _Reader(on_output)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: reader, pipe)
+    try:
+        code: int | None = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                code = await process.wait()
+        if code is not None:
+            await _wait(reader.at_end, DRAIN_S)
+        left_running = code is not None and _group_lives(process.pid)
+        await _end_group(process)
+        await _wait(reader.at_end, DRAIN_S)
+        return Ended(code, left_running)
+    finally:
+        transport.close()
+
+
+async def _wait(event: asyncio.Event, limit_s: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            await event.wait()
+
+
+def _group_lives(pid: int) -> bool:
+    try:
+        os.killpg(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+async def _end_group(process: asyncio.subprocess.Process) -> None:
+    """End every process of the group and wait for the program itself."""
+    if process.returncode is not None and not _group_lives(process.pid):
+        return
+    try:
+        _signal_group(process.pid, signal.SIGTERM)
+        if process.returncode is None:
+            await _finish(process, TERMINATE_S)
+    finally:
+        _signal_group(process.pid, signal.SIGKILL)
+    await _finish(process, TERMINATE_S)
+
+
+async def _finish(process: asyncio.subprocess.Process, limit_s: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            await process.wait()
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def clean_environment(environment: Mapping[str, str], own_source: Path) -> dict[str, str]:
+    """Return the environment for a program the model runs: without keys, without a terminal, without our own Python.
+
+    Names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are left out in any case. `own_source` is the folder the host
+    put on `PYTHONPATH` for itself. Editors and pagers would wait for a user for ever: an editor fails at once, pagers
+    just print.
+    """
+    kept = {name: value for name, value in environment.items() if not name.upper().endswith(SECRET_ENDINGS)}
+    kept.pop("PYTHONSAFEPATH", None)
+    python_path = [
+        entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry) != own_source
+    ]
+    if python_path:
+        kept["PYTHONPATH"] = os.pathsep.join(python_path)
+    return {**kept, **_WITHOUT_TERMINAL}
+
+
+SECRET_ENDINGS = ("_API_KEY", "_TOKEN", "_SECRET")
+
+_WITHOUT_TERMINAL: dict[str, Any] = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "GIT_EDITOR": "false",
+    "GIT_TERMINAL_PROMPT": "0",
+}

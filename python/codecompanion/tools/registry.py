@@ -1,0 +1,96 @@
+"""The tools of a chat: their schemas in a stable order, and the check of what a model wants to call.
+
+A wrong call is an answer the model can act on: it names the argument, what was given and what is expected, and for a
+name that does not exist the nearest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import ConfigError, ToolInputInvalid
+from codecompanion.messages import ToolSpec
+from codecompanion.settings import ToolSettings
+from codecompanion.tools import schema
+from codecompanion.tools.base import Tool
+
+OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
+"""CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
+
+_SHOWN_CHARS = 80
+
+
+class ToolRegistry:
+    """The tools that are switched on, by name, in the order they were given.
+
+    Raises:
+        ConfigError: a setting names a tool that does not exist, or two tools have one name.
+    """
+
+    def __init__(self, tools: Iterable[Tool], settings: Mapping[str, ToolSettings] | None = None) -> None:
+        known: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.spec.name in known:
+                raise ConfigError(f"interactions.chat.tools.{tool.spec.name}", "two tools have this name")
+            known[tool.spec.name] = tool
+        self.settings: dict[str, ToolSettings] = {}
+        for name, setting in (settings or {}).items():
+            ours = OTHER_NAMES.get(name, name)
+            if ours not in known:
+                raise ConfigError(f"interactions.chat.tools.{name}", "there is no such tool", ", ".join(known))
+            self.settings[ours] = setting
+        self._tools = {
+            name: tool for name, tool in known.items() if name not in self.settings or self.settings[name].enabled
+        }
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return what the model is told, always in the same order (the prompt cache depends on it)."""
+        return tuple(tool.spec for tool in self._tools.values())
+
+    def get(self, name: str) -> Tool:
+        """Return the tool.
+
+        Raises:
+            ToolInputInvalid: no such tool; names the nearest one and all there are.
+        """
+        tool = self._tools.get(OTHER_NAMES.get(name, name))
+        if tool is None:
+            nearest = get_close_matches(name, self._tools, n=1)
+            hint = f" Did you mean {nearest[0]}?" if nearest else ""
+            names = ", ".join(self._tools) or "none"
+            raise ToolInputInvalid(f"There is no tool named {name[:_SHOWN_CHARS]!r}.{hint} The tools are: {names}.")
+        return tool
+
+    def timeout_s(self, name: str, default: float) -> float:
+        """Return how many seconds a call of the tool may take."""
+        setting = self.settings.get(OTHER_NAMES.get(name, name))
+        return setting.timeout_s if setting else default
+
+    def validate(self, name: str, arguments_json: str) -> dict[str, Any]:
+        """Return the arguments of a call, checked against the tool's schema; an empty text is no arguments.
+
+        An optional argument that is `null` counts as not given, and a whole float as an integer; nothing else is
+        converted.
+
+        Raises:
+            ToolInputInvalid: unknown tool, broken JSON, or arguments that do not fit; says what to change.
+        """
+        tool = self.get(name)
+        try:
+            given = msgspec.json.decode(arguments_json) if arguments_json.strip() else {}
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+            raise ToolInputInvalid(
+                f"The arguments of {name} are not valid JSON: {error}. They end with"
+                f" {arguments_json[-_SHOWN_CHARS:]!r}. Call the tool again with one JSON object."
+            ) from error
+        if not isinstance(given, dict):
+            raise ToolInputInvalid(f"The arguments of {name} must be one JSON object, not {schema.shown(given)}.")
+        problems = schema.problems(given, tool.spec.parameters)
+        if problems:
+            raise ToolInputInvalid(f"Wrong arguments for {name}: {'; '.join(problems)}.")
+        arguments: dict[str, Any] = schema.cleaned(given, tool.spec.parameters)
+        return arguments

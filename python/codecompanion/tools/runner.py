@@ -1,0 +1,75 @@
+"""Runs one tool call so that nothing it does can hurt the session.
+
+Whatever a tool raises becomes an error result of one sentence; a time limit ends it; cancelling the awaiting task ends
+the tool (the tools kill their process groups) and then raises `CancelledError` as usual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import CodeCompanionError, ToolError
+from codecompanion.tools.approval import Approvals
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+
+_log = logging.getLogger(__name__)
+
+
+async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Run the tool with checked arguments (`registry.validate`) and return its whole result, errors included.
+
+    Raises:
+        asyncio.CancelledError: the awaiting task was cancelled; the tool has ended.
+    """
+    started = time.monotonic()
+    try:
+        limit_s = None if tool.keeps_time else context.timeout_s
+        async with asyncio.timeout(limit_s):
+            output = await tool.run(arguments, context)
+    except TimeoutError:
+        output = failed(f"{tool.spec.name} did not finish within {context.timeout_s:g} seconds and was stopped.")
+    except (ToolError, CodeCompanionError) as error:
+        output = failed(str(error))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a panic of a Rust extension and SystemExit are no `Exception`
+        output = _unexpected(tool, error)
+    return msgspec.structs.replace(output, duration_ms=round((time.monotonic() - started) * 1000))
+
+
+async def approval_question(
+    tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals
+) -> ApprovalQuestion | None:
+    """Return what the user must be asked before the call runs, or None.
+
+    Raises:
+        ToolError: the call can only fail (no such file, path outside, text not found): nobody needs to be asked, the
+            text is the call's result.
+    """
+    if not approvals.asks_before(tool):
+        return None
+    try:
+        question = await asyncio.to_thread(tool.question, arguments, context)
+    except CodeCompanionError as error:
+        raise ToolError(str(error)) from error
+    except Exception as error:
+        raise ToolError(_unexpected(tool, error).text) from error
+    if not approvals.needs_question(tool, question):
+        return None
+    return question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
+
+
+def failed(text: str) -> ToolOutput:
+    """Return an error result."""
+    return ToolOutput(text=text, summary="failed", is_error=True)
+
+
+def _unexpected(tool: Tool, error: BaseException) -> ToolOutput:
+    _log.error("tool %s failed unexpectedly", tool.spec.name, exc_info=error)
+    sentence = " ".join(str(error).split())[:300]
+    return failed(f"{tool.spec.name} failed unexpectedly: {type(error).__name__}{': ' if sentence else ''}{sentence}.")

@@ -1,0 +1,138 @@
+"""The files of the project: which there are, and what a text file says.
+
+The walk leaves out what the project itself ignores (`.gitignore` at every level up to the repository's root,
+`.git/info/exclude`) and folders that are never a project's own text. It does not follow symbolic links: what they point
+at inside the workspace is found where it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from pathspec import GitIgnoreSpec
+
+from codecompanion import text_files
+from codecompanion.errors import CodeCompanionError
+
+IGNORED_NAMES = frozenset(
+    (".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".DS_Store")
+    + (".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis")
+)
+"""Folders and files that are left out even where no ignore file names them."""
+
+
+class _Ignores:
+    """The ignore rules in force in one folder: the nearest ignore file that has an opinion decides, as in git."""
+
+    def __init__(self, layers: tuple[tuple[str, GitIgnoreSpec], ...] = ()) -> None:
+        self._layers = layers
+
+    def inside(self, folder: str, *names: str) -> _Ignores:
+        """Return the rules with those of the given ignore files of the folder added."""
+        layers = self._layers
+        for name in names:
+            spec = _read_ignore_file(Path(folder, name))
+            if spec is not None:
+                layers = (*layers, (folder.rstrip("/") + "/", spec))
+        return _Ignores(layers)
+
+    def ignores(self, path: str, is_folder: bool) -> bool:
+        """Return whether the path (absolute) is ignored, its parents not considered."""
+        name = path + "/" if is_folder else path
+        for base, spec in reversed(self._layers):
+            verdict = spec.check_file(name[len(base) :]).include
+            if verdict is not None:
+                return verdict
+        return False
+
+
+def _read_ignore_file(path: Path) -> GitIgnoreSpec | None:
+    try:
+        content = text_files.read_bytes(path, 1_000_000)
+    except CodeCompanionError:
+        return None
+    lines = text_files.decode(content).text.splitlines()
+    spec = GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
+    return spec if len(spec) else None
+
+
+def _is_pattern(line: str) -> bool:
+    """Return whether pathspec accepts the line; git skips what it cannot understand, and so does this."""
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
+
+
+def _outer_ignores(folder: str) -> _Ignores:
+    """Return the rules of the folders above, up to the root of the repository the folder is in.
+
+    A folder that is ignored itself was asked for on purpose: then none of them count.
+    """
+    folders = [folder, *(str(parent) for parent in Path(folder).parents)]
+    for depth, root in enumerate(folders):
+        if os.path.lexists(Path(root, ".git")):
+            rules = _Ignores().inside(root, ".git/info/exclude")
+            for above in reversed(folders[1 : depth + 1]):
+                rules = rules.inside(above, ".gitignore")
+            return _Ignores() if depth and rules.ignores(folder, is_folder=True) else rules
+    return _Ignores()
+
+
+def walk(folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
+    """Yield every regular file below the folder, sorted by path parts, parents' ignore rules included.
+
+    Folders that cannot be read are left out. `include_ignored` yields ignored files too, except what git keeps.
+    """
+    rules = _Ignores() if include_ignored else _outer_ignores(str(folder))
+    yield from _walk(str(folder), rules, include_ignored)
+
+
+def _walk(folder: str, outer: _Ignores, include_ignored: bool) -> Iterator[Path]:
+    rules = outer if include_ignored else outer.inside(folder, ".gitignore")
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+    except OSError:
+        return
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if entry.name == ".git" or (not is_folder and not entry.is_file(follow_symlinks=False)):
+            continue
+        if not include_ignored and (entry.name in IGNORED_NAMES or rules.ignores(entry.path, is_folder)):
+            continue
+        if is_folder:
+            yield from _walk(entry.path, rules, include_ignored)
+        else:
+            yield Path(entry.path)
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """Lines `first`..`last` (1-based, inclusive) of a text file of `total` lines."""
+
+    text: str
+    first: int
+    last: int
+    total: int
+
+
+def read_lines(
+    path: Path, first: int = 1, last: int | None = None, limit_bytes: int = text_files.MAX_READ_BYTES
+) -> Lines:
+    """Return a range of a text file's lines, with Unix line ends and what is no text as U+FFFD.
+
+    A range beyond the end gives what there is; `last` None is the end.
+
+    Raises:
+        UnreadableFile: missing, a folder, binary, not permitted, larger than `limit_bytes`.
+        ValueError: `first` < 1 or `last` < `first`.
+    """
+    if first < 1 or (last is not None and last < first):
+        raise ValueError(f"lines {first} to {last} are no range; lines count from 1")
+    lines = text_files.split_lines(text_files.printable(text_files.read_text(path, limit_bytes).text))
+    chosen = lines[first - 1 : last]
+    return Lines("\n".join(chosen), first, first - 1 + len(chosen), len(lines))

@@ -1,0 +1,99 @@
+"""The border of the workspace: every path of a tool, rule or attachment becomes an absolute one inside it, or an error.
+
+Symbolic links are resolved before the border is checked, so that neither `..` nor a link nor `/proc/self/root` leads
+out. A link that is exchanged between this check and the opening of the file is not caught here (`text_files.read_bytes`
+refuses one in the last part of the path).
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+
+from codecompanion.errors import OutsideWorkspace, ToolError
+
+
+class Workspace:
+    """The folders that tools may touch: `root`, which relative paths start from, and `extra_roots`."""
+
+    def __init__(self, root: Path, extra_roots: tuple[Path, ...] = ()) -> None:
+        self.root = Path(os.path.realpath(root))
+        self.roots = (self.root, *(Path(os.path.realpath(extra)) for extra in extra_roots))
+
+    def resolve(self, path: str) -> Path:
+        """Return the real absolute path (`~` and `~/…` are the home folder). It need not exist.
+
+        When only another Unicode normal form of the path exists, that one is meant: a model writes composed letters,
+        a file from a Mac may be named with decomposed ones.
+
+        Raises:
+            OutsideWorkspace: the path leads out of the workspace; names both.
+            ToolError: the path is empty, contains a NUL, is too long, or is a circle of links.
+        """
+        real = self._inside(path, path)
+        if not os.path.lexists(real):
+            for form in ("NFC", "NFD"):
+                other = unicodedata.normalize(form, path)
+                if other != path and os.path.lexists(found := self._inside(other, path)):
+                    return found
+        return real
+
+    def relative(self, path: Path) -> str:
+        """Return the path as it is shown: relative to the root with `/`, or absolute when it is in an extra root."""
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+    def _inside(self, path: str, shown: str) -> Path:
+        real = _real_path(path, self.root, shown)
+        for root in self.roots:
+            if real == root or root in real.parents:
+                return real
+        # On a file system that ignores case, or behind a bind mount, the same folder has other spellings.
+        for ancestor in (real, *real.parents):
+            for root in self.roots:
+                if _same_folder(ancestor, root):
+                    return root / real.relative_to(ancestor)
+        raise OutsideWorkspace(
+            f"{shown} is outside the workspace {', '.join(str(root) for root in self.roots)}. Use a path inside it."
+        )
+
+
+def _real_path(path: str, root: Path, shown: str) -> Path:
+    if not path.strip():
+        raise ToolError("The path is empty; give a path relative to the workspace.")
+    if "\0" in path:
+        raise ToolError(f"The path {shown!r} contains a NUL character.")
+    if path == "~" or path.startswith("~/"):
+        path = str(Path.home()) + path[1:]
+    try:
+        real = os.path.realpath(root / path)
+        status = _status(real)
+    except (OSError, ValueError, RuntimeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "it is no valid path"
+        raise ToolError(f"The path {_quoted(shown)} cannot be used: {cause}.") from error
+    # `realpath` stops at a circle of links and leaves the rest of the path as it stands.
+    if status is not None and any(part.is_symlink() for part in (Path(real), *Path(real).parents)):
+        raise ToolError(f"The path {_quoted(shown)} is a circle of symbolic links.")
+    return Path(real)
+
+
+def _status(path: str) -> os.stat_result | None:
+    """Return the path's own status, or None when it does not exist; raises OSError for names that cannot exist."""
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+
+
+def _quoted(path: str) -> str:
+    return repr(path if len(path) <= 200 else path[:200] + "…")
+
+
+def _same_folder(path: Path, root: Path) -> bool:
+    try:
+        return path.samefile(root)
+    except (OSError, ValueError):
+        return False
