@@ -1,5 +1,5 @@
 std = "luajit"
-cache = true
+
 max_line_length = 120
 read_globals = { "vim" }
 globals = { "vim.g", "vim.b", "vim.bo", "vim.wo", "vim.o", "vim.opt", "vim.opt_local", "vim.env" }

@@ -13,6 +13,7 @@ local M = {}
 
 M.root = environment.root
 M.environment = environment.find
+M.data_dir = environment.data_dir
 
 ---@alias CodeCompanion.Report fun(message: string)
 
@@ -362,6 +363,14 @@ function M.build()
     error(problem .. ". Details: " .. M.log_path(), 0)
   end
   coroutine.yield("the Python environment is ready")
+end
+
+---Whether `resolve` would answer without installing anything.
+---@return boolean
+function M.can_start()
+  local options = require("codecompanion.config").options
+  local configured = (options.python or {}).host_prog
+  return options.host == "python3" or configured ~= nil or environment.find() ~= nil
 end
 
 ---Give the Python the host shall run with: the configured one, the private environment (made now if there is none),

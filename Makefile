@@ -1,0 +1,65 @@
+# Everything happens in .venv; `make` alone lists the targets.
+PYTHON_ENV := .venv/bin/python
+export PYTHONDONTWRITEBYTECODE := 1
+DEMO ?=
+# Arguments for pytest: make test T="tests/unit -k editing"
+T ?=
+WORKERS ?= auto
+# A folder of `make chat` only, so that it never touches your own chats.
+CHAT_HOME := $(CURDIR)/.cache/chat
+NVIM = $(shell test -x .venv/bin/nvim && echo $(CURDIR)/.venv/bin/nvim || echo nvim)
+
+.PHONY: help setup demo chat test lint format types doc doc-check lock bench ci clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+setup: .venv/ready ## make .venv: locked dependencies, Neovim when none >= 0.10 is found
+
+.venv/ready: uv.lock .ci/setup
+	@.ci/setup
+
+demo: setup ## the main job in a real headless Neovim, offline; DEMO=file.jsonl plays another session
+	@$(PYTHON_ENV) -m codecompanion demo $(DEMO)
+
+chat: setup ## an interactive Neovim with a chat on the offline adapter
+	@mkdir -p $(CHAT_HOME)
+	@XDG_CONFIG_HOME=$(CHAT_HOME)/config XDG_DATA_HOME=$(CHAT_HOME)/data XDG_STATE_HOME=$(CHAT_HOME)/state \
+	  XDG_CACHE_HOME=$(CHAT_HOME)/cache $(NVIM) --cmd 'set runtimepath^=$(CURDIR)' \
+	  -c 'lua require("codecompanion").setup({ python = { host_prog = "$(CURDIR)/$(PYTHON_ENV)" } })' -c CodeCompanionChat
+
+test: setup ## all tests; T="path -k word" selects
+	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(T)
+
+lint: setup ## ruff, stylua, luacheck
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.ci/lint-lua
+
+format: setup ## let ruff and stylua write what lint would ask for
+	@.venv/bin/ruff check --fix
+	@.venv/bin/ruff format
+	@if command -v stylua >/dev/null; then stylua lua plugin ftplugin build.lua lazy.lua; fi
+
+types: setup ## mypy --strict
+	@.venv/bin/mypy
+
+doc: setup ## generate doc/codecompanion.txt from the option schema
+	@$(PYTHON_ENV) -m codecompanion.cli.docgen
+
+doc-check: setup ## fail when the generated files are out of date
+	@$(PYTHON_ENV) -m codecompanion.cli.docgen --check
+
+lock: ## solve the dependencies anew: uv.lock, requirements.lock (needs uv)
+	@uv lock --no-config --default-index https://pypi.org/simple
+	@uv export --no-header --no-config --locked --no-dev --no-emit-project \
+	  --format requirements-txt --default-index https://pypi.org/simple --quiet --output-file requirements.lock
+
+bench: setup ## measure: start-up, first paint, stalls, passes, estimator; see bench/
+	@$(PYTHON_ENV) -m bench
+
+ci: setup lint types doc-check test ## what .ci/run runs
+
+clean: ## remove what make made
+	@rm -rf .venv .cache .nvim dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .luacheckcache node_modules
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,190 @@
+---What the user commands do. `plugin/codecompanion.lua` only declares them.
+
+local say = require("codecompanion.say")
+
+local M = {}
+
+---@param text string
+local function complain(text)
+  say(text, vim.log.levels.ERROR)
+end
+
+---@class CodeCompanion.Subcommand
+---@field description string
+---@field run fun(arguments: string[])
+
+---@type table<string, CodeCompanion.Subcommand>
+local subcommands = {
+  chat = {
+    description = "open a chat",
+    run = function()
+      require("codecompanion.chat").open()
+    end,
+  },
+  toggle = {
+    description = "show or hide the last chat",
+    run = function()
+      require("codecompanion.chat").toggle()
+    end,
+  },
+  resume = {
+    description = "bring a chat back from the history",
+    run = function(arguments)
+      require("codecompanion.chat").resume(arguments[1])
+    end,
+  },
+  install = {
+    description = "make the Python environment anew",
+    run = function()
+      require("codecompanion.install").run_visibly(function(problem)
+        local host = require("codecompanion.host")
+        if not problem and host.status() ~= "stopped" then
+          host.restart()
+        end
+      end)
+    end,
+  },
+  restart = {
+    description = "restart the Python host",
+    run = function()
+      require("codecompanion.host").restart()
+    end,
+  },
+  stop = {
+    description = "stop the Python host; the next action starts it again",
+    run = function()
+      require("codecompanion.host").stop()
+    end,
+  },
+  log = {
+    description = "open the log file",
+    run = function()
+      local path = require("codecompanion.host").log_path()
+      if not (vim.uv or vim.loop).fs_stat(path) then
+        return say("the log is empty: " .. path)
+      end
+      vim.cmd.tabedit(vim.fn.fnameescape(path))
+      vim.bo.readonly, vim.bo.autoread = true, true
+      vim.cmd.normal({ "G", bang = true })
+    end,
+  },
+  health = {
+    description = "check everything",
+    run = function()
+      vim.cmd.checkhealth("codecompanion")
+    end,
+  },
+  help = {
+    description = "open the manual",
+    run = function()
+      vim.cmd.help("codecompanion")
+    end,
+  },
+}
+
+---@param table_of_names table<string, any>
+---@return string[]
+local function sorted_names(table_of_names)
+  local names = vim.tbl_keys(table_of_names)
+  table.sort(names)
+  return names
+end
+
+---@param names string[]
+---@param lead string
+---@return string[]
+local function starting_with(names, lead)
+  return vim.tbl_filter(function(name)
+    return vim.startswith(name:lower(), lead:lower())
+  end, names)
+end
+
+---Whether the cursor stands in the first argument.
+---@param line string
+---@param position integer
+---@return boolean
+local function is_first_argument(line, position)
+  return line:sub(1, position):match("^.-CodeCompanion%a*!?%s+%S*$") ~= nil
+end
+
+---`:CodeCompanion {subcommand}`
+---@param args { fargs: string[] }
+function M.run(args)
+  if require("codecompanion.conflict").check() then
+    return
+  end
+  local name = (args.fargs[1] or ""):lower()
+  local subcommand = subcommands[name]
+  if subcommand then
+    return subcommand.run(vim.list_slice(args.fargs, 2))
+  end
+  local known = table.concat(sorted_names(subcommands), ", ")
+  if name == "" then
+    return say(":CodeCompanion takes one of " .. known)
+  end
+  complain((":CodeCompanion has no %s; it takes one of %s"):format(args.fargs[1], known))
+end
+
+---@param lead string
+---@param line string
+---@param position integer
+---@return string[]
+function M.complete(lead, line, position)
+  return is_first_argument(line, position) and starting_with(sorted_names(subcommands), lead) or {}
+end
+
+---@type table<string, fun(arguments: string[])>
+local chat_actions = {
+  Toggle = function()
+    require("codecompanion.chat").toggle()
+  end,
+  Resume = function(arguments)
+    require("codecompanion.chat").resume(arguments[1])
+  end,
+  New = function()
+    require("codecompanion.chat").open()
+  end,
+}
+
+---`:[range]CodeCompanionChat [Toggle|Resume|New]`
+---@param args { fargs: string[], range: integer, line1: integer, line2: integer }
+function M.chat(args)
+  if require("codecompanion.conflict").check() then
+    return
+  end
+  local name = args.fargs[1]
+  if name then
+    for known, action in pairs(chat_actions) do
+      if known:lower() == name:lower() then
+        return action(vim.list_slice(args.fargs, 2))
+      end
+    end
+    local names = table.concat(sorted_names(chat_actions), ", ")
+    return complain((":CodeCompanionChat has no %s; it takes one of %s"):format(name, names))
+  end
+  if args.range == 0 then
+    return require("codecompanion.chat").open()
+  end
+  local lines = vim.api.nvim_buf_get_lines(0, args.line1 - 1, args.line2, false)
+  require("codecompanion.chat").add_selection(lines, { args.line1, args.line2 })
+end
+
+---@param lead string
+---@param line string
+---@param position integer
+---@return string[]
+function M.complete_chat(lead, line, position)
+  return is_first_argument(line, position) and starting_with(sorted_names(chat_actions), lead) or {}
+end
+
+---`:CodeCompanionCompact[!] [instructions]`
+---@param args { args: string, bang: boolean }
+function M.compact(args)
+  if require("codecompanion.conflict").check() then
+    return
+  end
+  local instructions = vim.trim(args.args)
+  require("codecompanion.chat").compact(instructions ~= "" and instructions or nil, { ask = not args.bang })
+end
+
+return M

@@ -1,0 +1,61 @@
+-- Commands and <Plug> maps only; everything else is loaded by the first of them.
+local source = debug.getinfo(1, "S").source
+
+if vim.g.loaded_codecompanion then
+  -- Ours again (fine), switched off by the user (fine), or another plugin's, which then owns the commands.
+  if vim.g.loaded_codecompanion ~= source and vim.fn.exists(":CodeCompanion") == 2 then
+    require("codecompanion.conflict").report_commands(source)
+  end
+  return
+end
+if vim.fn.exists(":CodeCompanion") == 2 then
+  require("codecompanion.conflict").report_commands(source)
+  return
+end
+vim.g.loaded_codecompanion = source
+
+local command = vim.api.nvim_create_user_command
+
+command("CodeCompanion", function(args)
+  require("codecompanion.commands").run(args)
+end, {
+  nargs = "*",
+  desc = "Look after CodeCompanion: install, restart, log, health …",
+  complete = function(...)
+    return require("codecompanion.commands").complete(...)
+  end,
+})
+
+command("CodeCompanionChat", function(args)
+  require("codecompanion.commands").chat(args)
+end, {
+  nargs = "*",
+  range = true,
+  desc = "Open a chat; with a range the lines go into its draft",
+  complete = function(...)
+    return require("codecompanion.commands").complete_chat(...)
+  end,
+})
+
+command("CodeCompanionCompact", function(args)
+  require("codecompanion.commands").compact(args)
+end, {
+  nargs = "*",
+  bang = true,
+  desc = "Compact the chat (with ! without asking); arguments steer the summary",
+})
+
+---@param mode string
+---@param name string
+---@param keys string
+---@param desc string
+local function plug(mode, name, keys, desc)
+  -- Not vim.keymap.set: loading that module costs more than all the rest of this file.
+  vim.api.nvim_set_keymap(mode, ("<Plug>(CodeCompanion%s)"):format(name), keys, { desc = desc, noremap = true })
+end
+
+plug("n", "Chat", "<Cmd>CodeCompanionChat<CR>", "Open a chat")
+plug("x", "Chat", ":CodeCompanionChat<CR>", "Take the selection into the chat's draft")
+plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat")
+plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Bring a chat back")
+plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
