@@ -1,5 +1,12 @@
 ---Adapters as the user configures them: `extend`, names, and the one place where entries become settings for the host.
 
+---@class CodeCompanion.AdapterInfo What functions of the configuration are told about an adapter
+---@field name string
+---@field formatted_name string
+---@field type "http"
+---@field kind "openai"|"openai_compatible"|"offline"
+---@field model string "" = not known yet
+
 local M = {}
 
 ---An adapter based on another, for `adapters.http.<name> = function() return require(…).extend("openai", { … }) end`.

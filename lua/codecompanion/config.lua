@@ -81,7 +81,9 @@ local function check_adapters(result)
   local path = "interactions.chat.opts.context_management.compaction.adapter"
   if not exists(path, chat.opts.context_management.compaction.adapter) then
     chat.opts.context_management.compaction.adapter = nil
-    given.opts.context_management.compaction.adapter = nil
+    local managed = given.opts.context_management
+    managed.compaction.adapter = nil
+    managed.compaction = next(managed.compaction) ~= nil and managed.compaction or nil
   end
   for name in require("codecompanion.config.sorted")(http.extend or {}) do
     if not vim.list_contains(names, name) then

@@ -44,18 +44,8 @@ local SCHEMA_KEYS = {
 -- Parameters that every provider names differently but that mean the same: the cap of a reply.
 local CAPS = { max_tokens = "max_tokens", max_completion_tokens = "max_completion_tokens", max_output_tokens = false }
 
--- opts key → field of AdapterSettings, type, divisor (milliseconds to seconds)
----@type table<string, { [1]: string, [2]: string, [3]: number? }>
-local OPTS = {
-  timeout = { "timeout_s", "number", 1000 },
-  connect_timeout = { "connect_timeout_s", "number", 1000 },
-  idle_timeout = { "idle_timeout_s", "number", 1000 },
-  max_retries = { "max_retries", "number" },
-  include_usage = { "include_usage", "boolean" },
-  parallel_tool_calls = { "parallel_tool_calls", "boolean" },
-  context_window = { "context_window", "number" },
-  max_output_tokens = { "max_output_tokens", "number" },
-}
+---@type table<string, CodeCompanion.AdapterOpt>
+local OPTS = require("codecompanion.adapters.opts")
 
 -- Adapters of codecompanion.nvim that are not here, with the endpoint that serves instead.
 local INSTEAD = {
@@ -399,30 +389,44 @@ function Resolving:set_schema()
   end
 end
 
+---@param name string
+---@param opt CodeCompanion.AdapterOpt
+---@param value any
+function Resolving:set_opt(name, opt, value)
+  if not vim.list_contains(opt.kinds or { "openai", "openai_compatible" }, self.settings.kind) then
+    return self:problem("opts." .. name, ("means nothing to an adapter of kind %s"):format(self.settings.kind))
+  end
+  local wanted = opt.type == "integer" and "number" or opt.type
+  local fits = type(value) == wanted
+  if fits and wanted == "number" then
+    fits = value >= (opt.min or 0) and (opt.type == "number" or value % 1 == 0)
+  elseif fits and opt.enum then
+    fits = vim.list_contains(opt.enum, value)
+  end
+  if not fits then
+    local expected = opt.enum and table.concat(vim.tbl_map(vim.inspect, opt.enum), " or ")
+      or ("%s%s"):format(opt.type, wanted == "number" and (" from %s on"):format(opt.min or 0) or "")
+    return self:problem("opts." .. name, ("got %s; expected %s"):format(vim.inspect(value), expected))
+  end
+  local place = opt.option and self.settings.options or self.settings
+  place[opt.field] = opt.milliseconds and value / 1000 or value
+end
+
 function Resolving:set_opts()
   for name, value in sorted(self.entry.opts or {}) do
-    local known = OPTS[name]
-    if known then
-      if type(value) ~= known[2] or (known[2] == "number" and value < 0) then
-        self:problem("opts." .. name, ("got %s; expected a %s"):format(vim.inspect(value), known[2]))
-      else
-        self.settings[known[1]] = known[3] and value / known[3] or value
-      end
-    elseif name == "stream" or name == "tools" or name == "vision" then
+    local names = vim.tbl_keys(OPTS)
+    table.sort(names)
+    local near = nearest.word(tostring(name), names)
+    if OPTS[name] then
+      self:set_opt(name, OPTS[name], value)
+    elseif name == "stream" or name == "tools" then
       if value ~= true then
         self:problem("opts." .. name, "cannot be switched off here")
       end
-    elseif self.settings.kind == "offline" then
-      self.settings.options[name] = value
+    elseif near then
+      self:problem("opts." .. tostring(name), ("unknown key; did you mean `%s`?"):format(near))
     else
-      local names = vim.tbl_keys(OPTS)
-      table.sort(names)
-      local near = nearest.word(tostring(name), names)
-      self:problem(
-        "opts." .. tostring(name),
-        near and ("unknown key; did you mean `%s`?"):format(near)
-          or ("unknown key; expected one of %s"):format(table.concat(names, ", "))
-      )
+      self:problem("opts." .. tostring(name), ("unknown key; expected one of %s"):format(table.concat(names, ", ")))
     end
   end
 end

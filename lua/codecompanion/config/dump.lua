@@ -1,5 +1,6 @@
----Writes the option schema and the host's defaults as one JSON object to stdout: what the generators of the help file,
----the types and `settings_defaults.json` read. Run as `nvim --clean --headless -l lua/codecompanion/config/dump.lua`.
+---Writes everything that Lua knows and the generators need (help file, types, `settings_defaults.json`) as one JSON
+---object to stdout: the option schema, the host's defaults, autocmds, highlight groups.
+---Run as `nvim --clean --headless -l lua/codecompanion/config/dump.lua`.
 
 local root = vim.fn.fnamemodify(arg[0], ":p:h:h:h:h")
 vim.opt.runtimepath:prepend(root)
@@ -24,11 +25,12 @@ local function plain(node)
   local copy = {}
   for key, value in pairs(node) do
     if key == "fields" then
-      copy.fields = vim.tbl_map(plain, vim.list_slice(node.fields))
+      copy.fields = vim.tbl_map(plain, node.fields)
     elseif key == "values" or key == "items" then
       copy[key] = plain(value)
     elseif key == "default" then
       copy.default_text = node.default_text or literal(value)
+      copy.default = type(value) ~= "function" and value or nil
     elseif type(key) == "string" and type(value) ~= "function" then
       copy[key] = value
     end
@@ -36,8 +38,13 @@ local function plain(node)
   return copy
 end
 
-local config = require("codecompanion.config")
 io.stdout:write(
-  vim.json.encode({ schema = plain(require("codecompanion.config.schema")), for_host = config.for_host() }),
+  vim.json.encode({
+    schema = plain(require("codecompanion.config.schema")),
+    for_host = require("codecompanion.config").for_host(),
+    adapter_opts = require("codecompanion.adapters.opts"),
+    autocmds = require("codecompanion.chat.autocmds").list,
+    highlights = require("codecompanion.chat.highlights").groups,
+  }),
   "\n"
 )

@@ -2,6 +2,16 @@
 
 local adapters = require("codecompanion.adapters")
 
+---@class CodeCompanion.SystemPromptContext
+---@field default_system_prompt string Stands for the built-in prompt wherever it is put
+---@field language string
+---@field adapter string
+---@field model string "" = the adapter's default
+---@field cwd string
+---@field date string
+---@field nvim_version string
+---@field os string
+
 ---Stands for the built-in prompt, which only the host knows (`settings.DEFAULT_PROMPT_MARK`).
 local DEFAULT_PROMPT = "${default_system_prompt}"
 
@@ -217,7 +227,7 @@ end
 ---@return string[] problems
 function M.overrides(given, ctx)
   local evaluation = setmetatable({ problems = {} }, Evaluation)
-  local check_trigger = require("codecompanion.config.options.context").check_trigger
+  local check_trigger = require("codecompanion.config.trigger")
   local base = "interactions.chat.opts.context_management"
   local managed = vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {}
   local overrides = {}

@@ -25,6 +25,7 @@
 ---@field entries? boolean A table of adapter entries
 ---@field signature? string Type of the function, where one is allowed
 ---@field keymap? boolean A key of the chat buffer
+---@field tool? boolean A tool of the model
 
 local rules = require("codecompanion.config.options.rules")
 local adapters = require("codecompanion.config.options.adapters")
@@ -41,7 +42,7 @@ return {
           name = "http",
           description = "Adapters by name. An entry is a table, a function that returns one, or the name of another"
             .. " adapter.",
-          fields = adapters,
+          fields = adapters.fields,
           values = adapters.other,
         },
       },
@@ -50,13 +51,17 @@ return {
       name = "interactions",
       description = "The ways to talk to a model.",
       fields = {
-        { name = "chat", description = "The chat buffer.", fields = require("codecompanion.config.options.chat") },
+        {
+          name = "chat",
+          description = "The chat buffer.",
+          fields = require("codecompanion.config.options.chat"),
+        },
       },
     },
     {
       name = "rules",
       description = "Groups of files with instructions for the model.",
-      fields = rules,
+      fields = rules.fields,
       values = rules.group,
     },
     {
@@ -64,6 +69,7 @@ return {
       description = "What is known about a model, by its name; used before the built-in table.",
       fields = {},
       values = {
+        name = "<model>",
         description = "A model.",
         fields = {
           {
@@ -101,7 +107,11 @@ return {
       name = "display",
       description = "What is seen.",
       fields = {
-        { name = "chat", description = "The chat buffer.", fields = require("codecompanion.config.options.display") },
+        {
+          name = "chat",
+          description = "The chat buffer.",
+          fields = require("codecompanion.config.options.display"),
+        },
       },
     },
     {

@@ -14,7 +14,7 @@ local function entry(name, description)
   }
 end
 
-return {
+local fields = {
   entry("openai", "The OpenAI Chat Completions API. Key: environment variable OPENAI_API_KEY."),
   entry("openai_compatible", "Any endpoint that speaks the same language: Ollama, vLLM, llama.cpp, OpenRouter …"),
   entry("offline", "Embedded: no network, no key. For trying things out and for tests."),
@@ -46,5 +46,6 @@ return {
       },
     },
   },
-  other = entry("<name>", "An adapter of your own: see |codecompanion-adapters|."),
 }
+
+return { fields = fields, other = entry("<name>", "An adapter of your own: see |codecompanion-adapters|.") }

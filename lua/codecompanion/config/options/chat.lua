@@ -12,8 +12,14 @@ local function tool(name, description, overrides)
     name = name,
     description = description,
     disable = true,
+    tool = true,
     fields = {
-      { name = "enabled", type = "boolean", default = true, description = "Whether the model is offered the tool." },
+      {
+        name = "enabled",
+        type = "boolean",
+        default = true,
+        description = "Whether the model is offered the tool.",
+      },
       {
         name = "opts",
         description = "How the tool is run.",

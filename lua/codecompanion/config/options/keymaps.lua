@@ -88,7 +88,13 @@ end
 ---A key of the user's own: the same shape without defaults.
 ---@return CodeCompanion.Option
 function M.custom()
-  return { description = "A map of your own.", disable = true, fields = fields_of({}, nil), require = "callback" }
+  return {
+    name = "<name>",
+    description = "A map of your own.",
+    disable = true,
+    fields = fields_of({}, nil),
+    require = "callback",
+  }
 end
 
 return M

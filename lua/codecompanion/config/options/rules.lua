@@ -58,7 +58,7 @@ local function group_fields(group)
   }
 end
 
-return {
+local fields = {
   {
     name = "default",
     description = "The rule files that are common in projects.",
@@ -107,5 +107,9 @@ return {
       },
     },
   },
-  group = { description = "A group of your own.", disable = true, fields = group_fields() },
+}
+
+return {
+  fields = fields,
+  group = { name = "<group>", description = "A group of your own.", disable = true, fields = group_fields() },
 }

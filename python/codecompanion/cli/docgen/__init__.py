@@ -1,0 +1,11 @@
+"""Generators of what is written down once and needed in several places.
+
+From the Lua option schema, the wire structs and the texts in `doc/parts/`: the help file `doc/codecompanion.txt`, the
+types `lua/codecompanion/types.lua`, and the Python defaults `settings_defaults.json`.
+
+    python -m codecompanion.cli.docgen            writes them
+    python -m codecompanion.cli.docgen --check    status 1 and a list when one of them is out of date
+
+It needs Neovim (`$NVIM_BIN`, the project's environment, or PATH) to read the schema. For developers: it works in a
+checkout only.
+"""

@@ -1,0 +1,27 @@
+"""The list of generated files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from codecompanion.cli.docgen.helpfile import help_file
+from codecompanion.cli.docgen.lua_types import lua_types
+from codecompanion.cli.docgen.schema import ROOT, read_schema
+
+__all__ = ["ROOT", "generate"]
+
+
+def generate() -> dict[Path, str]:
+    """Return the text of every generated file by its path; nothing is written.
+
+    Raises:
+        SchemaUnreadable: the option schema could not be read.
+    """
+    dump = read_schema()
+    defaults = json.dumps(dump.for_host, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return {
+        ROOT / "doc" / "codecompanion.txt": help_file(ROOT / "doc" / "parts", dump),
+        ROOT / "lua" / "codecompanion" / "types.lua": lua_types(dump.schema),
+        ROOT / "python" / "codecompanion" / "settings_defaults.json": defaults,
+    }

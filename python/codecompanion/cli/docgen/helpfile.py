@@ -1,0 +1,121 @@
+"""`doc/codecompanion.txt`: the texts of `doc/parts/`, with lists made from the option schema put into them.
+
+The first line of a part is its title and tag (`Options *codecompanion-options*`). A line `{{name}}` stands for a list
+of that name. Lines that end in a tag are set to the right edge; the table of contents is made from the titles.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from codecompanion.cli.docgen.option_help import keymap_lines, option_lines, tool_lines
+from codecompanion.cli.docgen.schema import Dump
+
+WIDTH = 78
+_TAGGED = re.compile(r"^(\S*.*?)\s*(\*[^*\s]+\*)$")
+_LIST = re.compile(r"^\{\{(\w+)\}\}$")
+
+Lister = Callable[[Dump], Iterator[str]]
+
+
+def help_file(parts: Path, dump: Dump) -> str:
+    """Return the whole help file; `parts` is the folder of the hand-written texts."""
+    texts = [path.read_text(encoding="utf-8").rstrip("\n").splitlines() for path in sorted(parts.glob("*.txt"))]
+    head, *sections = texts
+    lines = [*head, ""]
+    lines += ["=" * WIDTH, _right("CONTENTS", "*codecompanion-contents*"), ""]
+    lines += [_content_line(number, section[0]) for number, section in enumerate(sections, 1)]
+    for number, section in enumerate(sections, 1):
+        title, tag = _title(section[0])
+        lines += ["", "=" * WIDTH, _right(f"{number}. {title.upper()}", tag)]
+        lines += list(_filled(section[1:], dump))
+    lines += ["", "vim:tw=78:ts=8:noet:ft=help:norl:"]
+    return "\n".join(lines) + "\n"
+
+
+def wrapped(text: str, indent: int) -> list[str]:
+    """Return the text as lines of at most 78 columns."""
+    margin = " " * indent
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _filled(lines: list[str], dump: Dump) -> Iterator[str]:
+    for line in lines:
+        listed = _LIST.match(line)
+        tagged = _TAGGED.match(line)
+        if listed:
+            yield from _LISTS[listed[1]](dump)
+        elif tagged and not line.startswith(" "):
+            yield _right(tagged[1], tagged[2])
+        else:
+            yield line
+
+
+def _right(text: str, tag: str) -> str:
+    """Return the text with the tag at the right edge, at least two columns away."""
+    return text + " " * max(2 if text else 0, WIDTH - len(text) - len(tag)) + tag
+
+
+def _title(line: str) -> tuple[str, str]:
+    match = _TAGGED.match(line)
+    if match is None:
+        raise ValueError(f"a part begins with its title and tag, not with {line!r}")
+    return match[1], match[2]
+
+
+def _content_line(number: int, line: str) -> str:
+    title, tag = _title(line)
+    link = f"|{tag.strip('*')}|"
+    left = f"{number:>3}. {title} "
+    return left + "." * max(3, WIDTH - len(left) - len(link) - 1) + " " + link
+
+
+def _options(dump: Dump) -> Iterator[str]:
+    for line in option_lines(dump.schema):
+        tagged = _TAGGED.match(line)
+        yield _right(tagged[1], tagged[2]) if tagged and not line.startswith(" ") else line
+
+
+def _adapter_opts(dump: Dump) -> Iterator[str]:
+    for name, opt in sorted(dump.adapter_opts.items()):
+        yield f"    `{name}` ({opt.type})"
+        yield from wrapped(opt.description, 8)
+
+
+def _autocmds(dump: Dump) -> Iterator[str]:
+    for autocmd in dump.autocmds:
+        yield _right("", f"*{autocmd.name}*")
+        yield autocmd.name
+        yield from wrapped(autocmd.description, 4)
+        if isinstance(autocmd.data, dict):
+            for field, meaning in sorted(autocmd.data.items()):
+                yield from _field(field, meaning)
+        yield ""
+
+
+def _field(name: str, meaning: str) -> list[str]:
+    first, *rest = wrapped(meaning, 24)
+    label = f"    `{name}`"
+    return [label.ljust(23) + " " + first.lstrip(), *rest]
+
+
+def _highlights(dump: Dump) -> Iterator[str]:
+    for name, link, meaning in dump.highlights:
+        yield _right("", f"*hl-{name}*")
+        yield f"{name}  (links to {link})" if link != "NONE" else name
+        yield from wrapped(f"{meaning}.", 4)
+
+
+_LISTS: dict[str, Lister] = {
+    "options": _options,
+    "keymaps": lambda dump: keymap_lines(dump.schema),
+    "tools": lambda dump: tool_lines(dump.schema),
+    "adapter_opts": _adapter_opts,
+    "autocmds": _autocmds,
+    "highlights": _highlights,
+}

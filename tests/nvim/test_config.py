@@ -1,0 +1,567 @@
+"""The configuration in a real Neovim: defaults, mistakes and what is said about them, what the host is told."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion import settings
+from harness import REPO, Nvim
+
+ERROR, WARN = 4, 3
+CM = "interactions.chat.opts.context_management"
+
+_FRESH = """
+for name in pairs(package.loaded) do
+  if name:match("^codecompanion") then package.loaded[name] = nil end
+end
+_G.said = {}
+vim.notify = function(text, level) table.insert(_G.said, { level, text }) end
+_G.config = require("codecompanion.config")
+"""
+
+
+class Config:
+    """A fresh configuration in a running Neovim; `said` holds the notifications as (level, text)."""
+
+    def __init__(self, nvim: Nvim) -> None:
+        self.nvim = nvim
+
+    def setup(self, options: str) -> Config:
+        """Call `config.setup` with Lua text and read the options once, so that the check has run."""
+        self.nvim.lua(f"{_FRESH} config.setup({options}); local _ = config.options")
+        return self
+
+    def get(self, path: str) -> Any:
+        """Return an option by its key path."""
+        return self.nvim.lua("return vim.tbl_get(config.options, unpack(vim.split(..., '.', { plain = true })))", path)
+
+    def eval(self, code: str) -> Any:
+        """Return the value of a Lua expression."""
+        return self.nvim.lua(f"return {code}")
+
+    @property
+    def said(self) -> list[tuple[int, str]]:
+        """What was said so far."""
+        return [(level, text) for level, text in self.nvim.lua("return said")]
+
+    @property
+    def errors(self) -> str:
+        """The text of the one error message, "" when there was none."""
+        texts = [text for level, text in self.said if level == ERROR]
+        assert len(texts) <= 1, texts
+        return "".join(texts)
+
+    def for_host(self) -> dict[str, Any]:
+        """Return what the host would be told, by way of JSON as on the wire."""
+        text = self.nvim.lua("return vim.json.encode(config.for_host())")
+        decoded: dict[str, Any] = json.loads(text)
+        return decoded
+
+
+@pytest.fixture(scope="module")
+def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
+    """Return one Neovim for all tests of this file."""
+    with Nvim(tmp_path_factory.mktemp("config")) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def config(child: Nvim) -> Config:
+    """Return a configuration of its own."""
+    return Config(child)
+
+
+def at(path: str, value: str) -> str:
+    """Return a Lua table that holds `value` at the key path."""
+    for part in reversed(path.split(".")):
+        value = f"{{ [{part!r}] = {value} }}"
+    return value
+
+
+def test_without_setup_the_defaults_are_in_force(config: Config) -> None:
+    config.nvim.lua(_FRESH)
+    assert config.get("interactions.chat.adapter") == "offline"
+    assert config.get(f"{CM}.editing.trigger") == 0.65
+    assert config.get(f"{CM}.compaction.min_token_savings") == 10000
+    assert config.said == []
+
+
+def test_options_are_merged_and_lists_replaced(config: Config) -> None:
+    config.setup(
+        """{ interactions = { chat = { opts = { context_management = { editing = { exclude_tools = {} } } } } },
+             display = { chat = { window = { opts = { number = false } } } } }"""
+    )
+    assert config.get(f"{CM}.editing.exclude_tools") in ([], {})
+    assert config.get(f"{CM}.editing.keep_cycles") == 3
+    assert config.get("display.chat.window.opts") == {
+        "breakindent": True,
+        "linebreak": True,
+        "wrap": True,
+        "number": False,
+    }
+    assert config.said == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            "{ display = { chat = { auto_scrol = false } } }",
+            "display.chat.auto_scrol: unknown key; did you mean `displa",
+        ),
+        ("{ intractions = {} }", "intractions: unknown key; did you mean `interactions`?"),
+        ("{ display = { chta = {} } }", "display.chta: unknown key; did you mean `display.chat`?"),
+        ("{ context_management = {} }", f"context_management: unknown key here; did you mean `{CM}`?"),
+        ("{ zzzzzz = 1 }", "zzzzzz: unknown key; the keys here are adapters, interactions"),
+        ("{ 'openai' }", "1: unknown key; the keys here are adapters"),
+        ("'openai'", 'setup(): got string "openai"; expected a table'),
+        ("{ display = 3 }", "display: got number 3; expected a table"),
+        (at("display.chat.auto_scroll", "'yes'"), 'display.chat.auto_scroll: got string "yes"; expected boolean'),
+        (
+            at("interactions.chat.roles.user", "false"),
+            "interactions.chat.roles.user: got boolean false; expected string or",
+        ),
+        (
+            at("display.chat.window.layout", "'vertcal'"),
+            '"vertcal"; expected "vertical", "horizontal", "float", "tab" or',
+        ),
+        (at("display.chat.window.layout", "'vertcal'"), 'did you mean "vertical"?'),
+        (at("display.chat.window.width", "1.5"), "display.chat.window.width: 1.5 is neither a share"),
+        (at("display.chat.window.height", "0"), "display.chat.window.height: 0 is neither a share"),
+        (at("interactions.chat.opts.compaction_timeout", "10"), "got 10; the smallest value is 1000"),
+        (
+            at("interactions.chat.opts.max_provider_requests_per_turn", "0"),
+            "max_provider_requests_per_turn: 0 would forbid",
+        ),
+        (at("interactions.chat.opts.on_compact", "'never'"), 'expected "submit", "ask" or "stop"'),
+        (at("interactions.chat.tools.read_fil", "{}"), "did you mean `interactions.chat.tools.read_file`?"),
+        (at("interactions.chat.tools.run_command.opts.timeout", "0"), "run_command.opts.timeout: got 0; the smallest"),
+        (at("interactions.chat.keymaps.mine", "{ modes = { n = 'x' } }"), "keymaps.mine: it needs `callback`"),
+        (at("interactions.chat.keymaps.send", "'<CR>'"), 'keymaps.send: got string "<CR>"; expected a table or false'),
+        (
+            at("interactions.chat.keymaps.send.modes.n", "{ 1 }"),
+            "keymaps.send.modes.n.1: got number 1; expected string",
+        ),
+        (at("models.m.context_window", "'128k'"), 'models.m.context_window: got string "128k"; expected integer'),
+        (at("models.m.context_windw", "1"), "did you mean `models.m.context_window`?"),
+        (at("rules.mine.files", "{ 'a', 3 }"), "rules.mine.files.2: got number 3; expected string or table"),
+        (
+            at("rules.mine.files", "{ { path = 'a', parser = 'claud' } }"),
+            'parser "claud" is neither "claude" nor "none"',
+        ),
+        (at("rules.mine.files", "{ { pth = 'a' } }"), 'rules.mine.files.1: unknown key "pth"'),
+        (at("opts.log_level", "'LOUD'"), 'opts.log_level: got "LOUD"; expected "TRACE"'),
+        (at("adapters.http.opts.proxy", "'localhost:8080'"), "adapters.http.opts.proxy: a proxy looks like"),
+        (at("host", "'python2'"), 'host: got "python2"; expected "private" or "python3"; did you mean "python3"?'),
+    ],
+)
+def test_a_mistake_names_its_key_path_and_what_would_be_right(config: Config, options: str, expected: str) -> None:
+    assert expected in config.setup(options).errors
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "adapters.acp",
+        "interactions.inline",
+        "interactions.chat.slash_commands",
+        "interactions.chat.tools.groups",
+        "interactions.chat.tools.run_command.opts.require_cmd_approval",
+        "interactions.chat.keymaps.send.index",
+        "display.diff",
+        "display.action_palette",
+        "opts.send_code",
+        "prompt_library",
+        "memory",
+        "rules.parsers",
+        "rules.mine.is_preset",
+    ],
+)
+def test_a_key_of_codecompanion_nvim_is_named_as_such_in_one_line(config: Config, path: str) -> None:
+    errors = config.setup(at(path, "{}")).errors
+    assert f"  {path}: belongs to codecompanion.nvim, not to this plugin" in errors
+    assert errors.count("\n") == 1
+
+
+def test_strategies_are_pointed_to_interactions(config: Config) -> None:
+    assert "not to this plugin; use `interactions`" in config.setup(at("strategies.chat.adapter", "'openai'")).errors
+
+
+def test_all_mistakes_come_in_one_message_and_the_rest_is_taken_over(config: Config) -> None:
+    config.setup(
+        """{ strategies = {}, interactions = { chat = { roles = { user = "You", llm = 7 } } },
+             display = { chat = { window = { layout = "float", widht = 3 } } } }"""
+    )
+    assert config.errors.splitlines()[0] == (
+        "codecompanion: 3 mistakes in the configuration (for these the defaults stay in force):"
+    )
+    assert len(config.errors.splitlines()) == 4
+    assert config.get("interactions.chat.roles.user") == "You"
+    assert config.eval('config.options.interactions.chat.roles.llm({ formatted_name = "X" })') == "CodeCompanion (X)"
+    assert config.get("display.chat.window.layout") == "float"
+    assert config.get("display.chat.window.width") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("0.5", 0.5),
+        ("2", 2),
+        ("60000", 60000),
+        ("'85%'", 0.85),
+        ("' 7.5 % '", 0.075),
+        ("false", False),
+        ("0.999", 0.999),
+    ],
+)
+def test_a_trigger_may_be_a_fraction_tokens_a_percentage_or_false(config: Config, given: str, expected: Any) -> None:
+    """R-502."""
+    config.setup(at(f"{CM}.compaction.trigger", given))
+    assert config.errors == ""
+    assert config.get(f"{CM}.compaction.trigger") == pytest.approx(expected)
+    assert config.for_host()["chat"]["context_management"] == {"compaction": {"trigger": pytest.approx(expected)}}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("1", "1 could mean 100 % or one token"),
+        ("1.0", "1 could mean 100 % or one token"),
+        ("0", "0 is not positive; false turns the stage off"),
+        ("-5", "-5 is not positive"),
+        ("0/0", "is not positive"),
+        ("math.huge", "is no whole number of tokens"),
+        ("2.5", "2.5 is no whole number of tokens"),
+        ("true", "true is no trigger; false turns the stage off"),
+        ("'banana%'", '"banana%" is no share of the window'),
+        ("'0.85'", '"0.85" is no share of the window'),
+        ("'100%'", '"100%" is not between 0% and 100%'),
+        ("'0%'", '"0%" is not between 0% and 100%'),
+        ("{}", "expected number, string, boolean or function"),
+    ],
+)
+def test_a_trigger_that_means_nothing_is_refused_with_the_reason(config: Config, given: str, reason: str) -> None:
+    """R-502: nothing is clamped (lesson 13); the default stays in force."""
+    config.setup(at(f"{CM}.editing.trigger", given))
+    assert f"{CM}.editing.trigger: " in config.errors
+    assert reason in config.errors
+    assert config.get(f"{CM}.editing.trigger") == 0.65
+    assert config.for_host()["chat"]["context_management"] == {}
+
+
+def test_the_old_name_of_the_compaction_trigger_counts_and_is_warned_about_once(config: Config) -> None:
+    """R-503."""
+    config.setup(at(f"{CM}.trigger", "0.7"))
+    assert config.get(f"{CM}.compaction.trigger") == 0.7
+    config.eval(f"config.setup({at(f'{CM}.trigger', '0.7')}) or config.options and 1")
+    warnings = [text for level, text in config.said if level == WARN]
+    assert len(warnings) == 1
+    assert f"{CM}.trigger is the old name of {CM}.compaction.trigger" in warnings[0]
+    assert config.errors == ""
+
+
+def test_the_new_name_wins_over_the_old_one(config: Config) -> None:
+    config.setup(at(CM, "{ trigger = 0.7, compaction = { trigger = 0.9 } }"))
+    assert config.get(f"{CM}.compaction.trigger") == 0.9
+    assert "the new one is given too and counts" in config.said[0][1]
+
+
+def test_the_old_name_with_a_bad_value_is_an_error_at_the_new_one(config: Config) -> None:
+    assert f"{CM}.compaction.trigger: 1 could mean" in config.setup(at(f"{CM}.trigger", "1")).errors
+
+
+def test_only_what_the_user_set_reaches_the_policy(config: Config) -> None:
+    """Policies bring defaults of their own; functions are evaluated per chat."""
+    config.setup(
+        at(
+            CM,
+            """{ enabled = function() return false end,
+                 editing = { trigger = function() return 0.4 end, exclude_tools = {} },
+                 compaction = { min_token_savings = 5 } }""",
+        )
+    )
+    assert config.for_host()["chat"]["context_management"] == {
+        "editing": {"exclude_tools": []},
+        "compaction": {"min_token_savings": 5},
+    }
+
+
+def test_functions_of_context_management_are_evaluated_for_a_chat(config: Config) -> None:
+    """R-502, R-503."""
+    config.setup(
+        at(
+            CM,
+            """{ enabled = function(adapter) return adapter.name == "openai" end,
+                 editing = { trigger = function(ctx) return ctx.window > 100000 and 50000 or "40%" end },
+                 compaction = { trigger = function(ctx) return ctx.model ~= "m" and 0.9 end } }""",
+        )
+    )
+    ask = 'config.evaluate_overrides({ adapter = "openai", model = "%s", window = %d })'
+    assert config.eval(ask % ("m", 128000)) == {
+        "enabled": True,
+        "editing": {"trigger": 50000},
+        "compaction": {"trigger": False},
+    }
+    assert config.eval(ask % ("x", 8000)) == {
+        "enabled": True,
+        "editing": {"trigger": 0.4},
+        "compaction": {"trigger": 0.9},
+    }
+    assert config.said == []
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("function() error('no idea') end", "editing.trigger: the function failed: "),
+        ("function() return 1 end", "editing.trigger: the function returned 1 could mean 100 % or one token"),
+        (
+            "function() return {} end",
+            "editing.trigger: the function returned table; expected number or string or boolean",
+        ),
+        ("function() end", "editing.trigger: the function returned nil"),
+    ],
+)
+def test_a_trigger_function_that_fails_leaves_the_policys_own_value(config: Config, function: str, said: str) -> None:
+    config.setup(at(f"{CM}.editing.trigger", function))
+    assert config.eval('config.evaluate_overrides({ adapter = "offline", model = "", window = 1000 })') in ({}, [])
+    assert said in config.errors
+
+
+def test_an_adapter_that_does_not_exist_is_an_error_at_setup(config: Config) -> None:
+    """R-504."""
+    config.setup(at("interactions.chat.adapter", "'opnai'"))
+    assert 'interactions.chat.adapter: there is no adapter "opnai"; did you mean "openai"?' in config.errors
+    assert config.for_host()["chat"]["adapter"] == "offline"
+
+
+def test_a_summary_adapter_that_does_not_exist_is_an_error_at_setup(config: Config) -> None:
+    """R-504."""
+    config.setup(at(f"{CM}.compaction.adapter", "{ name = 'haiku', model = 'x' }"))
+    assert f'{CM}.compaction.adapter: there is no adapter "haiku"' in config.errors
+    assert config.for_host()["chat"]["context_management"] == {}
+
+
+def test_a_summary_adapter_is_passed_on_with_its_model(config: Config) -> None:
+    config.setup(at(f"{CM}.compaction.adapter", "{ name = 'openai', model = 'gpt-4.1-mini' }"))
+    assert config.for_host()["chat"]["context_management"]["compaction"]["adapter"] == {
+        "name": "openai",
+        "model": "gpt-4.1-mini",
+    }
+
+
+def test_an_adapter_of_codecompanion_nvim_is_pointed_to_its_endpoint(config: Config) -> None:
+    errors = config.setup(at("interactions.chat.adapter", "'deepseek'")).errors
+    assert 'extend "openai_compatible" with env.url = "https://api.deepseek.com/v1"' in errors
+
+
+def test_chat_adapter_and_model_may_be_given_together(config: Config) -> None:
+    chat = config.setup(at("interactions.chat.adapter", "{ name = 'openai', model = 'gpt-5' }")).for_host()["chat"]
+    assert (chat["adapter"], chat["model"]) == ("openai", "gpt-5")
+
+
+def test_keys_can_be_changed_added_and_switched_off(config: Config) -> None:
+    config.setup(
+        at(
+            "interactions.chat.keymaps",
+            "{ send = { modes = { n = '<C-CR>' } }, stop = false,"
+            " mine = { modes = { n = 'gz' }, callback = function() end, description = 'Mine' } }",
+        )
+    )
+    assert config.errors == ""
+    assert config.get("interactions.chat.keymaps.send.modes") == {"n": "<C-CR>"}
+    assert config.get("interactions.chat.keymaps.send.description") == "Send the message"
+    assert config.get("interactions.chat.keymaps.stop") is False
+    assert config.get("interactions.chat.keymaps.mine.description") == "Mine"
+
+
+def test_tools_and_rule_groups_can_be_switched_off(config: Config) -> None:
+    told = config.setup(
+        "{ interactions = { chat = { tools = { run_command = false, memory = { enabled = false } } } },"
+        " rules = { default = false } }"
+    ).for_host()
+    assert config.errors == ""
+    loaded = settings.load(told)
+    assert not loaded.tools.entries["run_command"].enabled
+    assert not loaded.tools.entries["memory"].enabled
+    assert loaded.tools.entries["read_file"].enabled
+    assert loaded.rules.groups == {}
+
+
+def test_rule_groups_are_sent_with_their_parsers_and_without_those_not_enabled(config: Config) -> None:
+    """R-549."""
+    told = config.setup(
+        """{ rules = {
+          mine = { description = "Mine", parser = "claude", files = { "A.md", { path = "b/*.md", parser = "none" } } },
+          off = { files = { "x" }, enabled = function() return false end },
+          broken = { files = { "x" }, enabled = function() error("boom") end },
+          opts = { chat = { autoload = function() return { "default", "mine" } end } },
+        } }"""
+    ).for_host()
+    assert told["rules"]["groups"]["mine"] == {
+        "description": "Mine",
+        "files": [{"path": "A.md", "parser": "claude"}, {"path": "b/*.md", "parser": "none"}],
+    }
+    assert sorted(told["rules"]["groups"]) == ["default", "mine"]
+    assert told["rules"]["autoload"] == ["default", "mine"]
+    assert "rules.broken.enabled: the function failed: " in config.errors
+    assert "boom" in config.errors
+
+
+def test_the_system_prompt_function_may_build_on_the_built_in_one(config: Config) -> None:
+    told = config.setup(
+        at(
+            "interactions.chat.opts.system_prompt",
+            "function(ctx) return ctx.default_system_prompt .. ' Folder: ' .. ctx.cwd end",
+        )
+    ).for_host()
+    prompt = settings.load(told).chat.full_system_prompt("You help.")
+    assert prompt.startswith("You help. Folder: /")
+
+
+def test_another_language_is_asked_for_after_the_built_in_prompt(config: Config) -> None:
+    chat = settings.load(config.setup(at("opts.language", "'German'")).for_host()).chat
+    assert chat.full_system_prompt("You help.") == "You help.\n\nWrite everything that is not code in German."
+
+
+def test_a_system_prompt_function_that_fails_leaves_the_built_in_one(config: Config) -> None:
+    told = config.setup(at("interactions.chat.opts.system_prompt", "function() return nil .. '' end")).for_host()
+    assert told["chat"]["system_prompt"] is None
+    assert "interactions.chat.opts.system_prompt: the function failed" in config.errors
+
+
+def test_the_python_defaults_are_those_of_the_schema(config: Config) -> None:
+    """A drift here is mended with `make doc`."""
+    config.nvim.lua(_FRESH)
+    assert config.for_host() == settings.defaults()
+
+
+def test_the_schema_and_the_default_policy_agree(config: Config) -> None:
+    """R-503: the Lua defaults are only documentation of what the policy does."""
+    policy = tomllib.loads((REPO / "python/codecompanion/context/policies/codecompanion.toml").read_text())
+    stages = {stage["id"]: stage for stage in policy["stage"]}
+    steps = {step["use"]: step for stage in policy["stage"] for step in stage["step"]}
+    config.nvim.lua(_FRESH)
+    defaults = config.get(CM)
+    assert defaults == {
+        "enabled": True,
+        "editing": {
+            "trigger": stages["editing"]["trigger"]["at"],
+            "exclude_tools": steps["clear_tool_results"]["exclude_tools"],
+            "keep_cycles": steps["clear_tool_results"]["older_than"]["count"],
+        },
+        "compaction": {
+            "trigger": stages["compaction"]["trigger"]["at"],
+            "min_token_savings": steps["require_savings"]["automatic"],
+            "fallback_to_chat_adapter": bool(stages["compaction"]["on_fail"]),
+        },
+    }
+
+
+def test_every_option_has_a_description_and_a_known_type(config: Config) -> None:
+    config.nvim.lua(_FRESH)
+    wrong = config.nvim.lua(
+        """
+        local wrong, known = {}, { "string", "boolean", "number", "integer", "function", "table", "list" }
+        local function look(node, path)
+          for _, field in ipairs(vim.list_extend(vim.list_extend({}, node.fields or {}), { node.values })) do
+            local here = path .. "." .. tostring(field.name)
+            if not field.name or (field.description or "") == "" then table.insert(wrong, here) end
+            for _, kind in ipairs(type(field.type) == "table" and field.type or { field.type }) do
+              if not vim.list_contains(known, kind) then table.insert(wrong, here .. " " .. kind) end
+            end
+            if not field.fields and field.type == nil then table.insert(wrong, here .. " has no type") end
+            if not field.fields and field.default == nil and not field.optional then table.insert(wrong, here) end
+            look(field, here)
+          end
+        end
+        look(require("codecompanion.config.schema"), "")
+        return wrong
+        """
+    )
+    assert wrong in ([], {})
+
+
+def test_every_default_passes_the_check(config: Config) -> None:
+    """What the help file prints as a default can be given back."""
+    config.nvim.lua(_FRESH)
+    config.eval("config.setup(vim.deepcopy(config.options)) or config.options and 1")
+    assert config.errors == ""
+
+
+def test_mistakes_are_told_after_startup_although_nothing_was_used(nvim_factory: Callable[..., Nvim]) -> None:
+    nvim = nvim_factory(
+        init="""_G.said = {}
+        vim.notify = function(text, level) table.insert(_G.said, text) end
+        require("codecompanion").setup({ displya = {} })
+        _G.loaded_by_setup = package.loaded["codecompanion.config.schema"] ~= nil"""
+    )
+    assert nvim.lua("return loaded_by_setup") is False
+    nvim.wait_lua("return #said > 0")
+    assert "displya: unknown key; did you mean `display`?" in nvim.lua("return said[1]")
+    assert nvim.lua("return #said") == 1
+
+
+def test_setup_after_startup_replaces_what_was_given_before(config: Config) -> None:
+    config.setup("{ host = 'python3', models = { m = { context_window = 5 } } }")
+    config.eval("config.setup({ host = 'private' }) or config.options and 1")
+    assert config.get("host") == "private"
+    assert config.get("models") in ({}, [])
+
+
+def test_problems_are_listed_for_checkhealth(config: Config) -> None:
+    config.setup(at("interactions.chat.opts.context_management", "{ trigger = 0.7, enbled = true }"))
+    problems = config.eval("config.problems()")
+    assert len(problems) == 2
+    assert "enbled: unknown key" in problems[0]
+    assert "old name" in problems[1]
+
+
+def test_nothing_is_said_about_a_configuration_of_codecompanion_nvim_that_fits(config: Config) -> None:
+    config.setup(
+        """{
+          adapters = { http = {
+            openai = function()
+              return require("codecompanion.adapters").extend("openai", {
+                env = { api_key = "cmd:op read op://personal/OpenAI --no-newline" },
+                schema = { model = { default = "gpt-4.1" }, temperature = { default = 0.2 } },
+              })
+            end,
+            opts = { proxy = "socks5://127.0.0.1:9999", show_model_choices = false },
+          } },
+          interactions = { chat = {
+            adapter = "openai",
+            roles = { llm = function(a) return a.formatted_name end, user = "You" },
+            keymaps = { send = { modes = { n = "<C-s>", i = "<C-s>" }, opts = {} }, close = false },
+            opts = { context_management = { compaction = { adapter = "openai", trigger = "80%" } } },
+          } },
+          display = { chat = { window = { layout = "float", width = 0.8 }, start_in_insert_mode = true } },
+          rules = { opts = { chat = { autoload = { "default" } } } },
+          opts = { log_level = "DEBUG" },
+        }"""
+    )
+    assert config.for_host()["adapters"]["openai"]["parameters"] == {"temperature": 0.2}
+    assert config.said == []
+
+
+def test_setup_does_not_change_the_users_table(config: Config) -> None:
+    config.nvim.lua(
+        f"""{_FRESH}
+        _G.given = {at(f"{CM}", "{ trigger = 0.7, editing = { trigger = '50%' } }")}
+        _G.copy = vim.deepcopy(given)
+        config.setup(given)
+        local _ = config.for_host()"""
+    )
+    assert config.eval("vim.deep_equal(given, copy)") is True
+
+
+def test_paths_in_the_workspace_option_are_expanded(config: Config, tmp_path: Path) -> None:
+    config.nvim.lua("vim.env.CC_TEST_ROOT = ...", str(tmp_path))
+    told = config.setup(at("workspace.root", "'$CC_TEST_ROOT/x/'")).for_host()
+    assert told["workspace"]["root"] == f"{tmp_path}/x"
