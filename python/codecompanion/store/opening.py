@@ -1,0 +1,124 @@
+"""Opening the session store: private files, format, damage, and the way on when nothing can be written.
+
+Processes that open the same file take turns, so that only one of them migrates or repairs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from pathlib import Path
+
+from codecompanion.errors import StoreCorrupt, StoreError
+from codecompanion.store import lease
+from codecompanion.store.blobs import FOLDER as BLOB_FOLDER
+from codecompanion.store.blobs import Blobs
+from codecompanion.store.db import (
+    FILE_NAME,
+    Database,
+    connect,
+    create_private_file,
+    is_damage,
+    make_private_folder,
+    told_as_ours,
+)
+from codecompanion.store.lease import FileLock, Owner
+from codecompanion.store.migrations import migrate
+from codecompanion.store.salvage import finish_swap, repair
+from codecompanion.store.store import Clock, Report, Store, suspicion_of
+
+_LOG = logging.getLogger(__name__)
+
+
+def log_problem(problem: StoreError) -> None:
+    """Write the problem to the log: the default `report`."""
+    _LOG.warning("%s", problem)
+
+
+def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_problem) -> Store:
+    """Open (make, migrate, repair) `sessions.db` in the folder.
+
+    A damaged file is kept aside and what can be read of it saved into a new one; `report` is told in one sentence.
+
+    Raises:
+        StoreUnavailable: read-only, full, no permission, locked, or written by a newer version; go on with
+            `open_memory_store` and tell the user.
+        StoreCorrupt: the file is damaged and another Neovim has it open, so it cannot be repaired now.
+    """
+    path = data_dir / FILE_NAME
+    with told_as_ours(path):
+        make_private_folder(data_dir)
+        turn = FileLock(data_dir / "opening.lock")
+        try:
+            owner = Owner(data_dir / lease.FOLDER)
+            try:
+                writer, repaired = _open_or_repair(path, owner, clock())
+                owner.remove_leftovers(clock())
+                store = Store(Database(path, writer), owner, Blobs(data_dir / BLOB_FOLDER), clock, report)
+            except BaseException:
+                owner.close()
+                raise
+        finally:
+            turn.release()
+    if repaired is not None:
+        report(repaired)
+    return store
+
+
+def open_memory_store(clock: Clock = time.time, report: Report = log_problem) -> Store:
+    """Open a store that ends with the process: what remains when the disk cannot be used."""
+    writer = connect(None)
+    migrate(writer, "the store in memory")
+    return Store(Database(None, writer), Owner(None), Blobs(None), clock, report)
+
+
+def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
+    kept = finish_swap(path, now)
+    repaired = StoreCorrupt(f"the chat history was repaired; the damaged file is kept as {kept}") if kept else None
+    try:
+        return _open_sound(path), repaired
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        if owner.others_alive():
+            raise StoreCorrupt(
+                f"{path} is damaged ({error}); close all other Neovims and open the chat again to have it repaired"
+            ) from error
+    repaired = repair(path, now)
+    return _open_sound(path), repaired
+
+
+def _open_sound(path: Path) -> sqlite3.Connection:
+    """Return the migrated write connection; raises `sqlite3.DatabaseError` when the file is damaged."""
+    create_private_file(path)
+    connection = connect(path)
+    try:
+        migrate(connection, str(path))
+        connection.execute("PRAGMA journal_mode = WAL")
+        _look_for_damage(connection, path)
+        connection.execute("BEGIN IMMEDIATE")  # finds out now whether the file can be written
+        connection.execute("ROLLBACK")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
+    """Read the edges of every table; the whole file only when it was found suspect (that takes a second per GB)."""
+    connection.execute("SELECT max(id) FROM events").fetchone()
+    connection.execute("SELECT count(*) FROM leases").fetchone()
+    connection.execute("SELECT chat_id FROM chats LIMIT 1").fetchone()
+    if suspicion_of(path).exists():
+        lines = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
+        if lines != ["ok"]:
+            raise damage(str(lines[0]))
+        suspicion_of(path).unlink(missing_ok=True)
+
+
+def damage(text: str) -> sqlite3.DatabaseError:
+    """Return the error SQLite would have raised had it met the damage by itself."""
+    error = sqlite3.DatabaseError(text)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error

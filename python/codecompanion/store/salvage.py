@@ -1,0 +1,193 @@
+"""A damaged database: keep the file, save what can be read into a new one, say so in one sentence.
+
+Only copies are read, the damaged file itself is renamed and never written. Tried in turn: a plain scan; after the
+first unreadable page a look-up of every id; a lost first page (header and table of contents) is lent from a fresh
+database of ours, whose tables start on the same pages. The new file is made complete before anything is renamed and
+`finish_swap` takes up an interrupted exchange, so a crash in between hides nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import StoreCorrupt
+from codecompanion.history import LogEvent
+from codecompanion.store import scratch
+from codecompanion.store.db import connect, create_private_file
+from codecompanion.store.migrations import migrate
+from codecompanion.store.sessions import from_bytes, restore_events
+
+_PAGE = 4096  # bytes; SQLite's default, never changed by us
+_FURTHER_IDS = 20_000  # how far to look behind the last readable row when the newest id cannot be read
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.stem + ending)
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def repair(path: Path, now: float) -> StoreCorrupt:
+    """Replace the damaged database by a new one with everything readable; return what to tell the user.
+
+    Raises:
+        OSError, sqlite3.Error: the new file cannot be written; the damaged one still stands where it was.
+    """
+    copy, fresh = _beside(path, ".salvage.tmp"), _beside(path, ".rebuild.tmp")
+    for leftover in (copy, _wal(copy), fresh, _wal(fresh)):
+        leftover.unlink(missing_ok=True)
+    try:
+        create_private_file(copy)
+        shutil.copyfile(path, copy)
+        if _wal(path).exists():
+            create_private_file(_wal(copy))
+            shutil.copyfile(_wal(path), _wal(copy))
+        saved = _rebuild(copy, fresh)
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+    fresh.replace(_beside(path, ".rebuilt"))
+    kept = finish_swap(path, now)
+    return StoreCorrupt(f"the chat history was damaged: {saved}; the damaged file is kept as {kept}")
+
+
+def finish_swap(path: Path, now: float) -> Path | None:
+    """Put a completely rebuilt database in place, if there is one; return where the damaged one is kept."""
+    rebuilt = _beside(path, ".rebuilt")
+    if not rebuilt.exists():
+        return None
+    kept = _free_name(path, time.strftime("%Y%m%d-%H%M%S", time.localtime(now)))
+    if path.exists():
+        path.rename(kept)
+    if _wal(path).exists():
+        _wal(path).rename(_wal(kept))
+    path.with_name(path.name + "-shm").unlink(missing_ok=True)
+    rebuilt.rename(path)
+    return kept
+
+
+def _free_name(path: Path, stamp: str) -> Path:
+    kept, number = _beside(path, f".damaged-{stamp}.db"), 1
+    while kept.exists() or _wal(kept).exists():
+        number += 1
+        kept = _beside(path, f".damaged-{stamp}-{number}.db")
+    return kept
+
+
+def _rebuild(copy: Path, fresh: Path) -> str:
+    """Fill a new database from the copy and return how that went, as part of a sentence."""
+    create_private_file(fresh)
+    with contextlib.closing(connect(fresh)) as target:
+        migrate(target, str(fresh))
+        target.execute("BEGIN IMMEDIATE")
+        reading = _Reading(copy)
+        written = restore_events(target, reading.events())
+        reading.copy_scratch(target)
+        target.execute("COMMIT")
+    entries = sum(written.values())
+    if not entries:
+        return "nothing in it could be read, so an empty one was made"
+    lost = f"{reading.lost} could not be read" if reading.lost else "nothing was found missing"
+    return f"{entries} entries of {len(written)} chats were saved, {lost}"
+
+
+_Row = tuple[str, int, float, bytes]
+
+
+class _Reading:
+    """A careful reading of the copy; `lost` counts entries that are known to be gone."""
+
+    def __init__(self, copy: Path) -> None:
+        self.lost = 0
+        if not _knows_its_tables(copy):
+            _lend_first_page(copy)
+        self._copy = copy
+
+    @contextlib.contextmanager
+    def _source(self) -> Iterator[sqlite3.Connection]:
+        source = sqlite3.connect(self._copy, isolation_level=None)
+        try:
+            # Makes SQLite read a file that is shorter than its header says.
+            source.execute("PRAGMA writable_schema = ON")
+            yield source
+        finally:
+            source.close()
+
+    def events(self) -> Iterator[tuple[str, LogEvent]]:
+        """Yield every event that can still be read, in the order of the log."""
+        with self._source() as source:
+            for chat_id, seq, ts, stored in self._rows(source):
+                try:
+                    yield str(chat_id), LogEvent(int(seq), float(ts), from_bytes(stored))
+                except (msgspec.MsgspecError, TypeError, ValueError):  # also when a column is not of its type
+                    self.lost += 1
+
+    def _rows(self, source: sqlite3.Connection) -> Iterator[_Row]:
+        select = "SELECT id, chat_id, seq, ts, payload FROM events"
+        last = 0
+        with contextlib.suppress(sqlite3.Error):
+            for number, chat_id, seq, ts, stored in source.execute(f"{select} ORDER BY id"):
+                last = number
+                yield chat_id, seq, ts, stored
+            return
+        newest = self._newest_id(source)
+        for number in range(last + 1, (newest or last + _FURTHER_IDS) + 1):
+            try:
+                for _, chat_id, seq, ts, stored in source.execute(f"{select} WHERE id = ?", (number,)).fetchall():
+                    yield chat_id, seq, ts, stored
+            except sqlite3.Error:
+                self.lost += newest is not None
+
+    def _newest_id(self, source: sqlite3.Connection) -> int | None:
+        for select in (
+            "SELECT max(id) FROM events",
+            "SELECT max(id) FROM events INDEXED BY sqlite_autoindex_events_1",
+        ):
+            with contextlib.suppress(sqlite3.Error, TypeError):
+                return int(source.execute(select).fetchone()[0])
+        return None
+
+    def copy_scratch(self, target: sqlite3.Connection) -> None:
+        """Copy drafts, partial replies and calibration as far as they can be read."""
+        with self._source() as source:
+            with contextlib.suppress(sqlite3.Error):
+                for row in source.execute("SELECT chat_id, kind, text, updated FROM scratch"):
+                    target.execute("INSERT OR IGNORE INTO scratch(chat_id, kind, text, updated) VALUES (?,?,?,?)", row)
+            with contextlib.suppress(sqlite3.Error):
+                for calibration in scratch.load_calibration(source):
+                    scratch.save_calibration(target, calibration)
+
+
+def _knows_its_tables(copy: Path) -> bool:
+    """Return whether the first page can be read; looks with a connection of its own."""
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
+        try:
+            source.execute("PRAGMA writable_schema = ON")
+            return source.execute("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchone() is not None
+        except sqlite3.Error:
+            return False
+
+
+def _lend_first_page(copy: Path) -> None:
+    """Overwrite the first page of the copy by that of a fresh database."""
+    pages = copy.stat().st_size // _PAGE
+    if pages < 2:
+        return
+    with contextlib.closing(connect(None)) as template:
+        migrate(template, "a fresh database")
+        page = bytearray(template.serialize()[:_PAGE])
+    page[18:20] = b"\x02\x02"  # WAL mode
+    struct.pack_into(">III", page, 28, pages, 0, 0)  # size in pages; no free list
+    page[92:96] = page[24:28]  # the size counts only when both change counters agree
+    with copy.open("r+b") as file:
+        file.write(page)

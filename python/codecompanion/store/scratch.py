@@ -1,0 +1,69 @@
+"""What is worth keeping but is no history: drafts, the partial reply of a running stream, calibration of the counter.
+
+Rows are overwritten in place, without an fsync of their own: they survive a killed host, not a power cut.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Literal
+
+import msgspec
+
+from codecompanion.messages import Message, is_typed_by_user
+
+Kind = Literal["draft", "partial"]
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """What the counter learned of a model: reported tokens = `ratio` × estimate, from `samples` reports."""
+
+    adapter: str
+    model: str
+    ratio: float
+    samples: int
+    updated: float
+
+
+def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind, text: str, now: float) -> None:
+    """Keep the newest text; an empty one removes the row. Bytes that were no UTF-8 survive as lone surrogates."""
+    if not text:
+        clear_text(connection, chat_id, kind)
+        return
+    connection.execute(
+        "INSERT OR REPLACE INTO scratch(chat_id, kind, text, updated) VALUES (?, ?, ?, ?)",
+        (chat_id, kind, text.encode("utf-8", "surrogatepass"), now),
+    )
+
+
+def load_text(connection: sqlite3.Connection, chat_id: str, kind: Kind) -> str:
+    """Return the text kept last, "" when there is none."""
+    row = connection.execute("SELECT text FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind)).fetchone()
+    return bytes(row[0]).decode("utf-8", "surrogatepass") if row else ""
+
+
+def clear_text(connection: sqlite3.Connection, chat_id: str, kind: Kind) -> None:
+    """Forget the text."""
+    connection.execute("DELETE FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind))
+
+
+def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Message) -> None:
+    """Forget the scratch text that has now become this message of the log."""
+    if message.role == "assistant":
+        clear_text(connection, chat_id, "partial")
+    elif is_typed_by_user(message) and load_text(connection, chat_id, "draft").strip() == message.text.strip():
+        clear_text(connection, chat_id, "draft")
+
+
+def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -> None:
+    """Keep the newest calibration of an adapter's model."""
+    connection.execute(
+        "INSERT OR REPLACE INTO calibration(adapter, model, ratio, samples, updated) VALUES (?, ?, ?, ?, ?)",
+        msgspec.structs.astuple(calibration),
+    )
+
+
+def load_calibration(connection: sqlite3.Connection) -> list[Calibration]:
+    """Return everything the counter learned."""
+    rows = connection.execute("SELECT adapter, model, ratio, samples, updated FROM calibration ORDER BY 1, 2")
+    return [Calibration(*row) for row in rows]

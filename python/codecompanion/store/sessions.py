@@ -1,0 +1,232 @@
+"""The event log in SQL: append, read, list, search (R-003).
+
+Appending happens inside a transaction of `writer.Writer` and keeps three things in step: the events themselves (the
+truth), one row of totals per chat for the picker, and the full-text index over what was said. Nothing here ever
+changes or deletes an event.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+
+import msgspec
+
+from codecompanion.history import (
+    ChatCreated,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    ModelSet,
+    TitleSet,
+    decode_payload,
+    encode_payload,
+    payload_type,
+)
+from codecompanion.messages import RULES_TAG, Message, is_typed_by_user
+from codecompanion.store import scratch
+
+_INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload) VALUES (?, ?, ?, ?, ?, ?)"
+_SELECT_TOTALS = "SELECT title, cwd, adapter, model, created, updated, messages, last_seq FROM chats WHERE chat_id = ?"
+_SAVE_TOTALS = (
+    "INSERT OR REPLACE INTO chats(chat_id, title, cwd, adapter, model, created, updated, messages, last_seq) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
+_SELECT_ONE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq = ?"
+
+
+class SessionInfo(msgspec.Struct, frozen=True):
+    """A stored chat in the picker. `updated` is seconds since the epoch, `messages` counts what user and model said.
+
+    `owned`: another living Neovim has it open, so it can only be read here.
+    """
+
+    id: str
+    title: str
+    updated: float
+    messages: int
+    cwd: str
+    adapter: str
+    model: str
+    owned: bool = False
+
+
+class _Totals(msgspec.Struct):
+    title: str = ""
+    cwd: str = ""
+    adapter: str = ""
+    model: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+    messages: int = 0
+    last_seq: int = 0
+
+    def count(self, payload: EventPayload, ts: float) -> None:
+        """Take one more event into account."""
+        self.updated = ts
+        self.last_seq += 1
+        match payload:
+            case ChatCreated():
+                self.adapter, self.model, self.cwd = map(storable, (payload.adapter, payload.model, payload.cwd))
+            case ModelSet():
+                self.adapter, self.model = storable(payload.adapter), storable(payload.model)
+            case TitleSet():
+                self.title = storable(payload.title)
+            case MessageAdded(message=message) if is_typed_by_user(message) or message.role == "assistant":
+                self.messages += 1
+            case _:
+                pass
+
+
+def storable(text: str) -> str:
+    """Return the text with lone surrogates (bytes that were no UTF-8) replaced: SQLite columns hold UTF-8 only."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def to_bytes(payload: EventPayload) -> bytes:
+    """Return the payload as JSON; lone surrogates, which msgspec refuses, go as JSON escapes: nothing is lost."""
+    try:
+        return encode_payload(payload)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(payload), separators=(",", ":")).encode("ascii")
+
+
+def from_bytes(stored: bytes) -> EventPayload:
+    """Return the payload from what `to_bytes` wrote; raises `msgspec.MsgspecError` when it is damaged."""
+    try:
+        return decode_payload(stored)
+    except msgspec.MsgspecError:
+        if b"\\ud" not in stored:
+            raise
+        try:
+            payload: EventPayload = msgspec.convert(json.loads(stored), EventPayload)
+            return payload
+        except ValueError as error:
+            raise msgspec.DecodeError(str(error)) from error
+
+
+def turn_of(payload: EventPayload) -> str:
+    """Return the turn an event belongs to, "" when it has none."""
+    turn: str = getattr(payload, "turn_id", "")
+    return payload.message.turn_id if isinstance(payload, MessageAdded) else turn
+
+
+def is_searchable(message: Message) -> bool:
+    """Return whether a search should find the message: system prompt and rules are in every chat, so they are not."""
+    return message.role != "system" and message.tag != RULES_TAG and bool(message.text)
+
+
+def append_events(
+    connection: sqlite3.Connection, chat_id: str, payloads: Iterable[EventPayload], ts: float
+) -> list[LogEvent]:
+    """Append to the log of the chat inside the running transaction; the first event makes the chat.
+
+    A reply clears the chat's partial reply and a user message the draft it was typed as, in the same transaction, so
+    that no crash can show a text twice.
+    """
+    row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
+    totals = _Totals(*row) if row else _Totals(created=ts)
+    events = []
+    for payload in payloads:
+        totals.count(payload, ts)
+        event = LogEvent(totals.last_seq, ts, payload)
+        insert_event(connection, chat_id, event)
+        if isinstance(payload, MessageAdded):
+            scratch.clear_superseded(connection, chat_id, payload.message)
+        events.append(event)
+    save_totals(connection, chat_id, totals)
+    return events
+
+
+def insert_event(connection: sqlite3.Connection, chat_id: str, event: LogEvent) -> None:
+    """Insert one event and index its text."""
+    payload = event.payload
+    turn = storable(turn_of(payload))
+    cursor = connection.execute(_INSERT, (chat_id, event.seq, turn, event.ts, payload_type(payload), to_bytes(payload)))
+    if isinstance(payload, MessageAdded) and is_searchable(payload.message):
+        connection.execute(
+            "INSERT INTO message_text(rowid, text) VALUES (?, ?)", (cursor.lastrowid, storable(payload.message.text))
+        )
+
+
+def save_totals(connection: sqlite3.Connection, chat_id: str, totals: _Totals) -> None:
+    """Write the chat's row of totals."""
+    connection.execute(_SAVE_TOTALS, (chat_id, *msgspec.structs.astuple(totals)))
+
+
+def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, LogEvent]]) -> dict[str, int]:
+    """Write salvaged events (chat id, event) as they were: seqs and times are kept, gaps stay gaps.
+
+    Returns how many events of each chat were written; one that is there twice is written once.
+    """
+    totals: dict[str, _Totals] = {}
+    written: dict[str, int] = {}
+    for chat_id, event in events:
+        try:
+            insert_event(connection, chat_id, event)
+        except sqlite3.IntegrityError:
+            continue
+        chat = totals.setdefault(chat_id, _Totals(created=event.ts))
+        newest = max(chat.last_seq, event.seq)
+        chat.count(event.payload, event.ts)
+        chat.last_seq = newest
+        written[chat_id] = written.get(chat_id, 0) + 1
+    for chat_id, chat in totals.items():
+        save_totals(connection, chat_id, chat)
+    return written
+
+
+Row = tuple[int, float, bytes]
+
+
+def read_rows(connection: sqlite3.Connection, chat_id: str, since: int = 0) -> tuple[list[Row], list[int]]:
+    """Return the stored rows with `seq > since`, and the seqs that could not be read because a page is damaged."""
+    try:
+        return connection.execute(_SELECT_SINCE, (chat_id, since)).fetchall(), []
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+    rows: list[Row] = []
+    unreadable: list[int] = []
+    last = connection.execute("SELECT last_seq FROM chats WHERE chat_id = ?", (chat_id,)).fetchone()
+    for seq in range(since + 1, (last[0] if last else 0) + 1):
+        try:
+            rows += connection.execute(_SELECT_ONE, (chat_id, seq)).fetchall()
+        except sqlite3.DatabaseError:
+            unreadable.append(seq)
+    return rows, unreadable
+
+
+def read_tail(connection: sqlite3.Connection, chat_id: str, count: int) -> tuple[list[Row], list[int]]:
+    """Return the newest rows, oldest first; see `read_rows`."""
+    last = connection.execute("SELECT last_seq FROM chats WHERE chat_id = ?", (chat_id,)).fetchone()
+    return read_rows(connection, chat_id, max(0, last[0] - count)) if last else ([], [])
+
+
+def decode_rows(rows: Iterable[Row]) -> tuple[list[LogEvent], list[int]]:
+    """Return the events, and the seqs of rows whose content is damaged."""
+    events: list[LogEvent] = []
+    damaged: list[int] = []
+    for seq, ts, stored in rows:
+        try:
+            events.append(LogEvent(seq, ts, from_bytes(stored)))
+        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+            damaged.append(seq)
+    return events, damaged
+
+
+def list_rows(
+    connection: sqlite3.Connection, *, cwd: str | None = None, chat_id: str | None = None, limit: int = 1
+) -> list[tuple[SessionInfo, str | None]]:
+    """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner."""
+    rows = connection.execute(
+        """SELECT chats.chat_id, title, updated, messages, cwd, adapter, model, owner
+        FROM chats LEFT JOIN leases ON leases.chat_id = chats.chat_id
+        WHERE (?1 IS NULL OR cwd = ?1) AND (?2 IS NULL OR chats.chat_id = ?2)
+          AND (messages > 0 OR EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id))
+        ORDER BY updated DESC, chats.chat_id LIMIT ?3""",
+        (cwd if cwd is None else storable(cwd), chat_id, limit),
+    ).fetchall()
+    return [(SessionInfo(*row[:7]), row[7]) for row in rows]

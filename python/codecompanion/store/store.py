@@ -1,0 +1,257 @@
+"""The session store as the session sees it: one file per user, shared by all Neovims (design, "Store").
+
+Writing methods return at once with a `concurrent.futures.Future`; it is resolved when the change is on disk, or fails
+with a `StoreError` of one sentence. In a coroutine: `await durable(store.append(…))`. Reading methods return values
+and take milliseconds: call them through `asyncio.to_thread` where that matters. All methods may be called from any
+thread. `report` gets what no caller waits for (a repaired file, damaged rows, a draft that could not be kept), as
+`StoreError`, from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from codecompanion.errors import StoreCorrupt, StoreError
+from codecompanion.history import EventPayload, LogEvent
+from codecompanion.store import lease, scratch, search, sessions
+from codecompanion.store.blobs import Blobs
+from codecompanion.store.db import Database, create_private_file
+from codecompanion.store.lease import Lease, Owner
+from codecompanion.store.scratch import Calibration
+from codecompanion.store.search import SearchHit
+from codecompanion.store.sessions import Row, SessionInfo
+from codecompanion.store.writer import Writer
+
+T = TypeVar("T")
+Report = Callable[[StoreError], None]
+Clock = Callable[[], float]
+
+
+def suspicion_of(path: Path) -> Path:
+    """Return the marker file that asks for a full check at the next opening."""
+    return path.with_name(path.name + ".suspect")
+
+
+async def durable(future: Future[T]) -> T:
+    """Wait for a write of the store; when the waiting is cancelled the write still happens."""
+    return await asyncio.shield(asyncio.wrap_future(future))
+
+
+class Store:
+    """An open session store; made by `open_store` or `open_memory_store`."""
+
+    def __init__(self, database: Database, owner: Owner, blobs: Blobs, clock: Clock, report: Report) -> None:
+        """Take over an open database and start its writer."""
+        self._database = database
+        self._owner = owner
+        self._blobs = blobs
+        self._clock = clock
+        self._report = report
+        self._last_reported = ""
+        self._writer = Writer(database, self._note_damage)
+
+    @property
+    def path(self) -> Path | None:
+        """The database file; None when everything is in memory and ends with the process."""
+        return self._database.path
+
+    # ---- the log
+
+    def append(self, chat_id: str, payloads: Iterable[EventPayload]) -> Future[list[LogEvent]]:
+        """Append to the chat's log, all or nothing; the future gives the events with their seqs once they are on disk.
+
+        Appends to one chat are written in the order of the calls.
+
+        Raises (in the future):
+            LeaseHeld: another host owns the chat.
+            StoreUnavailable: nothing was stored (disk full, read-only …); the same append may be tried again.
+        """
+        batch, now = tuple(payloads), self._clock()
+
+        def run(connection: sqlite3.Connection) -> list[LogEvent]:
+            lease.refuse_foreign(connection, self._owner, chat_id)
+            return sessions.append_events(connection, chat_id, batch, now)
+
+        return self._writer.submit(run)
+
+    async def log(self, chat_id: str, *payloads: EventPayload) -> list[LogEvent]:
+        """Append and wait until it is on disk; see `append`."""
+        return await durable(self.append(chat_id, payloads))
+
+    def load_events(self, chat_id: str, since: int = 0) -> list[LogEvent]:
+        """Return the events with `seq > since`; damaged ones are left out and reported."""
+        with self._reading() as connection:
+            rows, unreadable = sessions.read_rows(connection, chat_id, since)
+        return self._decode(chat_id, rows, unreadable)
+
+    def load_tail(self, chat_id: str, count: int) -> list[LogEvent]:
+        """Return the newest `count` events, oldest first: enough for a first paint of a long chat."""
+        with self._reading() as connection:
+            rows, unreadable = sessions.read_tail(connection, chat_id, count)
+        return self._decode(chat_id, rows, unreadable)
+
+    def list_sessions(self, cwd: str | None = None, limit: int = 100) -> list[SessionInfo]:
+        """Return the stored chats (of one folder), newest first."""
+        with self._reading() as connection:
+            rows = sessions.list_rows(connection, cwd=cwd, limit=limit)
+        return [self._with_owned(info, owner) for info, owner in rows]
+
+    def find_session(self, chat_id: str) -> SessionInfo | None:
+        """Return one stored chat, None when nothing was ever said in it."""
+        with self._reading() as connection:
+            rows = sessions.list_rows(connection, chat_id=chat_id)
+        return self._with_owned(*rows[0]) if rows else None
+
+    def search(self, query: str, chat_id: str | None = None, limit: int = 50) -> list[SearchHit]:
+        """Return messages with all the words (the last one may be a beginning), best first."""
+        with self._reading() as connection:
+            return search.search_messages(connection, query, chat_id, limit)
+
+    # ---- leases
+
+    def acquire(self, chat_id: str) -> Future[Lease]:
+        """Own the chat until `release`, `close` or the end of this process.
+
+        Raises (in the future):
+            LeaseHeld: another living host owns it.
+        """
+        now = self._clock()
+        return self._writer.submit(lambda connection: lease.acquire(connection, self._owner, chat_id, now))
+
+    def release(self, chat_id: str) -> Future[None]:
+        """Give the chat back."""
+        return self._writer.submit(lambda connection: lease.release(connection, self._owner, chat_id))
+
+    def foreign_lease(self, chat_id: str) -> Lease | None:
+        """Return who else owns the chat now, None when it is free or ours."""
+        with self._reading() as connection:
+            return lease.foreign_lease(connection, self._owner, chat_id)
+
+    # ---- contents
+
+    def put_blob(self, content: bytes) -> str:
+        """Store a large content and return its sha256; on disk on return. Large ones belong into a thread."""
+        return self._blobs.put(content)
+
+    def read_blob(self, sha256: str) -> bytes:
+        """Return a stored content.
+
+        Raises:
+            StoreCorrupt: it is missing or damaged.
+        """
+        return self._blobs.read(sha256)
+
+    # ---- scratch (survives a killed host; a failure is reported, and also in the future)
+
+    def save_draft(self, chat_id: str, text: str) -> Future[None]:
+        """Keep the text of the input region; logging it as a user message clears it."""
+        now = self._clock()
+        return self._scratch(lambda connection: scratch.save_text(connection, chat_id, "draft", text, now))
+
+    def load_draft(self, chat_id: str) -> str:
+        """Return the draft, "" when there is none."""
+        with self._reading() as connection:
+            return scratch.load_text(connection, chat_id, "draft")
+
+    def save_partial(self, chat_id: str, text: str) -> Future[None]:
+        """Keep what has arrived of the running reply; logging an assistant message clears it."""
+        now = self._clock()
+        return self._scratch(lambda connection: scratch.save_text(connection, chat_id, "partial", text, now))
+
+    def load_partial(self, chat_id: str) -> str:
+        """Return the reply a killed host was receiving, "" when there is none."""
+        with self._reading() as connection:
+            return scratch.load_text(connection, chat_id, "partial")
+
+    def clear_partial(self, chat_id: str) -> Future[None]:
+        """Forget the partial reply."""
+        return self._scratch(lambda connection: scratch.clear_text(connection, chat_id, "partial"))
+
+    def save_calibration(self, adapter: str, model: str, ratio: float, samples: int) -> Future[None]:
+        """Keep what the counter learned of a model (ratio = reported / estimated)."""
+        learned = Calibration(sessions.storable(adapter), sessions.storable(model), ratio, samples, self._clock())
+        return self._scratch(lambda connection: scratch.save_calibration(connection, learned))
+
+    def load_calibration(self) -> list[Calibration]:
+        """Return everything the counter learned, by adapter and model."""
+        with self._reading() as connection:
+            return scratch.load_calibration(connection)
+
+    # ---- end and upkeep
+
+    def check(self) -> list[str]:
+        """Return what SQLite's own check finds wrong with the file, [] when it is sound (`:checkhealth`)."""
+        with self._reading() as connection:
+            lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
+        return [] if lines == ["ok"] else lines
+
+    def close(self) -> None:
+        """Write what is queued, give all chats back, close the file. Safe to call twice."""
+        self._writer.submit(
+            lambda connection: connection.execute("DELETE FROM leases WHERE owner = ?", (self._owner.id,)).rowcount,
+            durable=False,
+        )
+        self._writer.close()
+        self._database.close()
+        self._owner.close()
+
+    async def aclose(self) -> None:
+        """Close without blocking the loop."""
+        await asyncio.to_thread(self.close)
+
+    # ---- inside
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._database.reading() as connection:
+                yield connection
+        except StoreCorrupt as error:
+            self._note_damage(error)
+            raise
+
+    def _scratch(self, run: Callable[[sqlite3.Connection], None]) -> Future[None]:
+        future = self._writer.submit(run, durable=False)
+        future.add_done_callback(self._report_failure)
+        return future
+
+    def _report_failure(self, future: Future[None]) -> None:
+        """Report a failure nobody may be waiting for, but the same one not every second."""
+        error = future.exception()
+        if error is None:
+            self._last_reported = ""
+        elif isinstance(error, StoreError) and str(error) != self._last_reported:
+            self._last_reported = str(error)
+            self._report(error)
+
+    def _decode(self, chat_id: str, rows: Sequence[Row], unreadable: list[int]) -> list[LogEvent]:
+        events, damaged = sessions.decode_rows(rows)
+        missing = sorted({*unreadable, *damaged})
+        if missing:
+            shown = ", ".join(map(str, missing[:5])) + (" …" if len(missing) > 5 else "")
+            problem = StoreCorrupt(
+                f"{len(missing)} damaged entries of this chat were left out (numbers {shown}); the others are complete"
+            )
+            if unreadable:
+                self._note_damage(problem)
+            self._report(problem)
+        return events
+
+    def _note_damage(self, error: StoreError) -> None:
+        """Have the file checked in full and repaired the next time it is opened."""
+        path = self._database.path
+        if path and isinstance(error, StoreCorrupt):
+            with contextlib.suppress(OSError):
+                create_private_file(suspicion_of(path))
+
+    def _with_owned(self, info: SessionInfo, owner: str | None) -> SessionInfo:
+        owned = owner is not None and owner != self._owner.id and self._owner.is_alive(owner)
+        return msgspec.structs.replace(info, owned=owned)

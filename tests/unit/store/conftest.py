@@ -1,0 +1,103 @@
+"""What the store tests share: a folder, a store that is closed, a counting clock, what was reported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from codecompanion.errors import StoreError
+from codecompanion.history import ChatCreated, MessageAdded
+from codecompanion.messages import Message, Role
+from codecompanion.store import Store, open_store
+
+PYTHON_DIR = Path(__file__).resolve().parents[3] / "python"
+CREATED = ChatCreated(adapter="offline", model="m", policy="codecompanion", cwd="/work")
+
+
+def said(text: str, role: Role = "user", number: int = 0) -> MessageAdded:
+    """A message of the log."""
+    return MessageAdded(message=Message(id=f"m{number}", role=role, content=text))
+
+
+class Desk:
+    """Opens stores of one folder, closes them at the end, keeps what they reported."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.now = 1_000.0
+        self.reports: list[StoreError] = []
+        self._open: list[Store] = []
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "sessions.db"
+
+    def clock(self) -> float:
+        self.now += 1.0
+        return self.now
+
+    def open(self) -> Store:
+        store = open_store(self.folder, self.clock, self.reports.append)
+        self._open.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self._open:
+            store.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path / "data")
+    yield desk
+    desk.close()
+
+
+@pytest.fixture
+def store(desk: Desk) -> Store:
+    return desk.open()
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+PREAMBLE = """
+import os, resource, signal, sys
+from pathlib import Path
+from codecompanion.history import ChatCreated, MessageAdded
+from codecompanion.messages import Message
+from codecompanion.store import open_store
+def said(text, role="user"):
+    return MessageAdded(message=Message(id="m", role=role, content=text))
+def tell(*words):
+    print(*words, flush=True)
+folder = Path(sys.argv[1])
+"""
+
+
+@pytest.fixture
+def start(desk: Desk) -> Iterator[Start]:
+    """Start a Python process that has a store folder; it is killed at the end of the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(program: str, *arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PREAMBLE + textwrap.dedent(program), str(desk.folder), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(PYTHON_DIR)},
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,295 @@
+"""The log, the picker, drafts and calibration through the store's public face (R-003, lessons 36 and 44)."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codecompanion.errors import StoreUnavailable
+from codecompanion.history import (
+    ChangeUndone,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    ModelSet,
+    RequestSent,
+    TitleSet,
+    TurnBegan,
+    ViewChanged,
+)
+from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
+from codecompanion.store import Store, durable, open_memory_store, open_store
+
+from .conftest import CREATED, Desk, said
+
+NASTY_TEXTS = [
+    "",
+    "plain",
+    "ümläut 🎈 中文",
+    "nul\0inside",
+    "lone \udc80 and \ud800",
+    "\u2028\r\n\t",
+    "'; DROP TABLE events",
+]
+
+
+def test_events_come_back_equal_with_rising_numbers_after_reopening(desk: Desk) -> None:
+    """R-003: what was logged is there, unchanged."""
+    store = desk.open()
+    written = store.append("c", [CREATED, said("hello")]).result()
+    written += store.append("c", [said("hi", "assistant")]).result()
+    store.close()
+    assert [event.seq for event in written] == [1, 2, 3]
+    assert desk.open().load_events("c") == written
+
+
+@pytest.mark.parametrize("text", NASTY_TEXTS)
+def test_any_text_survives_in_log_draft_and_partial(desk: Desk, text: str) -> None:
+    """User text is never lost, also bytes that are no UTF-8 (they arrive as lone surrogates)."""
+    store = desk.open()
+    store.append("c", [TitleSet(title=text), said(text, "tool")]).result()
+    store.save_draft("c", text).result()
+    store.save_partial("c", text).result()
+    store.close()
+    again = desk.open()
+    event = again.load_events("c")[1].payload
+    assert isinstance(event, MessageAdded)
+    assert (event.message.content, again.load_draft("c"), again.load_partial("c")) == (text, text, text)
+    assert desk.reports == []
+
+
+def test_events_since_a_number_and_the_tail_are_cut_from_the_same_log(store: Store) -> None:
+    """`since` is exclusive; the tail is in the order of the log."""
+    store.append("c", [said(str(number)) for number in range(10)]).result()
+    store.append("other", [said("not mine")]).result()
+    whole = store.load_events("c")
+    assert store.load_events("c", since=7) == whole[7:]
+    assert store.load_tail("c", 3) == whole[-3:]
+    assert store.load_tail("c", 99) == whole
+    assert store.load_tail("nobody", 3) == store.load_events("nobody") == []
+
+
+def test_appends_of_many_threads_keep_the_order_of_each_chat(store: Store) -> None:
+    """Group commit shares transactions, never the order within a chat."""
+
+    def write(chat: str) -> None:
+        for number in range(50):
+            store.append(chat, [said(f"{chat} {number}")])
+
+    threads = [threading.Thread(target=write, args=(f"chat{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.append("last", [said("end")]).result()
+    for number in range(4):
+        events = store.load_events(f"chat{number}")
+        assert [event.seq for event in events] == list(range(1, 51))
+        assert [event.payload.message.text for event in events] == [  # type: ignore[union-attr]
+            f"chat{number} {position}" for position in range(50)
+        ]
+
+
+def test_a_failing_append_fails_alone_and_leaves_no_trace(store: Store) -> None:
+    """All or nothing per append; its neighbours in the same transaction are kept."""
+
+    class Unencodable(msgspec.Struct, frozen=True, tag="bad"):
+        what: object
+
+    gate = threading.Event()
+    store._writer.submit(lambda _: gate.wait(10))  # holds the writer, so that the next three form one group
+    before = store.append("c", [said("before")])
+    bad = store.append("c", [said("half"), Unencodable(object())])  # type: ignore[list-item]
+    after = store.append("c", [said("after")])
+    gate.set()
+    assert [event.seq for event in before.result() + after.result()] == [1, 2]
+    assert "Unencodable" in str(bad.exception()) or "object" in str(bad.exception())
+    assert [event.payload for event in store.load_events("c")] == [said("before"), said("after")]
+
+
+async def test_a_cancelled_wait_does_not_take_the_append_back(store: Store) -> None:
+    """A turn cancelled while it logs must not lose what it logged."""
+    gate = threading.Event()
+    store._writer.submit(lambda _: gate.wait(10))
+    task = asyncio.create_task(store.log("c", said("kept")))
+    await asyncio.sleep(0)
+    task.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await store.log("c", said("next"))
+    assert [event.payload for event in store.load_events("c")] == [said("kept"), said("next")]
+
+
+async def test_closing_writes_what_is_queued_and_then_refuses(desk: Desk) -> None:
+    """`aclose` flushes; a late append gets an error instead of silence."""
+    store = desk.open()
+    futures = [store.append("c", [said(str(number))]) for number in range(20)]
+    await store.aclose()
+    assert all(future.done() for future in futures)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await durable(store.append("c", [said("late")]))
+    assert len(desk.open().load_events("c")) == 20
+
+
+def test_folder_and_files_are_private_also_when_they_were_not(desk: Desk) -> None:
+    """Lesson 44: chat text is readable by its owner only."""
+    desk.folder.mkdir(mode=0o755)
+    desk.path.touch(mode=0o644)
+    store = desk.open()
+    store.append("c", [said("secret")]).result()
+    store.put_blob(b"secret")
+    assert stat.S_IMODE(desk.folder.stat().st_mode) == 0o700
+    modes = {file: stat.S_IMODE(file.stat().st_mode) for file in desk.folder.rglob("*")}
+    assert {mode for file, mode in modes.items() if file.is_file()} == {0o600}, modes
+    assert {mode for file, mode in modes.items() if file.is_dir()} == {0o700}, modes
+
+
+def test_the_picker_lists_chats_with_words_or_drafts_newest_first(store: Store) -> None:
+    """A chat that was only opened is no clutter; one with nothing but a draft is not lost (lesson 36)."""
+    store.append("old", [CREATED, said("hi"), said("hello", "assistant")]).result()
+    store.append("empty", [CREATED, MessageAdded(message=Message(id="s", role="system", content="be kind"))]).result()
+    store.append("drafted", [msgspec.structs.replace(CREATED, cwd="/else")]).result()
+    store.save_draft("drafted", "unfinished").result()
+    store.append("new", [CREATED, said("yo"), TitleSet(title="Title"), ModelSet(adapter="openai", model="x")]).result()
+    listed = store.list_sessions()
+    assert [info.id for info in listed] == ["new", "drafted", "old"]
+    assert (listed[0].title, listed[0].adapter, listed[0].model, listed[0].messages) == ("Title", "openai", "x", 1)
+    assert listed[2].messages == 2
+    assert [info.id for info in store.list_sessions(cwd="/work")] == ["new", "old"]
+    assert [info.id for info in store.list_sessions(limit=1)] == ["new"]
+    assert store.find_session("old") == listed[2]
+    assert store.find_session("nobody") is None
+
+
+def test_a_reply_clears_its_partial_and_a_message_the_draft_it_was(store: Store) -> None:
+    """In one transaction: no crash can show a text twice, and no other draft is touched."""
+    store.save_draft("c", "question\n").result()
+    store.save_partial("c", "half an ans").result()
+    store.append("c", [said("another question")]).result()
+    assert (store.load_draft("c"), store.load_partial("c")) == ("question\n", "half an ans")
+    store.append("c", [said("question")]).result()
+    assert (store.load_draft("c"), store.load_partial("c")) == ("", "half an ans")
+    store.append("c", [said("half an answer", "assistant")]).result()
+    assert store.load_partial("c") == ""
+    store.save_partial("c", "again").result()
+    store.clear_partial("c").result()
+    assert store.load_partial("c") == ""
+
+
+def test_calibration_is_kept_per_adapter_and_model(desk: Desk) -> None:
+    """The newest value counts, also after a restart."""
+    store = desk.open()
+    store.save_calibration("openai", "x", 1.5, 3)
+    store.save_calibration("openai", "x", 1.25, 4)
+    store.save_calibration("offline", "y", 1.0, 1).result()
+    store.close()
+    kept = desk.open().load_calibration()
+    assert [(one.adapter, one.model, one.ratio, one.samples) for one in kept] == [
+        ("offline", "y", 1.0, 1),
+        ("openai", "x", 1.25, 4),
+    ]
+
+
+def test_the_store_in_memory_does_all_the_same(tmp_path: Path) -> None:
+    """What remains when the disk cannot be used behaves like the real one."""
+    store = open_memory_store()
+    store.acquire("c").result()
+    events = store.append("c", [CREATED, said("hello world")]).result()
+    store.save_draft("c", "d").result()
+    assert store.path is None
+    assert store.load_events("c") == events
+    assert store.load_draft("c") == "d"
+    assert [hit.snippet for hit in store.search("wor")] == ["hello «world»"]
+    assert store.read_blob(store.put_blob(b"x")) == b"x"
+    assert store.list_sessions()[0].owned is False
+    assert store.check() == []
+    store.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ten_thousand_messages_load_whole(desk: Desk) -> None:
+    """10,000 messages of 1 kB, written in groups (bench/bench_store.py has the times)."""
+    store = desk.open()
+    text = "word " * 200
+    futures = [
+        store.append("c", [said(f"{number} {text}", number=number) for number in range(start, start + 500)])
+        for start in range(0, 10_000, 500)
+    ]
+    futures[-1].result()
+    events = store.load_events("c")
+    assert [event.seq for event in events] == list(range(1, 10_001))
+    assert store.load_tail("c", 20) == events[-20:]
+
+
+TEXT = st.text(st.characters(codec=None), max_size=30)
+CALLS = st.lists(st.builds(ToolCall, id=TEXT, name=TEXT, arguments=TEXT), max_size=2).map(tuple)
+PARTS = st.lists(
+    st.builds(TextPart, TEXT) | st.builds(ReasoningPart, TEXT, TEXT) | st.builds(ImagePart, path=st.none() | TEXT),
+    max_size=3,
+).map(tuple)
+MESSAGES = st.builds(
+    Message,
+    id=TEXT,
+    role=st.sampled_from(["system", "user", "assistant", "tool"]),
+    content=TEXT | PARTS,
+    tool_calls=CALLS,
+    cycle=st.none() | st.integers(0, 99),
+    tag=st.none() | TEXT,
+    pinned=st.booleans(),
+    turn_id=TEXT,
+)
+PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
+    st.builds(MessageAdded, message=MESSAGES),
+    st.builds(TitleSet, title=TEXT),
+    st.builds(TurnBegan, turn_id=TEXT, cycle=st.integers(1, 9)),
+    st.builds(ChangeUndone, change_id=TEXT, redone=st.booleans()),
+    st.builds(
+        ViewChanged,
+        change_id=TEXT,
+        kind=st.sampled_from(["edited", "compacted"]),
+        replaced=st.lists(MESSAGES, max_size=2).map(tuple),
+        report=st.dictionaries(TEXT, TEXT | st.integers(0, 2**53), max_size=2),
+    ),
+    st.builds(
+        RequestSent,
+        turn_id=TEXT,
+        adapter=TEXT,
+        model=TEXT,
+        messages=st.integers(0, 9),
+        estimated_tokens=st.integers(0, 9),
+    ),
+)
+STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(PAYLOADS, max_size=4)) | st.just("reopen"), max_size=12)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=STEPS)
+def test_any_appends_and_reopenings_read_back_equal(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[object]
+) -> None:
+    """R-003 for every payload and every text, surrogates and NUL included."""
+    folder = tmp_path_factory.mktemp("any")
+    store = open_store(folder)
+    expected: dict[str, list[LogEvent]] = {"a": [], "b": [], "c": []}
+    for step in steps:
+        if isinstance(step, tuple):
+            chat, payloads = step
+            expected[chat] += store.append(chat, payloads).result()
+            assert [event.payload for event in expected[chat][len(expected[chat]) - len(payloads) :]] == payloads
+        else:
+            store.close()
+            store = open_store(folder)
+    try:
+        for chat, events in expected.items():
+            assert store.load_events(chat) == events
+            assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    finally:
+        store.close()
