@@ -128,12 +128,12 @@ def read_bytes(path: Path, limit_bytes: int = MAX_READ_BYTES) -> bytes:
         raise UnreadableFile(f"There is no file {path}.") from error
     except (OSError, ValueError) as error:
         raise UnreadableFile(f"{path} cannot be read: {reason(error)}.") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise UnreadableFile(f"{path} is {kind}.")
     with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if stat.S_ISDIR(status.st_mode):
-            raise UnreadableFile(f"{path} is a folder.")
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableFile(f"{path} is not a regular file.")
         try:
             content = stream.read(limit_bytes + 1)
         except OSError as error:

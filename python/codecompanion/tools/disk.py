@@ -78,9 +78,10 @@ def _writable_status(path: Path) -> os.stat_result | None:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise ToolError(f"{path} is {kind}. Nothing was changed.")
-    # Renaming over a read-only file would succeed; who made it read-only meant it.
-    if not status.st_mode & 0o222 or not os.access(path, os.W_OK):
+    # Renaming over a read-only file would succeed, and root may write anything; who made it read-only meant it.
+    if not status.st_mode & 0o222:
         raise ToolError(f"{path} is read-only. Nothing was changed; ask the user to make it writable.")
+    os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
     return status
 
 

@@ -67,7 +67,7 @@ def _occurrences(text: str, old: str) -> Iterator[int]:
 
 
 def _spliced(file: TextFile, text: str, starts: list[int], old: str, new: str) -> str:
-    """Return the original text with the spans found in the text with Unix line ends replaced; everything else byte for byte."""
+    """Return the original text with the spans found in `text` replaced, and everything else byte for byte."""
     breaks = [match.start() - index for index, match in enumerate(re.finditer("\r\n", file.text))]
 
     def original(position: int) -> int:

@@ -28,13 +28,12 @@ def shorten(text: str, limit_chars: int, stored_as: str) -> str:
         raise ValueError(f"limit_chars is {limit_chars}; it must be at least {MIN_LIMIT_CHARS}")
     if len(text) <= limit_chars:
         return text
-    # The note's length depends on the figures in it, which are never wider than with everything left out.
-    room = limit_chars - len(_note(text, 0, len(text), stored_as)) - 2
+    room = limit_chars - _longest_note(text, stored_as) - len("\n\n")
     head_end = _head_end(text, int(room * _HEAD_SHARE))
     tail_start = _tail_start(text, len(text) - (room - int(room * _HEAD_SHARE)))
     head, tail = text[:head_end], text[tail_start:]
-    before = "" if head.endswith("\n") or not head else "\n"
-    return f"{head}{before}{_note(text, head_end, tail_start, stored_as)}\n{tail}"
+    border = "" if head.endswith("\n") else "\n"
+    return f"{head}{border}{_note(text, head_end, tail_start, stored_as)}\n{tail}"
 
 
 def _head_end(text: str, at_most: int) -> int:
@@ -50,16 +49,26 @@ def _tail_start(text: str, at_least: int) -> int:
 
 def _note(text: str, head_end: int, tail_start: int, stored_as: str) -> str:
     """Return the note for the gap between two offsets; its lines and columns are 1-based, as `read_file` takes them."""
-    path = f"{STORED_PREFIX}{stored_as}"
-    left_out = tail_start - head_end
     lines = text.count("\n") + (not text.endswith("\n"))
     first = text.count("\n", 0, head_end) + 1
-    last = text.count("\n", 0, tail_start - 1) + 1 if tail_start else 1
-    how = f"start_line {first} and end_line {last}"
-    if first == last:
-        column = head_end - (text.rfind("\n", 0, head_end) + 1) + 1
-        how = f"start_line {first}, end_line {first} and start_column {column}"
+    last = text.count("\n", 0, tail_start - 1) + 1
+    column = head_end - text.rfind("\n", 0, head_end) if first == last else None
+    return _worded(tail_start - head_end, len(text), (first, last, lines), column, stored_as)
+
+
+def _longest_note(text: str, stored_as: str) -> int:
+    """Return the most characters a note on the text can have: every figure as wide as it gets."""
+    lines = text.count("\n") + 1
+    return len(_worded(len(text), len(text), (lines, lines, lines), len(text), stored_as))
+
+
+def _worded(left_out: int, total: int, lines: tuple[int, int, int], column: int | None, stored_as: str) -> str:
+    first, last, count = lines
+    where = f"start_line {first}, end_line {last}"
+    if column is not None:
+        where += f", start_column {column}"
     return (
-        f"[… {left_out:,} of {len(text):,} characters are left out here: lines {first:,} to {last:,} of {lines:,}. "
-        f'The whole result is stored; read more of it with read_file, path "{path}", {how}, in parts. …]'
+        f"[… {left_out:,} of {total:,} characters are left out here: lines {first:,} to {last:,} of {count:,}. "
+        f'The whole result is stored; read more of it with read_file, path "{STORED_PREFIX}{stored_as}", {where}, '
+        "in parts. …]"
     )

@@ -1,7 +1,7 @@
 """The part of JSON Schema that tool parameters use: what is wrong with a value, in words a model can act on.
 
 Checked: type, enum, const, required, properties, additionalProperties, items, minimum/maximum and their exclusive
-forms, minLength/maxLength, minItems/maxItems, pattern, anyOf. Other keywords, as tools from elsewhere have them, are ignored.
+forms, minLength/maxLength, minItems/maxItems, pattern, anyOf. Other keywords are ignored.
 """
 
 from __future__ import annotations

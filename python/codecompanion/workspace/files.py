@@ -18,8 +18,8 @@ from codecompanion import text_files
 from codecompanion.errors import CodeCompanionError
 
 IGNORED_NAMES = frozenset(
-    (".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".DS_Store")
-    + (".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis")
+    {".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".DS_Store"}
+    | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"}
 )
 """Folders and files that are left out even where no ignore file names them."""
 

@@ -1,0 +1,98 @@
+"""A workspace in a temporary folder, and tools called as the session calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.requests import Snapshot
+from codecompanion.tools.base import ApprovalQuestion, ToolContext, ToolOutput
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.runner import run_call
+from codecompanion.workspace.files import walk
+from codecompanion.workspace.paths import Workspace
+
+Call = Callable[..., Awaitable[ToolOutput]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The workspace; beside it lies a folder that no tool may reach."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text("secret\n")
+    return folder
+
+
+@pytest.fixture
+def stored() -> dict[str, str]:
+    """Stored results by sha256."""
+    return {}
+
+
+@pytest.fixture
+def context(root: Path, tmp_path: Path, stored: dict[str, str]) -> ToolContext:
+    """What the session gives to tools."""
+    workspace = Workspace(root)
+    return ToolContext(
+        root=workspace.root,
+        resolve=workspace.resolve,
+        memory_dir=tmp_path / "memory",
+        snapshot=Snapshot(cwd=str(root)),
+        read_stored=stored.__getitem__,
+        walk=walk,
+        timeout_s=30,
+    )
+
+
+@pytest.fixture
+def call(context: ToolContext) -> Call:
+    """Call a tool as the model does: JSON arguments, checked, run; `in_context` changes the context."""
+    registry = ToolRegistry(BUILTIN_TOOLS)
+
+    async def run(tool: str, in_context: dict[str, Any] | None = None, **arguments: Any) -> ToolOutput:
+        checked = registry.validate(tool, json.dumps(arguments))
+        return await run_call(registry.get(tool), checked, msgspec.structs.replace(context, **in_context or {}))
+
+    return run
+
+
+@pytest.fixture
+def ask(context: ToolContext) -> Callable[..., ApprovalQuestion | None]:
+    """Return the question of a tool call; a `ToolError` is raised as the tool raises it."""
+    registry = ToolRegistry(BUILTIN_TOOLS)
+
+    def question(tool: str, **arguments: Any) -> ApprovalQuestion | None:
+        return registry.get(tool).question(registry.validate(tool, json.dumps(arguments)), context)
+
+    return question
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[Path]:
+    """A folder owned by a user without privileges, who runs the test: root is permitted everything."""
+    folder = Path(tempfile.mkdtemp())
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(folder, 65534, 65534)
+        os.setegid(65534)
+        os.seteuid(65534)
+    try:
+        yield folder
+    finally:
+        if is_root:
+            os.seteuid(0)
+            os.setegid(0)
+        shutil.rmtree(folder)
+
+

@@ -1,0 +1,181 @@
+"""A tool call cannot hurt the session, whatever the tool does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.errors import StoreUnavailable, ToolError
+from codecompanion.messages import ToolSpec
+from codecompanion.tools.approval import Approvals
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.runner import approval_question, run_call
+
+Run = Callable[[dict[str, Any], ToolContext], Awaitable[ToolOutput]]
+Question = Callable[[dict[str, Any], ToolContext], ApprovalQuestion | None]
+
+
+def _tool(run: Run | None = None, question: Question = lambda a, c: None) -> Tool:
+    async def nothing(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        return ToolOutput(text="ok")
+
+    spec = ToolSpec("probe", "", {"type": "object"})
+    return Tool(spec=spec, run=run or nothing, title=lambda a: "probe x", question=question, effect="write")
+
+
+def _raising(error: BaseException) -> Tool:
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        raise error
+
+    return _tool(run)
+
+
+class _Panic(BaseException):
+    """What a Rust extension raises (lesson 51)."""
+
+
+async def test_a_result_comes_back_with_its_duration(context: ToolContext) -> None:
+    output = await run_call(_tool(), {}, context)
+    assert (output.text, output.is_error) == ("ok", False)
+    assert output.duration_ms >= 0
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ToolError("No such file."), "No such file."),
+        (StoreUnavailable("The disk is full."), "The disk is full."),
+        (ValueError("bad\nvalue"), "probe failed unexpectedly: ValueError: bad value."),
+        (KeyError(), "probe failed unexpectedly: KeyError."),
+        (_Panic("boom"), "probe failed unexpectedly: _Panic: boom."),
+        (SystemExit(1), "probe failed unexpectedly: SystemExit: 1."),
+        (RecursionError("x" * 5000), "probe failed unexpectedly: RecursionError: " + "x" * 300 + "."),
+        (TimeoutError(), "probe did not finish within 30 seconds and was stopped."),
+    ],
+)
+async def test_whatever_a_tool_raises_is_a_result_of_one_sentence(
+    context: ToolContext, error: BaseException, text: str
+) -> None:
+    output = await run_call(_raising(error), {}, context)
+    assert (output.text, output.is_error) == (text, True)
+
+
+async def test_an_unexpected_failure_is_logged_with_its_traceback(
+    context: ToolContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    await run_call(_raising(ValueError("bad")), {}, context)
+    assert "probe" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+async def test_the_time_limit_ends_a_tool_that_hangs(context: ToolContext) -> None:
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    output = await run_call(_tool(run), {}, msgspec.structs.replace(context, timeout_s=0.01))
+    assert output.text == "probe did not finish within 0.01 seconds and was stopped."
+    assert output.is_error
+
+
+async def test_the_time_limit_also_ends_work_in_a_thread(context: ToolContext) -> None:
+    ended = threading.Event()
+
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        def endless(check: Check) -> ToolOutput:
+            try:
+                while True:
+                    check()
+            finally:
+                ended.set()
+
+        return await in_thread(endless)
+
+    output = await run_call(_tool(run), {}, msgspec.structs.replace(context, timeout_s=0.01))
+    assert output.is_error
+    assert ended.is_set()
+
+
+async def test_a_tool_that_keeps_its_own_time_is_not_cut_off(context: ToolContext) -> None:
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        await asyncio.to_thread(threading.Event().wait, 0.05)
+        return ToolOutput(text="what there was until then")
+
+    tool = msgspec.structs.replace(_tool(run), keeps_time=True)
+    output = await run_call(tool, {}, msgspec.structs.replace(context, timeout_s=0.001))
+    assert output.text == "what there was until then"
+
+
+async def test_cancelling_reaches_the_tool_and_is_not_swallowed(context: ToolContext) -> None:
+    started, seen = asyncio.Event(), []
+
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        raise AssertionError
+
+    task = asyncio.create_task(run_call(_tool(run), {}, context))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["cancelled"]
+
+
+async def test_blocking_file_work_does_not_stall_the_loop(context: ToolContext) -> None:
+    """The loop answers while the thread waits for it: that deadlocks when the work runs on the loop."""
+    loop = asyncio.get_running_loop()
+
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        def blocking(check: Check) -> ToolOutput:
+            answered = threading.Event()
+            loop.call_soon_threadsafe(answered.set)
+            assert answered.wait(10)
+            return ToolOutput(text="the loop answered")
+
+        return await in_thread(blocking)
+
+    assert (await run_call(_tool(run), {}, context)).text == "the loop answered"
+
+
+async def test_a_question_that_cannot_be_asked_is_the_result_instead(context: ToolContext) -> None:
+    def outside(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+        context.resolve("../x")
+        raise AssertionError
+
+    with pytest.raises(ToolError, match="outside the workspace"):
+        await approval_question(_tool(question=outside), {}, context, Approvals())
+
+    def broken(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+        raise ValueError("bad")
+
+    with pytest.raises(ToolError, match="probe failed unexpectedly: ValueError: bad"):
+        await approval_question(_tool(question=broken), {}, context, Approvals())
+
+
+async def test_the_question_is_only_made_when_it_is_asked(context: ToolContext) -> None:
+    question = ApprovalQuestion(key="k", title="t", body="b")
+    tool = _tool(question=lambda a, c: question)
+    assert await approval_question(tool, {}, context, Approvals()) == question
+    assert await approval_question(tool, {}, context, Approvals(yolo=True)) is None
+    assert await approval_question(tool, {}, context, Approvals().after(question, "always")) is None
+
+
+async def test_a_tool_without_a_question_is_asked_about_by_its_title_when_the_settings_demand_it(
+    context: ToolContext,
+) -> None:
+    from codecompanion.settings import ToolSettings
+
+    setting = ToolSettings(enabled=True, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=1)
+    asked = await approval_question(_tool(), {}, context, Approvals({"probe": setting}))
+    assert asked == ApprovalQuestion(key="probe", title="probe x", body="")

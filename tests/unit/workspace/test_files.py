@@ -1,0 +1,102 @@
+"""Which files a project has, and reading them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codecompanion.text_files import UnreadableFile
+from codecompanion.workspace.files import read_lines, walk
+
+
+def _make(root: Path, *names: str, **contents: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(contents.get(name, "x\n"))
+
+
+def _names(root: Path, include_ignored: bool = False) -> list[str]:
+    return [path.relative_to(root).as_posix() for path in walk(root, include_ignored=include_ignored)]
+
+
+def test_files_come_sorted_by_the_parts_of_their_path(tmp_path: Path) -> None:
+    _make(tmp_path, "b.py", "a/z.py", "a-b.py", "a.py", ".ci/run", "B.py")
+    assert _names(tmp_path) == [".ci/run", "B.py", "a/z.py", "a-b.py", "a.py", "b.py"]
+
+
+def test_ignore_files_of_every_level_count_and_the_nearest_wins(tmp_path: Path) -> None:
+    _make(tmp_path, "keep.log", "a.log", "build/out.o", "sub/b.log", "sub/c.tmp", "sub/build/keep", "top/x", "sub/top/x")
+    (tmp_path / ".gitignore").write_text("*.log\n!keep.log\nbuild/\n/top\n# comment\n\n")
+    (tmp_path / "sub" / ".gitignore").write_text("!b.log\n*.tmp\n")
+    assert _names(tmp_path) == [".gitignore", "keep.log", "sub/.gitignore", "sub/b.log", "sub/top/x"]
+    assert "build/out.o" in _names(tmp_path, include_ignored=True)
+
+
+def test_folders_that_are_never_the_projects_own_are_left_out(tmp_path: Path) -> None:
+    _make(tmp_path, "node_modules/a.js", ".git/HEAD", "__pycache__/a.pyc", ".venv/x", "src/a.py")
+    assert _names(tmp_path) == ["src/a.py"]
+    assert _names(tmp_path, include_ignored=True) == [".venv/x", "__pycache__/a.pyc", "node_modules/a.js", "src/a.py"]
+
+
+def test_rules_of_the_repository_above_the_workspace_count(tmp_path: Path) -> None:
+    _make(tmp_path, ".git/info/exclude", "pkg/mine.local", "pkg/a.log", "pkg/a.py")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / ".git" / "info" / "exclude").write_text("*.local\n")
+    assert _names(tmp_path / "pkg") == ["a.py"]
+
+
+def test_an_ignored_folder_that_is_asked_for_itself_is_listed(tmp_path: Path) -> None:
+    _make(tmp_path, ".git/HEAD", "build/a.o")
+    (tmp_path / ".gitignore").write_text("build/\n")
+    assert _names(tmp_path / "build") == ["a.o"]
+
+
+def test_links_and_special_files_are_not_listed(tmp_path: Path) -> None:
+    _make(tmp_path, "a.py")
+    (tmp_path / "up").symlink_to("..")
+    (tmp_path / "b.py").symlink_to("a.py")
+    os.mkfifo(tmp_path / "fifo")
+    assert _names(tmp_path) == ["a.py"]
+
+
+def test_a_broken_ignore_file_ignores_what_it_can(tmp_path: Path) -> None:
+    _make(tmp_path, "a.log", "b.py")
+    (tmp_path / ".gitignore").write_bytes(b"!\n*.log\n\xff\xfe\n///\n[\n")
+    assert _names(tmp_path) == [".gitignore", "b.py"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_the_walk_agrees_with_git(tmp_path: Path) -> None:
+    _make(tmp_path, "a b.txt", "doc/x.md", "doc/y.txt", "foo/bar/z", "foo/baz/z", "q.o", "d/q.o", "d/e/f/g.c", "é.py")
+    (tmp_path / ".gitignore").write_text("doc/**/*.md\n/foo/*\n!/foo/baz\n**/e/f/*.c\n*.o\n!d/q.o\na\\ b.txt\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)  # noqa: S607
+    listed = subprocess.run(  # noqa: S603
+        ["git", "ls-files", "-z", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    assert sorted(_names(tmp_path)) == sorted(listed.stdout.decode().rstrip("\0").split("\0"))
+
+
+def test_a_range_of_lines_is_read_and_what_lies_beyond_is_not_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\r\ntwo\r\nthr\xff")
+    lines = read_lines(tmp_path / "a", 2, 9)
+    assert (lines.text, lines.first, lines.last, lines.total) == ("two\nthrÿ", 2, 3, 3)
+    assert read_lines(tmp_path / "a", 7).text == ""
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, None), (3, 2)])
+def test_a_range_that_is_none_is_refused(tmp_path: Path, first: int, last: int | None) -> None:
+    with pytest.raises(ValueError, match="no range"):
+        read_lines(tmp_path / "a", first, last)
+
+
+def test_a_binary_file_is_not_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\x7fELF\0")
+    with pytest.raises(UnreadableFile, match="binary file of 5 bytes"):
+        read_lines(tmp_path / "a")
