@@ -1,0 +1,89 @@
+"""Windows and prices of models, from the data that comes with the package genai-prices.
+
+Importing it takes 0.2 s: call `lookup` off the path of a request (in an executor); answers are kept. Never uses the
+network. Models on this machine or network are unknown on purpose: what a local server loads (Ollama's `num_ctx`) is
+not what the model could do, and trusting the table would let the server cut prompts silently (lesson 30).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from codecompanion.messages import Usage
+
+_log = logging.getLogger(__name__)
+
+
+class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a model; figures in tokens, 0 = unknown. `provider` and `model` are the table's names."""
+
+    provider: str
+    model: str
+    context_window: int = 0
+    max_output_tokens: int = 0
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return what a call with this usage costs in US dollars, None when the table has no price."""
+        return _price(self.provider, self.model, usage)
+
+
+@cache
+def lookup(provider_hint: str, model: str) -> ModelFacts | None:
+    """Return what is known of a model. `provider_hint` is the endpoint's address, or "" when there is none.
+
+    An address the table does not know (a gateway) leaves the model's name to decide.
+    """
+    if not model or _is_local(provider_hint):
+        return None
+    found = _find(provider_hint or None, model)
+    if found is None and provider_hint:
+        found = _find(None, model)
+    if found is None and "/" in model:
+        # Gateways put the vendor before the name.
+        found = _find(None, model.rpartition("/")[2])
+    if found is None:
+        return None
+    provider, info = found
+    return ModelFacts(provider=provider.id, model=info.id, context_window=info.context_window or 0)
+
+
+def _find(address: str | None, model: str) -> tuple[Any, Any] | None:
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        return get_snapshot().find_provider_model(model, None, None, address)
+    except LookupError:
+        return None
+
+
+def _price(provider: str, model: str, usage: Usage) -> float | None:
+    import genai_prices
+
+    counts = genai_prices.Usage(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )
+    try:
+        return float(genai_prices.calc_price(counts, model, provider_id=provider).total_price)
+    except (LookupError, ValueError) as error:
+        _log.debug("no price for %s/%s: %s", provider, model, error)
+        return None
+
+
+def _is_local(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    if host == "localhost" or host.endswith((".localhost", ".local", ".internal", ".lan")):
+        return True
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return ip.is_private or ip.is_loopback

@@ -1,0 +1,261 @@
+"""The reply of a Chat Completions endpoint, decoded: payloads of a stream, or one JSON object, → stream events.
+
+Pure and incremental; the transport is in `openai_chat.py`. Text deltas of one piece are joined, so that a burst of
+chunks costs the rest of the host one event. Source: the Chat Completions reference and recorded traffic.
+
+When is a reply complete (lesson 39)? All recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face carry a
+`finish_reason` and then `data: [DONE]`; Copilot and Mistral were also recorded ending the HTTP body after the
+`finish_reason`. So: `finish_reason` must have been seen, and then `[DONE]` or a clean end of the body. `[DONE]` alone
+proves nothing: gateways append it to a reply their upstream cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.base import Finished, ReasoningDelta, StopReason, StreamEvent, TextDelta, ToolCallStarted
+from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.sse import ErrorData, SseDecoder
+from codecompanion.adapters.tool_deltas import ToolCallAssembler, ToolDelta
+from codecompanion.adapters.usage import normalise_usage
+from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "filtered",
+    "refusal": "filtered",
+}
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+MISTRAL_THINKING = "content.thinking"
+"""`ReasoningDelta.field` of reasoning that came as a part of `content` (Mistral)."""
+
+
+class _Delta(msgspec.Struct):
+    content: Any = None
+    refusal: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    thinking: Any = None
+    tool_calls: list[ToolDelta] | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = None
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: Any = None
+    usage: Any = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    error: Any = None
+    object: Any = None
+    model: Any = None
+    x_groq: Any = None
+    done: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Chunk)
+
+
+class ReplyDecoder:
+    """Feed it the bytes of the body; then ask for the end.
+
+    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
+    """
+
+    def __init__(self, endpoint: Endpoint, new_id: Callable[[], str]) -> None:
+        self._endpoint = endpoint
+        self._sse = SseDecoder()
+        self._calls = ToolCallAssembler(new_id)
+        self._finish_reason = ""
+        self._usage: object = None
+        self._model = ""
+        self._text: list[str] = []
+        self._events: list[StreamEvent] = []
+        self.seen_done = False
+        self.seen_output = False
+        self.problem: AdapterError | None = None
+
+    def feed(self, piece: bytes) -> list[StreamEvent]:
+        """Take in bytes of an event stream; return the events they completed."""
+        return self._take(self._sse.feed(piece))
+
+    def finish(self) -> list[StreamEvent]:
+        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
+        events = self._take(self._sse.finish())
+        if self.problem is None:
+            self._close(events)
+        return events
+
+    def read_json(self, body: bytes) -> list[StreamEvent]:
+        """Take in a whole reply that is one JSON object (a gateway that does not stream)."""
+        events = self._take([body])
+        if self.problem is None:
+            self._close(events)
+        return events
+
+    def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
+        for payload in payloads:
+            if self.problem is not None or self.seen_done:
+                break
+            self._read(payload)
+        self._flush_text()
+        events, self._events = self._events, []
+        return events
+
+    def _read(self, payload: bytes) -> None:
+        if payload[:6] == b"[DONE]":
+            self.seen_done = True
+            return
+        if type(payload) is ErrorData:
+            self._fail(payload)
+            return
+        try:
+            chunk = _DECODER.decode(payload)
+        except msgspec.ValidationError as error:
+            self.problem = self._malformed(f"a chunk does not have the shape of Chat Completions ({error})")
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.problem = self._malformed("a chunk is not JSON")
+            return
+        if chunk.error or chunk.object == "error":
+            self._fail(payload)
+            return
+        if chunk.usage is not None:
+            self._usage = chunk.usage
+        if chunk.choices:
+            for choice in chunk.choices:
+                self._read_choice(choice)
+        elif chunk.x_groq is not None or chunk.done is not None or chunk.choices is None:
+            self._read_unusual(chunk)
+        if not self._model and isinstance(chunk.model, str):
+            self._model = chunk.model
+
+    def _read_choice(self, choice: _Choice) -> None:
+        delta = choice.delta or choice.message
+        # More than one choice comes only when the user asked for it (`n`): the first is the reply. Copilot without
+        # streaming splits text and calls over choices, none of which has an index.
+        if choice.index:
+            return
+        if delta is not None:
+            if delta.reasoning_content or delta.reasoning or delta.thinking:
+                self._read_reasoning(delta)
+            content = delta.content
+            if content:
+                if type(content) is str:
+                    self._text.append(content)
+                else:
+                    self._read_parts(content)
+            elif delta.refusal and isinstance(delta.refusal, str):
+                self._text.append(delta.refusal)
+            if delta.tool_calls:
+                self._read_calls(delta.tool_calls)
+        if choice.finish_reason and isinstance(choice.finish_reason, str):
+            self._finish_reason = choice.finish_reason
+        if choice.usage is not None and self._usage is None:
+            self._usage = choice.usage
+
+    def _read_calls(self, deltas: list[ToolDelta]) -> None:
+        for delta in deltas:
+            name = self._calls.add(delta)
+            if name:
+                self._flush_text()
+                self._events.append(ToolCallStarted(name))
+                self.seen_output = True
+
+    def _read_reasoning(self, delta: _Delta) -> None:
+        # Several servers send the same reasoning under two names.
+        for field in REASONING_FIELDS:
+            text = getattr(delta, field)
+            if isinstance(text, str) and text:
+                self._add_reasoning(text, field)
+                return
+
+    def _read_parts(self, parts: Any) -> None:
+        """Read a content list (Mistral: thinking and text as parts)."""
+        for part in parts if isinstance(parts, list) else [parts]:
+            if isinstance(part, str):
+                self._text.append(part)
+            elif isinstance(part, Mapping) and part.get("type") == "thinking":
+                thinking = part.get("thinking")
+                pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
+                text = "".join(str(piece.get("text") or "") for piece in pieces if isinstance(piece, Mapping))
+                if text:
+                    self._add_reasoning(text, MISTRAL_THINKING)
+            elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
+                self._text.append(part["text"])
+
+    def _add_reasoning(self, text: str, field: str) -> None:
+        self._flush_text()
+        last = self._events[-1] if self._events else None
+        if isinstance(last, ReasoningDelta) and last.field == field:
+            self._events[-1] = ReasoningDelta(last.text + text, field)
+        else:
+            self._events.append(ReasoningDelta(text, field))
+        self.seen_output = True
+
+    def _flush_text(self) -> None:
+        if self._text:
+            self._events.append(TextDelta("".join(self._text)))
+            self._text.clear()
+            self.seen_output = True
+
+    def _read_unusual(self, chunk: _Chunk) -> None:
+        if isinstance(chunk.x_groq, Mapping) and chunk.x_groq.get("usage"):
+            self._usage = chunk.x_groq["usage"]
+        elif chunk.done is not None and chunk.choices is None:
+            self.problem = self._malformed(
+                "this is Ollama's own format, not Chat Completions; set base_url to Ollama's address plus /v1"
+            )
+
+    def _fail(self, payload: bytes) -> None:
+        self._flush_text()
+        if self.seen_output:
+            said = what_provider_said(bytes(payload), self._endpoint)
+            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
+        else:
+            self.problem = error_from_payload(bytes(payload), self._endpoint)
+
+    def _close(self, events: list[StreamEvent]) -> None:
+        """Append `Finished`, or say why the reply is not complete."""
+        reason = self._finish_reason
+        if not reason or reason == "error":
+            self.problem = self._why_incomplete()
+            return
+        if self._calls.nameless:
+            self.problem = self._malformed("a tool call has no name")
+            return
+        stop = _STOP_REASONS.get(reason, "stop")
+        calls = () if stop == "filtered" else self._calls.finish(cut_by_limit=stop == "length")
+        if calls and stop == "stop":
+            stop = "tool_calls"
+        elif stop == "tool_calls" and not calls:
+            stop = "stop"
+        events.append(Finished(stop, calls, normalise_usage(self._usage), self._model))
+
+    def _why_incomplete(self) -> AdapterError:
+        if self.seen_output or self._model or self.seen_done:
+            return self._cut("the reply ended before its end marker; what arrived is kept")
+        stray = self._sse.stray.strip()
+        if stray.startswith(b"{"):
+            return error_from_payload(stray, self._endpoint)
+        if stray:
+            return self._malformed("the reply is no event stream")
+        return self._cut("the reply was empty")
+
+    def _cut(self, sentence: str) -> StreamCut:
+        return StreamCut(f"{self._endpoint.name}: {sentence}")
+
+    def _malformed(self, sentence: str) -> MalformedReply:
+        return MalformedReply(f"{self._endpoint.name}: the reply cannot be read: {sentence}.")

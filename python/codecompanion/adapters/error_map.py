@@ -1,0 +1,270 @@
+"""The one map from what can go wrong with a provider to our error tree (`errors.py`), with the sentence for the user.
+
+Three doors, one for each form in which trouble arrives: an exception of the SDK or its transport, an HTTP status with
+a body, an error object inside a reply. A test walks the exception classes of the SDK and of httpx2 and proves that each
+has its own row here. Classes are matched by name, so that nothing is imported before the first request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.exception_kinds import kind_of
+from codecompanion.adapters.redact import plain_url, redact
+from codecompanion.adapters.retry import parse_retry_after
+from codecompanion.errors import (
+    AdapterError,
+    AuthenticationFailed,
+    ContentRefused,
+    ContextOverflow,
+    MalformedReply,
+    ModelNotFound,
+    NetworkFailed,
+    Overloaded,
+    RateLimited,
+    RequestRejected,
+    StreamCut,
+)
+
+_LONGEST_QUOTE = 300
+
+# What providers call a request that is too long (R-535). Codes first, then sentences.
+_OVERFLOW_CODES = frozenset(
+    [
+        "context_length_exceeded",
+        "context_window_exceeded",
+        "exceed_context_size_error",
+        "model_max_prompt_tokens_exceeded",
+        "tokens_limit_reached",
+        "request_too_large",
+        "string_above_max_length",
+    ]
+)
+_OVERFLOW = re.compile(
+    r"maximum context length|context[ _](?:length|window|size|limit)|prompt is too long|input is too long"
+    r"|too many (?:input )?tokens|reduce the length of (?:the|your) (?:messages|prompt|input)"
+    r"|maximum prompt length|range of input length|exceeds the (?:maximum|max) number of (?:input )?tokens"
+    r"|request (?:body )?(?:is )?too large|prompt token count .{0,40}exceeds",
+    re.IGNORECASE,
+)
+_FILTER = re.compile(r"content[ _](?:filter|policy|management policy)|flagged|safety system|moderation", re.IGNORECASE)
+_NO_CREDIT = re.compile(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
+_NO_MODEL = re.compile(
+    r"model[_ ]not[_ ]found|model .{0,120}(?:not exist|not found|unknown|not available)|no such model"
+    r"|invalid model|unknown model|not a valid model",
+    re.IGNORECASE,
+)
+_OVERLOAD_NAMES = frozenset(
+    ["server_error", "internal_server_error", "overloaded_error", "service_unavailable", "timeout"]
+)
+_RATE_NAMES = frozenset(["rate_limit_exceeded", "rate_limit_error", "too_many_requests"])
+_KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authentication", "unauthorized"])
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What sentences may say about an endpoint. `secrets` are what no text may contain; it has no `repr`."""
+
+    name: str
+    base_url: str = ""
+    key_label: str = ""
+    model: str = ""
+    secrets: tuple[str, ...] = ()
+    connect_timeout_s: float = 10.0
+    idle_timeout_s: float = 120.0
+
+    def __repr__(self) -> str:
+        """Show the name only."""
+        return f"Endpoint({self.name!r})"
+
+    def say(self, text: str) -> str:
+        """Return a sentence about this endpoint, without secrets."""
+        return redact(f"{self.name}: {text}", self.secrets)
+
+
+def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterError:
+    """Return our error for an exception of the SDK or its transport.
+
+    Raise the result outside of the `except` block: the foreign exception holds the request with its headers, and must
+    not travel along as a context.
+    """
+    if isinstance(error, AdapterError):
+        return error
+    reason = _innermost(error)
+    because = f" ({reason.rstrip('.')})" if reason else ""
+    match kind_of(error):
+        case "status":
+            response: Any = getattr(error, "response", None)
+            body = getattr(error, "body", None)
+            return error_from_status(int(response.status_code), body, response.headers, endpoint)
+        case "reported":
+            return error_from_payload(msgspec.json.encode({"error": str(error)}), endpoint)
+        case "timed out":
+            return NetworkFailed(endpoint.say(_timeout_sentence(reason, endpoint)))
+        case "unreachable":
+            where = plain_url(endpoint.base_url)
+            return NetworkFailed(endpoint.say(f"no connection to {where}{because}. Check the network and base_url."))
+        case "cut":
+            return StreamCut(endpoint.say(f"the connection broke{because}; what arrived is kept."))
+        case "not sent":
+            return RequestRejected(endpoint.say(f"the request could not be made{because}."))
+        case "malformed":
+            return MalformedReply(endpoint.say(f"the reply cannot be read{because}."))
+        case None:
+            return AdapterError(endpoint.say(f"something unexpected happened: {type(error).__name__}{because}."))
+
+
+def error_from_status(status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
+    """Return our error for an HTTP status with its body (decoded JSON, or text)."""
+    code, quote = _read_error(body)
+    said = f" The provider says: {_end(quote)}" if quote else ""
+    if status == 413 or (status not in (401, 403, 404) and _is_overflow(code, quote)):
+        return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"))
+    if status == 401:
+        return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
+    if status == 403 and not _FILTER.search(quote):
+        return AuthenticationFailed(endpoint.say(f"access was denied ({status}).{said} Check the key and the account."))
+    if status == 404:
+        return _not_found(code, quote, endpoint)
+    if status == 402 or (status in (400, 429) and _NO_CREDIT.search(f"{code} {quote}")):
+        return _final(RateLimited(endpoint.say(f"the account has no credit left ({status}).{said}")))
+    if status == 429:
+        wait = parse_retry_after(headers)
+        later = f" Try again in {wait:.0f} s." if wait else ""
+        return RateLimited(endpoint.say(f"too many requests (429).{said}{later}"), wait)
+    if status in (408, 504):
+        return NetworkFailed(endpoint.say(f"the provider did not answer in time ({status}).{said}"))
+    if status == 409 or status >= 500:
+        overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
+        return overloaded if status != 501 else _final(overloaded)
+    if _FILTER.search(f"{code} {quote}"):
+        return ContentRefused(endpoint.say(f"a content filter refused the request ({status}).{said}"))
+    if status in (400, 422) and _NO_MODEL.search(f"{code} {quote}"):
+        return _not_found(code, quote, endpoint)
+    if 300 <= status < 400:
+        target = plain_url(headers.get("location", "")) or "another address"
+        return RequestRejected(endpoint.say(f"the endpoint redirects to {target} ({status}). Set base_url to it."))
+    return RequestRejected(endpoint.say(f"the provider refused the request ({status}).{said}"))
+
+
+def error_from_payload(payload: bytes, endpoint: Endpoint) -> AdapterError:
+    """Return our error for an error object that came in a reply with status 200."""
+    code, quote = _read_error(_decode(payload))
+    said = f" The provider says: {_end(quote)}" if quote else ""
+    if code.isdigit() and 400 <= int(code) < 600:
+        return error_from_status(int(code), _decode(payload), {}, endpoint)
+    if _is_overflow(code, quote):
+        return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"))
+    if code in _KEY_NAMES:
+        return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
+    if code in _RATE_NAMES:
+        return RateLimited(endpoint.say(f"too many requests.{said}"))
+    if code in _OVERLOAD_NAMES or "overloaded" in quote.lower():
+        return Overloaded(endpoint.say(f"the provider failed.{said}"))
+    if _FILTER.search(f"{code} {quote}"):
+        return ContentRefused(endpoint.say(f"a content filter refused the request.{said}"))
+    if _NO_MODEL.search(f"{code} {quote}"):
+        return _not_found(code, quote, endpoint)
+    return RequestRejected(endpoint.say(f"the provider reported an error.{said}"))
+
+
+def what_provider_said(payload: bytes, endpoint: Endpoint) -> str:
+    """Return the message of an error object, without secrets; a general word when it has none."""
+    return redact(_end(_read_error(_decode(payload))[1]) or "an error without a message.", endpoint.secrets)
+
+
+def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> AdapterError:
+    """Return the error for a reply that is neither an event stream nor JSON (a proxy's or login page)."""
+    text = start.decode("utf-8", "replace")
+    title = re.search(r"<title[^>]*>\s*([^<]{1,80})", text, re.IGNORECASE)
+    page = f" (a web page titled “{title[1].strip()}”)" if title else ""
+    kind = content_type.partition(";")[0].strip() or "no content type"
+    where = plain_url(endpoint.base_url)
+    return MalformedReply(
+        endpoint.say(f"{where} answered with {kind}{page} instead of a chat reply. Check base_url and the proxy.")
+    )
+
+
+def _key_sentence(status: int, endpoint: Endpoint) -> str:
+    where = f"the key in {endpoint.key_label}" if endpoint.key_label else "the request without a key"
+    code = f" ({status})" if status else ""
+    return f"{where} was refused{code}. Check it or change the adapter with ga."
+
+
+def _not_found(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
+    if not quote or _NO_MODEL.search(f"{code} {quote}"):
+        model = f"the model {endpoint.model}" if endpoint.model else "the model"
+        tail = "" if quote else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
+        return ModelNotFound(endpoint.say(f"the endpoint does not know {model} (404). Choose another with ga.{tail}"))
+    said = f" The provider says: {_end(quote)}"
+    return RequestRejected(
+        endpoint.say(f"nothing answers at {plain_url(endpoint.base_url)} (404).{said} Check base_url and chat_path.")
+    )
+
+
+def _timeout_sentence(reason: str, endpoint: Endpoint) -> str:
+    if "connect" in reason.lower():
+        return f"no connection to {plain_url(endpoint.base_url)} within {endpoint.connect_timeout_s:g} s."
+    return f"the provider sent nothing for {endpoint.idle_timeout_s:g} s."
+
+
+def _read_error(body: object) -> tuple[str, str]:
+    """Return (code, message) of an error body; both may be empty."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, str):
+        text = body.strip()
+        return "", "" if text.startswith("<") else _shorten(text)
+    if not isinstance(body, Mapping):
+        return "", ""
+    inner = body.get("error", body)
+    if isinstance(inner, str):
+        return str(body.get("code") or ""), _shorten(inner)
+    if not isinstance(inner, Mapping):
+        return "", ""
+    code = inner.get("code") or inner.get("type") or ""
+    message = inner.get("message") or inner.get("detail") or body.get("detail") or body.get("message") or ""
+    metadata = inner.get("metadata")
+    if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
+        # OpenRouter: "Provider returned error", and the reason only here.
+        message = f"{message}: {metadata['raw']}"
+    return str(code), _shorten(message if isinstance(message, str) else msgspec.json.encode(message).decode())
+
+
+def _decode(payload: bytes) -> object:
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return payload.decode("utf-8", "replace")
+
+
+def _is_overflow(code: str, quote: str) -> bool:
+    return code in _OVERFLOW_CODES or _OVERFLOW.search(quote) is not None
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + "…"
+
+
+def _end(quote: str) -> str:
+    return quote if not quote or quote.endswith((".", "!", "?", "…")) else quote + "."
+
+
+def _final(error: AdapterError) -> AdapterError:
+    """Return the error marked as one that trying again cannot mend."""
+    error.retryable = False
+    return error
+
+
+def _innermost(error: BaseException) -> str:
+    """Return the text of the innermost cause: the SDK's own text (`Connection error.`) says nothing."""
+    seen: set[int] = set()
+    while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
+        seen.add(id(inner))
+        error = inner
+    text = _shorten(str(error))
+    return text or type(error).__name__

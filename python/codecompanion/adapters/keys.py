@@ -1,0 +1,135 @@
+"""Where an adapter's key comes from: an environment variable, a command, a file, or the configuration itself.
+
+A key lives in memory only. It is never logged, stored or shown; a failure names the place, never what was found there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.errors import MissingKey
+
+COMMAND_LIMIT_S = 30.0
+"""A command may ask for a passphrase in its own window; longer than this it hangs."""
+FROM_FUNCTION = "function"
+"""`AdapterSettings.key` of a key that a function of the configuration makes; it arrives in `given`."""
+_LONGEST_KEY = 16_384
+_LINE_BREAKS = re.compile(r"[\r\n]")
+
+
+class KeyReader:
+    """Reads keys. It blocks (a command runs): never call it on an event loop. The adapter keeps what it got.
+
+    `given` holds keys the configuration made itself (a function in Lua), by adapter name.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, str] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        command_limit_s: float = COMMAND_LIMIT_S,
+    ) -> None:
+        self._given = dict(given or {})
+        self._environ = os.environ if environ is None else environ
+        self._limit_s = command_limit_s
+
+    def __repr__(self) -> str:
+        """Show the names, never the keys."""
+        return f"KeyReader({sorted(self._given)})"
+
+    def give(self, secrets: Mapping[str, str]) -> None:
+        """Take over keys that the configuration's functions returned, by adapter name."""
+        self._given.update(secrets)
+
+    def __call__(self, settings: AdapterSettings) -> str:
+        """Return the key, "" for an endpoint without one.
+
+        Raises:
+            MissingKey: there is none where the configuration says; names the adapter, the place and what to do.
+        """
+        if self._given.get(settings.name):
+            return _checked(self._given[settings.name], settings)
+        if not settings.key:
+            return ""
+        if settings.key == FROM_FUNCTION:
+            raise _missing(settings, "the function env.api_key returned none")
+        return _checked(self._find(settings), settings)
+
+    def _find(self, settings: AdapterSettings) -> str:
+        kind, colon, rest = settings.key.partition(":")
+        if colon and kind == "cmd":
+            return self._run(rest.strip(), settings)
+        if colon and kind == "file":
+            return self._open(rest.strip(), settings)
+        key = self._environ.get(settings.key, "")
+        if not key.strip():
+            raise _missing(settings, f"the environment variable {settings.key} is not set")
+        return key
+
+    def _run(self, command: str, settings: AdapterSettings) -> str:
+        label = key_label(settings)
+        try:
+            done = subprocess.run(
+                ["sh", "-c", command],  # noqa: S607 the user's own command line, found by the user's own PATH
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self._limit_s,
+                env=dict(self._environ),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            # Without `from`: the exception carries what the command printed.
+            raise _missing(settings, f"{label} did not end within {self._limit_s:g} s") from None
+        except (OSError, ValueError) as error:
+            raise _missing(settings, f"{label} could not be started ({type(error).__name__})") from None
+        if done.returncode != 0:
+            raise _missing(settings, f"{label} failed with exit status {done.returncode}")
+        key = done.stdout.decode("utf-8", "replace").rstrip("\r\n")
+        if not key.strip():
+            raise _missing(settings, f"{label} printed nothing")
+        return key
+
+    def _open(self, name: str, settings: AdapterSettings) -> str:
+        label = key_label(settings)
+        try:
+            with Path(name).expanduser().open("rb") as file:
+                key = file.read(_LONGEST_KEY + 1).decode("utf-8").strip()
+        except UnicodeDecodeError:
+            raise _missing(settings, f"{label} is not a text file") from None
+        except (OSError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or "no home folder"
+            raise _missing(settings, f"{label} cannot be read ({reason.lower()})") from None
+        if not key:
+            raise _missing(settings, f"{label} is empty")
+        return key
+
+
+def key_label(settings: AdapterSettings) -> str:
+    """Return how sentences name the place of the key: `OPENAI_API_KEY`, "the command `pass show openai`", a file."""
+    kind, colon, rest = settings.key.partition(":")
+    if colon and kind == "cmd":
+        return f"the command `{rest.strip()}`"
+    if colon and kind == "file":
+        return f"the file {rest.strip()}"
+    return "the function env.api_key" if settings.key == FROM_FUNCTION else settings.key
+
+
+def _checked(key: str, settings: AdapterSettings) -> str:
+    key = key.strip()
+    if _LINE_BREAKS.search(key) or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
+        # It would become an HTTP header: name the place, not the content.
+        where = key_label(settings) or "the configuration"
+        raise _missing(settings, f"what {where} gives is no key (one line of ASCII)")
+    return key
+
+
+def _missing(settings: AdapterSettings, why: str) -> MissingKey:
+    return MissingKey(
+        f"{settings.name}: no API key: {why}. Set it, or change adapters.http.{settings.name} or the adapter (ga)."
+    )

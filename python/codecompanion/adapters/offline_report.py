@@ -1,0 +1,64 @@
+"""What the offline adapter says: the results of its tool calls in words, and what it can be told to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.messages import Message, ToolCall
+
+HELP = """I am the offline adapter: no model answers here, and nothing leaves this machine.
+
+Tell me what to do in plain words:
+
+- `read lua/foo.lua lines 1-40`
+- `search for "needle" in src`
+- `find files *.py`
+- `replace "old" with "new" in notes.txt`
+- `create hello.txt with "Hello"`
+- `run make test`
+- `show diagnostics`
+
+Join steps with `then`, `;` or one per line. Choose a model with `ga`."""
+_QUOTED_LINES = 3
+_QUOTED_CHARS = 200
+
+
+def report(messages: Sequence[Message], not_understood: Sequence[str], missing_tools: Sequence[str]) -> str:
+    """Return the report on the tool results in `messages` (everything after the user's message)."""
+    calls = [call for message in messages for call in message.tool_calls]
+    results = [message for message in messages if message.role == "tool"]
+    lines = [_line(call, result) for call, result in zip(calls, results, strict=False)]
+    lines.extend(f"- The tool `{name}` is not available in this chat." for name in missing_tools)
+    if not lines:
+        return HELP
+    failed = sum(1 for result in results if result.is_error)
+    problems = failed + len(missing_tools)
+    head = f"Finished; {problems} of {len(lines)} did not work." if problems else "Done."
+    if not_understood:
+        lines.append(f"- I did not understand: {'; '.join(_shorten(clause) for clause in not_understood)}")
+    return "\n".join((head, "", *lines))
+
+
+def _line(call: ToolCall, result: Message) -> str:
+    what = f"- `{call.name}`{_target(call)}"
+    text = result.text.strip()
+    if not text:
+        return f"{what}: no output."
+    count = len(text.splitlines())
+    size = f"{count} lines" if count > 1 else "1 line"
+    begin = " / ".join(line.strip() for line in text.splitlines()[:_QUOTED_LINES] if line.strip())
+    verdict = "failed: " if result.is_error else f"{size}: "
+    return f"{what} {verdict}{_shorten(begin)}"
+
+
+def _target(call: ToolCall) -> str:
+    arguments = msgspec.json.decode(call.arguments)
+    target = next((arguments[key] for key in ("path", "query", "pattern", "command") if key in arguments), "")
+    return f" {_shorten(str(target))}" if target else ""
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _QUOTED_CHARS else line[: _QUOTED_CHARS - 1] + "…"

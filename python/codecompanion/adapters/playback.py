@@ -1,0 +1,41 @@
+"""A recorded transcript as the model's side of a chat: the n-th reply of the recording answers the n-th request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from codecompanion.invariants import pair_tool_calls
+from codecompanion.messages import Message, ToolCall
+from codecompanion.transcript_format import read_lines
+
+
+class Playback:
+    """A recording. `replies` are its assistant messages, `user_messages` what the human typed, in order."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = tuple(messages)
+        self._places = [index for index, message in enumerate(self.messages) if message.role == "assistant"]
+        self.replies = tuple(self.messages[index] for index in self._places)
+        self.user_messages = tuple(message for message in self.messages if message.role == "user")
+        self._pairing = pair_tool_calls(self.messages)
+
+    @classmethod
+    def read(cls, path: str) -> Playback:
+        """Return the recording in a transcript file (JSON Lines).
+
+        Raises:
+            InputError: a line is wrong; names file and line.
+            OSError: the file cannot be read.
+        """
+        with Path(path).expanduser().open(encoding="utf-8") as lines:
+            return cls(read_lines(lines, path).messages)
+
+    def calls(self, reply: int) -> tuple[ToolCall, ...]:
+        """Return the tool calls of a reply (counted from 0)."""
+        return self.replies[reply].tool_calls
+
+    def result_of(self, reply: int, call: int) -> Message | None:
+        """Return the recorded result of a call of a reply (both counted from 0), None when it was never answered."""
+        index = self._pairing.result_of.get((self._places[reply], call))
+        return None if index is None else self.messages[index]

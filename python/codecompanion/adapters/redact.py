@@ -1,0 +1,34 @@
+"""Keep keys out of every text (lesson 44): error sentences, log lines, what a provider echoes back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit, urlunsplit
+
+HIDDEN = "[hidden]"
+# Shapes of keys that providers echo although we never had them as a secret (a mistyped one, one of a proxy).
+_KEY_SHAPES = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|github_pat|nvapi|pplx|csk|fw|r8)[-_][\w*.…-]{6,}"
+    r"|\bAIza[\w-]{20,}|\beyJ[\w-]{10,}\.[\w-]{5,}\.[\w-]*"
+    r"|(?i:\bbearer\s+)[\w*.+/=…-]{8,}"
+    r"|(?i:\b(?:api[-_ ]?key|authorization)[\"']?\s*[:=]\s*[\"']?)[\w*.+/=…-]{8,}"
+)
+_SHORTEST_SECRET = 4
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return the text with the secrets, and everything that looks like a key, replaced by `[hidden]`."""
+    for secret in sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return _KEY_SHAPES.sub(HIDDEN, text)
+
+
+def plain_url(url: str) -> str:
+    """Return the address without user info, query and fragment: what may stand in a sentence."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return HIDDEN
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))

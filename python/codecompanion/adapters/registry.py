@@ -1,0 +1,127 @@
+"""The adapters of the configuration by name, each made once, when it is first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+import msgspec
+
+from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
+from codecompanion.adapters.chat_render import RenderOptions, reserved_parameters
+from codecompanion.adapters.keys import KeyReader
+from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
+from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.errors import ConfigError
+from codecompanion.messages import Message
+
+Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
+"""(messages, most tokens) → the summary, without a model."""
+OFFLINE_WINDOW = 128_000
+"""Window of the offline adapter when the configuration says none, in tokens."""
+
+
+def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterSettings]:
+    """Return the settings of `adapters.http`, from what the editor sent (inheritance resolved).
+
+    Raises:
+        ConfigError: an entry has a wrong type; names the key path.
+    """
+    found: dict[str, AdapterSettings] = {}
+    for name, table in tables.items():
+        try:
+            settings = msgspec.convert({**table, "name": name}, AdapterSettings)
+        except msgspec.ValidationError as error:
+            problem, _, place = str(error).partition(" - at ")
+            raise ConfigError(f"adapters.http.{name}{place.strip('`$')}", problem) from None
+        if settings.kind == "offline" and not settings.context_window:
+            settings = msgspec.structs.replace(settings, context_window=OFFLINE_WINDOW)
+        found[name] = settings
+    return found
+
+
+class AdapterRegistry:
+    """Makes adapters and keeps them. `secrets`: keys that functions of the configuration returned, by adapter name."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, AdapterSettings],
+        *,
+        read_blob: BlobReader,
+        summarise: Summarise,
+        secrets: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._settings = dict(settings)
+        self._read_blob = read_blob
+        self._summarise = summarise
+        self._keys = KeyReader(secrets, environ=environ)
+        self._made: dict[str, Adapter] = {}
+
+    def names(self) -> list[str]:
+        """Return the names of all adapters, sorted."""
+        return sorted(self._settings)
+
+    def settings(self, name: str) -> AdapterSettings:
+        """Return the settings of an adapter.
+
+        Raises:
+            ConfigError: there is none of this name; suggests the nearest.
+        """
+        found = self._settings.get(name)
+        if found is None:
+            near = get_close_matches(name, self._settings, n=1, cutoff=0.5)
+            others = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
+            raise ConfigError(f"adapters.http.{name}", f"there is no adapter {name!r}; {others}")
+        return found
+
+    def get(self, name: str) -> Adapter:
+        """Return the adapter; nothing is imported or opened before its first request or `warm_up`.
+
+        Raises:
+            ConfigError: there is none of this name, or one of its options is wrong.
+        """
+        if name not in self._made:
+            self._made[name] = self._make(self.settings(name))
+        return self._made[name]
+
+    def add(self, adapter: Adapter, settings: AdapterSettings) -> None:
+        """Put in an adapter made elsewhere (a recorded transcript for the demo); it replaces one of the same name."""
+        self._settings[adapter.name] = settings
+        self._made[adapter.name] = adapter
+
+    def give_secrets(self, secrets: Mapping[str, str]) -> None:
+        """Take over keys from functions of the configuration; they count from the next request on."""
+        self._keys.give(secrets)
+        for name in secrets:
+            adapter = self._made.get(name)
+            if isinstance(adapter, OpenAIChat):
+                adapter.forget_key()
+
+    async def aclose(self) -> None:
+        """Close every adapter's connections."""
+        made, self._made = list(self._made.values()), {}
+        await asyncio.gather(*(adapter.aclose() for adapter in made))
+
+    def _make(self, settings: AdapterSettings) -> Adapter:
+        path = f"adapters.http.{settings.name}"
+        if settings.kind == "offline":
+            offline = _options(settings, OfflineOptions, path)
+            return OfflineAdapter(settings, options=offline, summarise=self._summarise)
+        options = _options(settings, RenderOptions, path)
+        if not settings.base_url.startswith(("http://", "https://")):
+            raise ConfigError(f"{path}.base_url", f"got {settings.base_url!r}", "http://… or https://…")
+        for name in reserved_parameters(settings):
+            raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+        return OpenAIChat(settings, options=options, read_key=self._keys, read_blob=self._read_blob)
+
+
+def _options(settings: AdapterSettings, kind: type[Any], path: str) -> Any:
+    try:
+        return msgspec.convert(settings.options, kind)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at ")
+        expected = f"the options {', '.join(kind.__struct_fields__)}"
+        raise ConfigError(f"{path}.opts{place.strip('`$')}", problem, expected) from None

@@ -1,0 +1,49 @@
+"""When a failed request is tried again: back-off with jitter, the provider's own wish, an end (lesson 38).
+
+Pure: the clock and the random number arrive as arguments. The SDK's retries are off; these are announced and can be
+cancelled while waiting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from time import time
+
+from codecompanion.errors import AdapterError
+
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+LONGEST_RETRY_AFTER_S = 60.0
+"""A provider that asks for a longer wait is not waited for: the user is told and decides."""
+
+
+def wait_before_retry(error: AdapterError, attempt: int, *, max_retries: int, random: float) -> float | None:
+    """Return how many seconds to wait before attempt `attempt + 1`, or None when it is not tried again.
+
+    `attempt` counts from 1; `random` is 0..1 and spreads the wait over ±25 %, unless the provider named one.
+    """
+    if not error.retryable or attempt > max_retries:
+        return None
+    wished = getattr(error, "retry_after_s", None)
+    if wished is not None:
+        return max(0.0, wished) if wished <= LONGEST_RETRY_AFTER_S else None
+    wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt - 1, 20))
+    return wait * (0.75 + 0.5 * random)
+
+
+def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Return the seconds of `retry-after-ms` or `retry-after` (seconds or an HTTP date), None without a usable one."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        moment = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None
+    return max(0.0, moment - (time() if now is None else now))

@@ -1,0 +1,56 @@
+"""The official SDK's client, made for one endpoint; the only place that imports the SDK and its transport."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.chunk_merger import merge_chunks
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+
+_KEEPALIVE_S = 60.0
+
+
+def make_client(settings: AdapterSettings) -> AsyncOpenAI:
+    """Import the SDK and return a client without a key, without retries, without what the environment adds."""
+    import httpx2
+    import openai
+
+    timeout = httpx2.Timeout(settings.idle_timeout_s, connect=settings.connect_timeout_s)
+    limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S)
+    http_client = httpx2.AsyncClient(timeout=timeout, limits=limits, proxy=settings.proxy or None)
+    merge_chunks(http_client)
+    unwanted: dict[str, Any] = {}
+    if settings.kind != "openai":
+        # What the environment says about an OpenAI account is nobody else's business.
+        custom = os.environ.get("OPENAI_CUSTOM_HEADERS", "")
+        names = [line.partition(":")[0].strip() for line in custom.splitlines() if ":" in line]
+        unwanted = dict.fromkeys(["OpenAI-Organization", "OpenAI-Project", *names], openai.Omit())
+    return openai.AsyncOpenAI(
+        api_key="",
+        admin_api_key="",
+        base_url=settings.base_url,
+        max_retries=0,
+        timeout=timeout,
+        default_headers=unwanted,
+        http_client=http_client,
+        _enforce_credentials=False,
+    )
+
+
+def no_header() -> Any:
+    """Return the value of a header that is not sent, also when the environment has one."""
+    import openai
+
+    return openai.Omit()
+
+
+def response_type() -> type[httpx2.Response]:
+    """Return the class that asks the SDK for the raw response."""
+    import httpx2
+
+    return httpx2.Response

@@ -1,0 +1,111 @@
+"""Server-sent events as Chat Completions endpoints send them: bytes in any pieces → JSON payloads.
+
+Source: the event-stream format of the HTML standard, and recorded traffic. Differences from the standard, each seen in
+the wild: an event that lacks its closing blank line still counts (recorded Copilot and Mistral streams end so), two
+JSON objects on consecutive `data:` lines are two events (servers that send no blank lines), and a line `error: {…}`
+is an error payload (llama.cpp). Nothing here knows what a payload means.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+_BOM = b"\xef\xbb\xbf"
+_STRAY_LIMIT = 2_000
+
+
+class ErrorData(bytes):
+    """A payload the server marked as an error (`event: error`, or an `error:` line)."""
+
+
+class SseDecoder:
+    """An incremental decoder: `feed` every piece, then `finish` once.
+
+    `stray` keeps the beginning of what was no event stream at all (a web page, plain JSON), for the error sentence.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._pending: list[bytes] = []
+        self._event = b""
+        self._started = False
+        self._swallow_line_feed = False
+        self.stray = b""
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Return the payloads this piece completed, in order."""
+        if self._swallow_line_feed and piece:
+            self._swallow_line_feed = False
+            if piece.startswith(b"\n"):
+                piece = piece[1:]
+        if b"\n" not in piece and b"\r" not in piece:
+            # A long line arrives in many pieces: joining each time would be quadratic.
+            if piece:
+                self._held.append(piece)
+            return []
+        buffer = b"".join((*self._held, piece)) if self._held else piece
+        if b"\r" in buffer:
+            # A lone CR ends a line too; a CR at the end of a piece may be half of a CRLF.
+            self._swallow_line_feed = buffer.endswith(b"\r")
+            buffer = buffer.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = buffer.split(b"\n")
+        rest = lines.pop()
+        self._held = [rest] if rest else []
+        payloads = self._read_lines(lines)
+        if not rest and self._pending and self._pending[-1].endswith(b"}"):
+            self._dispatch_when_whole(payloads)
+        return payloads
+
+    def finish(self) -> list[bytes]:
+        """Return what is left: a last line without its line end, an event without its blank line."""
+        last = b"".join(self._held)
+        self._held = []
+        payloads = self._read_lines([last]) if last else []
+        self._dispatch(payloads)
+        return payloads
+
+    def _read_lines(self, lines: list[bytes]) -> list[bytes]:
+        payloads: list[bytes] = []
+        pending = self._pending
+        if not self._started and lines:
+            self._started = True
+            lines[0] = lines[0].removeprefix(_BOM)
+        for line in lines:
+            if line.startswith(b"data:"):
+                data = line[6:] if line.startswith(b"data: ") else line[5:]
+                # `}` followed by `{` occurs inside no JSON text: it is the border of two.
+                if pending and pending[-1].endswith(b"}") and data[:1] in (b"{", b"["):
+                    self._dispatch(payloads)
+                pending.append(data)
+            elif not line:
+                if pending or self._event:
+                    self._dispatch(payloads)
+            else:
+                self._read_other_line(line, payloads)
+        return payloads
+
+    def _read_other_line(self, line: bytes, payloads: list[bytes]) -> None:
+        name, colon, value = line.partition(b":")
+        if name == b"event":
+            self._event = value.strip()
+        elif name == b"error" and colon:
+            payloads.append(ErrorData(value.strip()))
+        elif name not in (b"", b"id", b"retry", b"data") and len(self.stray) < _STRAY_LIMIT:
+            self.stray += line[: _STRAY_LIMIT - len(self.stray)] + b"\n"
+
+    def _dispatch(self, payloads: list[bytes]) -> None:
+        pending = self._pending
+        if pending:
+            payload = pending[0] if len(pending) == 1 else b"\n".join(pending)
+            if payload.strip():
+                payloads.append(ErrorData(payload) if self._event == b"error" else payload)
+            pending.clear()
+        self._event = b""
+
+    def _dispatch_when_whole(self, payloads: list[bytes]) -> None:
+        """Dispatch what is already a whole JSON text, so that no chunk waits for a blank line that never comes."""
+        try:
+            msgspec.json.decode(b"\n".join(self._pending), type=msgspec.Raw)
+        except msgspec.DecodeError:
+            return
+        self._dispatch(payloads)

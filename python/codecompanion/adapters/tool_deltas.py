@@ -1,0 +1,136 @@
+"""Tool calls put together from the deltas of a Chat Completions stream.
+
+The rule is: a delta belongs to the call of its index. Endpoints break it in these ways, all handled here: no index; no
+id; an index that is 0 for every parallel call; the name repeated in every delta; a fresh id in every delta; arguments
+as an object instead of text, all at once, or missing. Ids are unique within the reply and never empty (`base.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from codecompanion.messages import ToolCall
+
+
+class FunctionDelta(msgspec.Struct):
+    """The `function` of a delta."""
+
+    name: Any = None
+    arguments: Any = None
+
+
+class ToolDelta(msgspec.Struct):
+    """One entry of `delta.tool_calls` (or of `message.tool_calls`, which has the same fields)."""
+
+    index: int | None = None
+    id: Any = None
+    function: FunctionDelta | None = None
+
+
+class _Draft:
+    """A call whose arguments are still arriving."""
+
+    __slots__ = ("arguments", "id", "name")
+
+    def __init__(self, call_id: str) -> None:
+        self.id = call_id
+        self.name = ""
+        self.arguments: list[str] = []
+
+    def is_whole(self) -> bool:
+        return is_json_object("".join(self.arguments))
+
+
+class ToolCallAssembler:
+    """Collects deltas; `new_id` makes an id for calls that came without one."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._drafts: list[_Draft] = []
+        self._by_index: dict[int, _Draft] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._drafts)
+
+    def add(self, delta: ToolDelta) -> str | None:
+        """Take in a delta; return the name of the call when this delta began one."""
+        function = delta.function or FunctionDelta()
+        call_id = delta.id if isinstance(delta.id, str) else ""
+        name = function.name if isinstance(function.name, str) else ""
+        draft = self._find(delta.index, call_id, name)
+        begins = draft is None
+        if draft is None:
+            draft = _Draft(call_id)
+            self._drafts.append(draft)
+            if delta.index is not None:
+                self._by_index[delta.index] = draft
+        draft.id = draft.id or call_id
+        named_before = bool(draft.name)
+        if name and name != draft.name and not draft.arguments:
+            draft.name += name
+        # A server that repeats a call it has already sent whole must not double its arguments.
+        repeated = (call_id or name) and draft.is_whole()
+        if function.arguments and not repeated:
+            draft.arguments.append(_as_text(function.arguments))
+        return draft.name if draft.name and (begins or not named_before) else None
+
+    def finish(self, *, cut_by_limit: bool = False) -> tuple[ToolCall, ...]:
+        """Return the calls in the order in which they began.
+
+        With `cut_by_limit` (the reply hit the output limit) a call whose arguments are no whole JSON object is left
+        out: it cannot be run. A call without a name is always left out, see `nameless`.
+        """
+        calls: list[ToolCall] = []
+        taken: set[str] = set()
+        for draft in self._drafts:
+            arguments = "".join(draft.arguments).strip() or "{}"
+            if not draft.name or (cut_by_limit and not is_json_object(arguments)):
+                continue
+            call_id = draft.id if draft.id and draft.id not in taken else self._new_id()
+            taken.add(call_id)
+            calls.append(ToolCall(id=call_id, name=draft.name, arguments=arguments))
+        return tuple(calls)
+
+    @property
+    def nameless(self) -> bool:
+        """Return whether a call has no name: the reply is malformed."""
+        return any(not draft.name for draft in self._drafts)
+
+    def _find(self, index: int | None, call_id: str, name: str) -> _Draft | None:
+        if not self._drafts:
+            return None
+        if index is None:
+            # Without an index a delta continues the last call, unless it says that it begins another.
+            draft = self._drafts[-1]
+        else:
+            known = self._by_index.get(index)
+            if known is None:
+                return None
+            draft = known
+        if call_id and draft.id and call_id != draft.id:
+            own = next((other for other in self._drafts if other.id == call_id), None)
+            if own is not None:
+                return own
+            # A fresh id without a name, or in the middle of the arguments, is noise; otherwise it is a new call.
+            return None if name and (not draft.arguments or draft.is_whole()) else draft
+        same_id = call_id and call_id == draft.id
+        renamed = index is None and name != draft.name
+        return None if name and not same_id and (renamed or draft.is_whole()) else draft
+
+
+def is_json_object(text: str) -> bool:
+    """Return whether the text is one whole JSON object."""
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def _as_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()

@@ -1,0 +1,1 @@
+"""Adapter tests, and the loopback servers they (and the Neovim tests and the benchmarks) talk to."""

@@ -1,0 +1,122 @@
+"""What the adapter tests share: an adapter on a loopback server, with a clock that does not wait."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.base import (
+    AdapterSettings,
+    ChatRequest,
+    Finished,
+    ReasoningDelta,
+    RetryScheduled,
+    StreamEvent,
+    TextDelta,
+)
+from codecompanion.adapters.chat_render import RenderOptions
+from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.errors import AdapterError
+from codecompanion.messages import Message, ToolSpec
+
+WEATHER = ToolSpec("weather", "Tell the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
+KEY = "sk-test"
+
+
+@dataclass
+class Outcome:
+    """Everything one request gave: its events and, when it failed, the error."""
+
+    events: list[StreamEvent] = field(default_factory=list)
+    error: AdapterError | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+
+    @property
+    def retries(self) -> list[RetryScheduled]:
+        return [event for event in self.events if isinstance(event, RetryScheduled)]
+
+    @property
+    def finished(self) -> Finished:
+        assert self.error is None, self.error
+        last = self.events[-1]
+        assert isinstance(last, Finished), self.events
+        assert sum(isinstance(event, Finished) for event in self.events) == 1
+        return last
+
+
+def user(text: str = "Hello", number: int = 0) -> Message:
+    """Return a user message."""
+    return Message(id=f"u{number}", role="user", content=text)
+
+
+def request(*messages: Message, **fields: Any) -> ChatRequest:
+    """Return a request with these messages (a greeting without any)."""
+    return ChatRequest(messages=messages or (user(),), **{"model": "test-model", **fields})
+
+
+async def collect(adapter: OpenAIChat, wanted: ChatRequest | None = None) -> Outcome:
+    """Run one request to its end."""
+    outcome = Outcome()
+    try:
+        async with aclosing(adapter.stream(wanted or request())) as events:
+            async for event in events:
+                outcome.events.append(event)
+    except AdapterError as error:
+        outcome.error = error
+    return outcome
+
+
+MakeAdapter = Callable[..., OpenAIChat]
+
+
+@pytest.fixture
+async def make_adapter() -> AsyncIterator[MakeAdapter]:
+    """Return a maker of adapters that are closed after the test; their waits take no time and are recorded."""
+    made: list[OpenAIChat] = []
+
+    def make(
+        url: str,
+        *,
+        key: str = KEY,
+        options: RenderOptions | None = None,
+        waits: list[float] | None = None,
+        blobs: dict[str, bytes] | None = None,
+        sleep: Any = None,
+        ids: Sequence[str] = (),
+        **settings: Any,
+    ) -> OpenAIChat:
+        recorded = waits if waits is not None else []
+
+        async def no_sleep(seconds: float) -> None:
+            recorded.append(seconds)
+
+        remaining = list(ids) or [f"new_{number}" for number in range(100)]
+        entry = AdapterSettings(
+            **{"name": "test", "kind": "openai_compatible", "base_url": url, "key": "TEST_KEY", **settings}
+        )
+        adapter = OpenAIChat(
+            entry,
+            options=options,
+            read_key=lambda _: key,
+            read_blob=(blobs or {}).__getitem__,
+            sleep=sleep or no_sleep,
+            random=lambda: 0.5,
+            new_id=lambda: remaining.pop(0),
+        )
+        made.append(adapter)
+        return adapter
+
+    yield make
+    for adapter in made:
+        await adapter.aclose()
