@@ -18,7 +18,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
     chat: str = ""
 
 
-class HostReady(Event, tag="host_ready"):
+class HostReady(Event, frozen=True, kw_only=True, tag="host_ready"):
     """The host answered `hello`."""
 
     version: str
@@ -26,7 +26,7 @@ class HostReady(Event, tag="host_ready"):
     pid: int
 
 
-class Reply(Event, tag="reply"):
+class Reply(Event, frozen=True, kw_only=True, tag="reply"):
     """The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence)."""
 
     id: int
@@ -35,14 +35,14 @@ class Reply(Event, tag="reply"):
     error: str = ""
 
 
-class Notice(Event, tag="notice"):
+class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """One sentence for the user; `level` is a name of `vim.log.levels`."""
 
     level: Literal["DEBUG", "INFO", "WARN", "ERROR"]
     text: str
 
 
-class ChatOpened(Event, tag="chat_opened"):
+class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
     """The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved."""
 
     title: str
@@ -55,7 +55,7 @@ class ChatOpened(Event, tag="chat_opened"):
     draft: str = ""
 
 
-class ModelChanged(Event, tag="model_changed"):
+class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
     """The chat talks to another adapter or model from now on."""
 
     adapter: str
@@ -63,20 +63,20 @@ class ModelChanged(Event, tag="model_changed"):
     window: int
 
 
-class State(Event, tag="state"):
+class State(Event, frozen=True, kw_only=True, tag="state"):
     """The session's state; `label` says what happens in words (`running grep_search`), "" when idle."""
 
     state: str
     label: str = ""
 
 
-class Queued(Event, tag="queued"):
+class Queued(Event, frozen=True, kw_only=True, tag="queued"):
     """A submit waits for the next request boundary."""
 
     submit_id: int
 
 
-class MessageSent(Event, tag="message_sent"):
+class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
     """A user message is durable: it may now be shown as sent. `position` counts the shown entries from 0."""
 
     submit_id: int
@@ -86,7 +86,7 @@ class MessageSent(Event, tag="message_sent"):
     tokens: int = 0
 
 
-class SubmitFailed(Event, tag="submit_failed"):
+class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
     """A submit could not be stored; the text goes back into the input region."""
 
     submit_id: int
@@ -94,26 +94,26 @@ class SubmitFailed(Event, tag="submit_failed"):
     error: str
 
 
-class ReplyStarted(Event, tag="reply_started"):
+class ReplyStarted(Event, frozen=True, kw_only=True, tag="reply_started"):
     """The model's side begins (once a provider request); a header is drawn if none stands for this turn yet."""
 
     adapter: str
     model: str
 
 
-class Text(Event, tag="text"):
+class Text(Event, frozen=True, kw_only=True, tag="text"):
     """A piece of the reply, appended where the reply ends."""
 
     text: str
 
 
-class Reasoning(Event, tag="reasoning"):
+class Reasoning(Event, frozen=True, kw_only=True, tag="reasoning"):
     """A piece of the model's reasoning, shown folded."""
 
     text: str
 
 
-class ReplyFinished(Event, tag="reply_finished"):
+class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
     """The reply of one provider request is complete and logged. `cut`: it ended before its end marker."""
 
     message_id: str
@@ -122,7 +122,7 @@ class ReplyFinished(Event, tag="reply_finished"):
     output_tokens: int = 0
 
 
-class ToolStarted(Event, tag="tool_started"):
+class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
     """A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`."""
 
     call_id: str
@@ -130,7 +130,7 @@ class ToolStarted(Event, tag="tool_started"):
     title: str
 
 
-class ToolFinished(Event, tag="tool_finished"):
+class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
     """A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 
     `preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result.
@@ -147,7 +147,7 @@ class ToolFinished(Event, tag="tool_finished"):
     duration_ms: int = 0
 
 
-class ApprovalRequested(Event, tag="approval_requested"):
+class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`)."""
 
     call_id: str
@@ -157,14 +157,14 @@ class ApprovalRequested(Event, tag="approval_requested"):
     filetype: str = "text"
 
 
-class ApprovalClosed(Event, tag="approval_closed"):
+class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
     """The question was answered (or the turn cancelled): the block goes away."""
 
     call_id: str
     decision: str
 
 
-class Meter(Event, tag="meter"):
+class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off."""
 
     tokens: int
@@ -184,13 +184,13 @@ class ContextItem(msgspec.Struct, frozen=True):
     tokens: int = 0
 
 
-class ContextItems(Event, tag="context_items"):
+class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
     """The whole context block as it is now: attachments and rules in the order they are sent."""
 
     items: tuple[ContextItem, ...]
 
 
-class ContextEdited(Event, tag="context_edited"):
+class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     """Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned."""
 
     cleared: int
@@ -199,7 +199,7 @@ class ContextEdited(Event, tag="context_edited"):
     call_ids: tuple[str, ...]
 
 
-class CompactionStarted(Event, tag="compaction_started"):
+class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
     """A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows."""
 
     compaction_id: str
@@ -207,7 +207,7 @@ class CompactionStarted(Event, tag="compaction_started"):
     summariser: str
 
 
-class Compacted(Event, tag="compacted"):
+class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     """The history up to here was replaced in the view by `summary` (R-543)."""
 
     compaction_id: str
@@ -221,7 +221,7 @@ class Compacted(Event, tag="compacted"):
     duration_ms: int
 
 
-class CompactionFailed(Event, tag="compaction_failed"):
+class CompactionFailed(Event, frozen=True, kw_only=True, tag="compaction_failed"):
     """No valid summary; nothing was changed. `reason` is one sentence for the user."""
 
     compaction_id: str
@@ -229,7 +229,7 @@ class CompactionFailed(Event, tag="compaction_failed"):
     cancelled: bool = False
 
 
-class Retrying(Event, tag="retrying"):
+class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
     """The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`."""
 
     reason: str
@@ -237,7 +237,7 @@ class Retrying(Event, tag="retrying"):
     wait_ms: int
 
 
-class TurnFinished(Event, tag="turn_finished"):
+class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
     """Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`."""
 
     reason: Literal["done", "stopped", "failed", "limit"]
@@ -273,7 +273,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     duration_ms: int = 0
 
 
-class Restored(Event, tag="restored"):
+class Restored(Event, frozen=True, kw_only=True, tag="restored"):
     """A piece of a restored chat: pieces come newest first, each one goes above those before it.
 
     The first piece (`first`) is enough to fill a screen; `last` closes the restore.
@@ -284,11 +284,11 @@ class Restored(Event, tag="restored"):
     last: bool = False
 
 
-class Cleared(Event, tag="cleared"):
+class Cleared(Event, frozen=True, kw_only=True, tag="cleared"):
     """The chat was cleared; the log keeps everything. The draft stays."""
 
 
-class RequestFailed(Event, tag="request_failed"):
+class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
     """A verb without `id` failed; `verb` says which, `error` is one sentence."""
 
     verb: str

@@ -50,7 +50,7 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     quickfix: tuple[str, ...] = ()
 
 
-class Hello(Request):
+class Hello(Request, frozen=True, kw_only=True):
     """First request: the user's settings (see `settings.py`), folders, the Neovim version."""
 
     settings: dict[str, Any]
@@ -61,7 +61,7 @@ class Hello(Request):
     secrets: dict[str, str] = {}
 
 
-class OpenChat(Request):
+class OpenChat(Request, frozen=True, kw_only=True):
     """Open a new chat (`chat` is made by the editor), or resume `resume` (a stored chat id, or "last")."""
 
     snapshot: Snapshot
@@ -71,7 +71,7 @@ class OpenChat(Request):
     secrets: dict[str, str] = {}
 
 
-class Submit(Request):
+class Submit(Request, frozen=True, kw_only=True):
     """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once."""
 
     submit_id: int
@@ -79,17 +79,17 @@ class Submit(Request):
     snapshot: Snapshot
 
 
-class Cancel(Request):
+class Cancel(Request, frozen=True, kw_only=True):
     """Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts."""
 
 
-class Compact(Request):
+class Compact(Request, frozen=True, kw_only=True):
     """`/compact [instructions]` (R-533). The question whether to is asked by the editor."""
 
     instructions: str = ""
 
 
-class Attach(Request):
+class Attach(Request, frozen=True, kw_only=True):
     """Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only)."""
 
     kind: Literal["file", "buffer", "image", "selection", "diagnostics", "quickfix"]
@@ -97,19 +97,19 @@ class Attach(Request):
     text: str = ""
 
 
-class Detach(Request):
+class Detach(Request, frozen=True, kw_only=True):
     """Remove context items (a line of the context block was deleted) from the next request."""
 
     items: tuple[str, ...]
 
 
-class AddRules(Request):
+class AddRules(Request, frozen=True, kw_only=True):
     """Add a group of rules to the chat (`/rules`)."""
 
     group: str
 
 
-class Approve(Request):
+class Approve(Request, frozen=True, kw_only=True):
     """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat."""
 
     call_id: str
@@ -117,13 +117,13 @@ class Approve(Request):
     reason: str = ""
 
 
-class SetYolo(Request):
+class SetYolo(Request, frozen=True, kw_only=True):
     """Switch approvals off (`on`) or on again for the chat."""
 
     on: bool
 
 
-class SetModel(Request):
+class SetModel(Request, frozen=True, kw_only=True):
     """Change adapter and model (`ga`)."""
 
     adapter: str
@@ -131,66 +131,66 @@ class SetModel(Request):
     secrets: dict[str, str] = {}
 
 
-class SetOverrides(Request):
+class SetOverrides(Request, frozen=True, kw_only=True):
     """Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat."""
 
     context_management: dict[str, Any]
 
 
-class Clear(Request):
+class Clear(Request, frozen=True, kw_only=True):
     """Empty the view (`/clear`); the log keeps everything."""
 
 
-class Regenerate(Request):
+class Regenerate(Request, frozen=True, kw_only=True):
     """Answer the last user message again."""
 
     snapshot: Snapshot
 
 
-class CloseChat(Request):
+class CloseChat(Request, frozen=True, kw_only=True):
     """The buffer is gone; give the chat back."""
 
 
-class SaveDraft(Request):
+class SaveDraft(Request, frozen=True, kw_only=True):
     """Keep the text of the input region (debounced by the editor)."""
 
     text: str
 
 
-class ListSessions(Request):
+class ListSessions(Request, frozen=True, kw_only=True):
     """→ `[{id, title, updated, messages, cwd, adapter, model, owned}]`, newest first."""
 
     cwd: str = ""
     limit: int = 100
 
 
-class ListModels(Request):
+class ListModels(Request, frozen=True, kw_only=True):
     """→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`."""
 
     adapter: str = ""
 
 
-class ListRules(Request):
+class ListRules(Request, frozen=True, kw_only=True):
     """→ `[{name, description, files}]`."""
 
     snapshot: Snapshot
 
 
-class Inspect(Request):
+class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview}], total, window}`: the next request."""
 
 
-class ShowOriginal(Request):
+class ShowOriginal(Request, frozen=True, kw_only=True):
     """→ `{title, text, filetype, state}`: the stored content behind a message or call id."""
 
     item: str
 
 
-class ShowSystemPrompt(Request):
+class ShowSystemPrompt(Request, frozen=True, kw_only=True):
     """→ `{text, tools}`: the system prompt and the tool names of the next request."""
 
 
-class Doctor(Request):
+class Doctor(Request, frozen=True, kw_only=True):
     """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
 
 

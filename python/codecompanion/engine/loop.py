@@ -20,6 +20,7 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.events import Event, Notice
 
 REPEAT_S = 10.0  # the same failure within this time is logged but not shown again
+LAST_MOMENT_S = 0.1  # for cancelled tasks to clean up
 _PASS_THROUGH = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
@@ -100,7 +101,15 @@ class EngineLoop:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        try:
+            self._loop.run_forever()
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.wait(left, timeout=LAST_MOMENT_S))
+        finally:
+            self._loop.close()
 
     def _on_unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -118,7 +127,7 @@ class EngineLoop:
         self._loop.call_soon_threadsafe(start)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]], grace_s: float, limit_s: float) -> bool:
-        """Let running tasks finish for `grace_s`, run `last()`, cancel what remains, stop the loop.
+        """Let running tasks finish for `grace_s`, run `last()`, stop the loop, cancel what remains.
 
         Returns whether all of it was done within `limit_s`. Called from another thread; the loop is dead afterwards.
         """
@@ -130,9 +139,6 @@ class EngineLoop:
                 await asyncio.wait(set(self._tasks), timeout=grace_s)
             with self._guard.watch("closing"):
                 await last()
-            for task in set(self._tasks):
-                task.cancel()
-            await asyncio.sleep(0)
 
         done = asyncio.run_coroutine_threadsafe(wind_down(), self._loop)
         try:
@@ -142,5 +148,5 @@ class EngineLoop:
             logger.warning("closing took longer than %.1f s; leaving", limit_s)
             finished = False
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(0.2)
+        self._thread.join(2 * LAST_MOMENT_S)
         return finished

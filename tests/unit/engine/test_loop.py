@@ -1,0 +1,200 @@
+"""The guard and the engine's loop: nothing fails silently, closing is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codecompanion.engine import log
+from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
+from codecompanion.errors import RateLimited
+from codecompanion.events import Event, Notice
+
+
+class Ears:
+    """Collects what is emitted; `heard` is set with the first event."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.heard = threading.Event()
+
+    def emit(self, event: Event) -> None:
+        """Keep `event`."""
+        self.events.append(event)
+        self.heard.set()
+
+    @property
+    def texts(self) -> list[str]:
+        """What the notices say."""
+        return [event.text for event in self.events if isinstance(event, Notice)]
+
+
+@pytest.fixture
+def ears() -> Ears:
+    """Return fresh ears."""
+    return Ears()
+
+
+@pytest.fixture
+def engine(ears: Ears) -> Iterator[EngineLoop]:
+    """Return a running loop."""
+    loop = EngineLoop(Guard(ears.emit))
+    yield loop
+    loop.close(nothing, 0, 2)
+
+
+async def nothing() -> None:
+    """Do nothing."""
+
+
+def test_an_error_of_ours_keeps_its_sentence() -> None:
+    """The adapter has already said what to do."""
+    assert one_sentence("x", RateLimited("Wait a minute")) == "Wait a minute"
+
+
+def test_a_bug_names_its_place_and_the_log() -> None:
+    """One line, whatever the exception's text looks like."""
+    text = one_sentence("drawing", ValueError("first\nsecond"))
+    assert text == "Internal error in drawing (ValueError: first); details: :CodeCompanion log"
+
+
+class Panic(BaseException):
+    """What a native library raises (lesson 51)."""
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), Panic("x")])
+def test_the_guard_reports_and_goes_on(ears: Ears, error: BaseException) -> None:
+    """A panic of a native library is a BaseException and must not take the host down."""
+    with Guard(ears.emit).watch("counting"):
+        raise error
+    assert len(ears.texts) == 1
+
+
+def test_the_guard_lets_cancellation_pass(ears: Ears) -> None:
+    """Cancelling is not a failure."""
+    with pytest.raises(asyncio.CancelledError), Guard(ears.emit).watch("x"):
+        raise asyncio.CancelledError
+    assert not ears.events
+
+
+def test_the_same_failure_is_shown_once_within_ten_seconds(ears: Ears) -> None:
+    """A handler that fails for each of 5,000 chunks is one notice; later it is news again."""
+    now = 0.0
+    guard = Guard(ears.emit, clock=lambda: now)
+    for _ in range(100):
+        guard.report("x", ValueError("same"))
+    assert len(ears.texts) == 1
+    now = 10.1
+    guard.report("x", ValueError("same"))
+    assert len(ears.texts) == 2
+
+
+def test_a_task_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> None:
+    """Exceptions in asyncio tasks are silent without a guard."""
+
+    async def fail() -> None:
+        raise ValueError("lost")
+
+    engine.spawn(fail(), "a task")
+    assert ears.heard.wait(5)
+    assert "a task (ValueError: lost)" in ears.texts[0]
+
+
+def test_a_callback_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> None:
+    """Also what asyncio itself finds unhandled."""
+
+    async def plant() -> None:
+        asyncio.get_running_loop().call_soon(lambda: 1 // 0)
+
+    engine.spawn(plant(), "planting")
+    assert ears.heard.wait(5)
+    assert "ZeroDivisionError" in ears.texts[0]
+
+
+def test_tasks_begin_in_the_order_they_were_given(engine: EngineLoop) -> None:
+    """Requests of the editor must not overtake each other."""
+    begun: list[int] = []
+    done = threading.Event()
+
+    async def begin(number: int) -> None:
+        begun.append(number)
+        if number == 99:
+            done.set()
+
+    for number in range(100):
+        engine.spawn(begin(number), "x")
+    assert done.wait(5)
+    assert begun == list(range(100))
+
+
+def test_closing_waits_a_moment_for_running_tasks_then_cancels(ears: Ears) -> None:
+    """A draft that just arrived is written, a stream that never ends is cut."""
+    loop = EngineLoop(Guard(ears.emit))
+    story: list[str] = []
+    running = threading.Event()
+
+    async def short() -> None:
+        await asyncio.sleep(0.01)
+        story.append("short done")
+
+    async def endless() -> None:
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            story.append("endless cancelled")
+
+    async def last() -> None:
+        story.append("closed")
+
+    loop.spawn(short(), "short")
+    loop.spawn(endless(), "endless")
+    assert running.wait(5)
+    assert loop.close(last, grace_s=0.2, limit_s=5)
+    assert story == ["short done", "closed", "endless cancelled"]
+    assert not ears.events
+
+
+def test_closing_gives_up_when_the_runtime_hangs(ears: Ears) -> None:
+    """Neovim kills its jobs after two seconds anyway; then nothing would be flushed."""
+    loop = EngineLoop(Guard(ears.emit))
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    assert not loop.close(hang, grace_s=0, limit_s=0.05)
+
+
+def test_the_log_is_shared_rotated_and_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lesson 44; two editors write to one file, and one of them rotates it."""
+    monkeypatch.setattr(log, "MAX_BYTES", 2000)
+    path = tmp_path / "deep" / "codecompanion.log"
+    log.open_log(str(path), "DEBUG")
+    log.register_secrets(["sk-12345678", "abc"])
+    try:
+        log.logger.debug("key %s and abc", "sk-12345678")
+        assert "key [redacted] and abc" in path.read_text(), "three letters would blank out ordinary words"
+        path.rename(path.with_suffix(".elsewhere"))  # another process rotated
+        log.logger.debug("after")
+        assert "after" in path.read_text()
+        for number in range(100):
+            log.logger.debug("line %d with sk-12345678", number)
+        files = sorted(file.name for file in path.parent.iterdir())
+        assert files[:3] == ["codecompanion.elsewhere", "codecompanion.log", "codecompanion.log.1"]
+        assert all(file.stat().st_mode & 0o777 == 0o600 for file in path.parent.iterdir())
+        assert not any("sk-12345678" in file.read_text() for file in path.parent.iterdir())
+    finally:
+        log.close_log()
+
+
+def test_the_level_off_writes_nothing(tmp_path: Path) -> None:
+    """Some people want no trace."""
+    path = tmp_path / "x.log"
+    log.open_log(str(path), "OFF")
+    log.logger.error("something")
+    log.close_log()
+    assert path.read_text() == ""

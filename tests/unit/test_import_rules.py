@@ -1,0 +1,226 @@
+"""Arrows point one way: the imports of `python/codecompanion` are walked and compared with the design.
+
+Vocabulary (the single-file modules and `prompts`) ← pure (`context`, `reports`, …) and edges (`adapters`, `store`, …)
+← `session` ← `engine` ← `cli`. Imports inside functions and under TYPE_CHECKING count: they are arrows too.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+PACKAGE = REPO / "python" / "codecompanion"
+
+PURE = frozenset({"context", "reports", "completion", "retrieval"})
+EDGES = frozenset({"adapters", "store", "workspace", "rules", "tools"})
+VOCABULARY_PACKAGES = frozenset({"prompts"})
+# What has an effect or an answer that differs from one call to the next.
+EFFECTS = frozenset(
+    {
+        *("asyncio", "concurrent", "ctypes", "fcntl", "ftplib", "glob", "http", "importlib", "io", "logging"),
+        *("multiprocessing", "os", "pynvim", "random", "sched", "secrets", "selectors", "shutil", "signal", "socket"),
+        *("socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib", "uuid"),
+    }
+)
+# `retrieval` keeps its index in a database: that module alone is an edge.
+EFFECTFUL_MODULES = frozenset({"retrieval.index"})
+# Built-in policies are package data, read once like code.
+DATA_READERS = frozenset({"context.policy"})
+BRIDGE = "engine.bridge"
+
+
+def layer_of(module: str) -> str:
+    """Return the layer of a module name relative to the package (`context.editing` → `pure`)."""
+    first = module.partition(".")[0]
+    if module in EFFECTFUL_MODULES:
+        return "edge"
+    if first in PURE:
+        return "pure"
+    if first in EDGES:
+        return "edge"
+    if first in ("session", "engine", "cli"):
+        return first
+    if first == "__main__":
+        return "cli"
+    return "vocabulary"
+
+
+ALLOWED = {
+    "vocabulary": {"vocabulary"},
+    "pure": {"vocabulary", "pure"},
+    "edge": {"vocabulary", "edge"},
+    "session": {"vocabulary", "pure", "edge", "session"},
+    "engine": {"vocabulary", "pure", "edge", "session", "engine"},
+    "cli": {"vocabulary", "pure", "edge", "session", "engine", "cli"},
+}
+
+
+def imported_names(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Yield line and absolute dotted name of every import, also of those by `import_module("…")`."""
+    parts = ["codecompanion", *module.split(".")] if module else ["codecompanion"]
+    package = parts if is_package else parts[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            source = ".".join(filter(None, (base, node.module)))
+            yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                yield node.lineno, str(node.args[0].value)
+
+
+def find_violations(source: str, module: str, *, is_package: bool = False) -> list[str]:
+    """Return one line for every import of `source` (the module `module`) that the design forbids."""
+    tree = ast.parse(source)
+    layer = layer_of(module)
+    found = [
+        f"{module}:{line} ({layer}) imports {name}: {why}"
+        for line, name in imported_names(tree, module, is_package)
+        if (why := why_forbidden(module, layer, name))
+    ]
+    if layer == "pure":
+        found += [
+            f"{module}:{node.lineno} (pure) calls {node.func.id}()"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("open", "print", "input")
+        ]
+    return found
+
+
+def why_forbidden(module: str, layer: str, name: str) -> str:
+    """Return the broken rule, "" when the import is fine."""
+    top = name.partition(".")[0]
+    if top == "codecompanion":
+        return why_forbidden_arrow(module, layer, name.removeprefix("codecompanion").lstrip("."))
+    if top == "pynvim":
+        return "" if module == BRIDGE else "only engine.bridge and the rplugin file may"
+    if layer == "vocabulary" and top not in sys.stdlib_module_names and top != "msgspec":
+        return "vocabulary knows only the standard library and msgspec"
+    if layer == "pure" and module not in DATA_READERS:
+        if top in EFFECTS or (top == "pathlib" and not name.startswith("pathlib.Pure")):
+            return "pure code has no effects"
+        if top not in sys.stdlib_module_names and top not in ("msgspec", "tree_sitter"):
+            return "pure code knows only the standard library and msgspec"
+    return ""
+
+
+def why_forbidden_arrow(module: str, layer: str, target: str) -> str:
+    """Return the broken rule of an import inside the package."""
+    target_layer = layer_of(target) if target else "vocabulary"
+    if target_layer not in ALLOWED[layer]:
+        return f"{layer} may not import {target_layer}"
+    one, other = module.partition(".")[0], target.partition(".")[0]
+    if layer == target_layer == "edge" and one != other:
+        return "edges never import each other"
+    return ""
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    """Yield every file with its module name relative to the package."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        yield path, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_imports_point_one_way() -> None:
+    """Design "Arrows point one way", 1-4."""
+    violations = [
+        violation
+        for path, module in modules()
+        for violation in find_violations(
+            path.read_text(encoding="utf-8"), module, is_package=path.name == "__init__.py"
+        )
+    ]
+    assert not violations, "\n".join(violations)
+
+
+def test_the_walk_sees_the_package() -> None:
+    """The check above would pass over an empty folder."""
+    layers = {layer_of(module) for _, module in modules()}
+    assert layers >= {"vocabulary", "pure", "edge", "session", "engine"}
+
+
+def test_only_the_rplugin_file_and_the_bridge_name_pynvim() -> None:
+    """Design rule 4: one door to the editor."""
+    files = [*PACKAGE.rglob("*.py"), *(REPO / "rplugin").rglob("*.py")]
+    naming = {
+        path.relative_to(REPO).as_posix()
+        for path in files
+        for _, name in imported_names(ast.parse(path.read_text(encoding="utf-8")), "", False)
+        if name.partition(".")[0] == "pynvim"
+    }
+    assert naming == {"python/codecompanion/engine/bridge.py", "rplugin/python3/codecompanion_host.py"}
+
+
+def test_lua_requires_no_message_model() -> None:
+    """Design rule 5: Lua draws and asks; it counts no tokens and knows no policy."""
+    forbidden = ("tiktoken", "estimate_tokens", "count_tokens")
+    naming = [
+        f"{path.relative_to(REPO)}: {word}"
+        for path in (REPO / "lua").rglob("*.lua")
+        for word in forbidden
+        if word in path.read_text(encoding="utf-8")
+    ]
+    assert not naming
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("messages", "import openai"),
+        ("messages", "from codecompanion.context import editing"),
+        ("messages", "def f():\n    from .store import db"),
+        ("context.editing", "import time"),
+        ("context.editing", "import pynvim"),
+        ("context.editing", "from pathlib import Path"),
+        ("context.editing", "text = open('x').read()"),
+        ("context.editing", "from codecompanion.adapters.base import Adapter"),
+        ("context.editing", "from ..store import db"),
+        ("context.editing", "import importlib\nimportlib.import_module('codecompanion.store.db')"),
+        ("context.editing", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sqlite3"),
+        ("adapters.openai_chat", "from codecompanion.context import budget"),
+        ("adapters.openai_chat", "from codecompanion.store import db"),
+        ("tools.runner", "from codecompanion.session import turn"),
+        ("session.turn", "from codecompanion.engine import runtime"),
+        ("session.turn", "import pynvim"),
+        ("engine.runtime", "import pynvim"),
+        ("engine.runtime", "from codecompanion.cli import docgen"),
+    ],
+)
+def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
+    """The negative of the check: each of these must be reported."""
+    assert find_violations(source, module)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("messages", "import msgspec\nimport hashlib\nfrom codecompanion.errors import InputError"),
+        (
+            "context.editing",
+            "from pathlib import PurePosixPath\nfrom .work import Work\nimport codecompanion.tokens",
+        ),
+        (
+            "adapters.openai_chat",
+            "import openai\nfrom .base import Adapter\nimport codecompanion.messages",
+        ),
+        (
+            "session.turn",
+            "import asyncio\nfrom codecompanion.context import pipeline\nimport codecompanion.store",
+        ),
+        ("engine.bridge", "import pynvim\nfrom codecompanion.session import session"),
+    ],
+)
+def test_a_right_arrow_is_left_alone(module: str, source: str) -> None:
+    """The check must not cry wolf."""
+    assert find_violations(source, module) == []
