@@ -32,18 +32,20 @@ function M.compact(instructions)
   return require("codecompanion.chat").compact(instructions)
 end
 
----The chat that was used last.
+---The chat of the current buffer, otherwise the one that was used last.
 ---@return CodeCompanion.Chat?
 function M.last_chat()
-  return require("codecompanion.chat").last_chat()
+  return require("codecompanion.chat").current()
 end
 
----What the last chat is doing and how full its context is, for a status line; empty when there is no chat.
+---What a chat is doing and how full its context is, for a status line; empty when there is no chat.
+---@param bufnr? integer Buffer of a chat; without it the chat in use
 ---@return string
-function M.statusline()
+function M.statusline(bufnr)
   -- A status line is drawn all the time: it must not load the chat.
-  local chat = package.loaded["codecompanion.chat"]
-  return chat and chat.statusline() or ""
+  local chats = package.loaded["codecompanion.chat"]
+  local chat = chats and (bufnr and chats.by_buffer(bufnr) or not bufnr and chats.current())
+  return chat and require("codecompanion.chat.status").component(chat.bufnr) or ""
 end
 
 return M

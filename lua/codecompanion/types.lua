@@ -6,30 +6,31 @@
 ---The host answered `hello`.
 ---@class CodeCompanion.Event.HostReady
 ---@field type "host_ready"
+---@field chat string
 ---@field version string
 ---@field python string
 ---@field pid integer
----@field chat string
 
 ---The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence).
 ---@class CodeCompanion.Event.Reply
 ---@field type "reply"
+---@field chat string
 ---@field id integer
 ---@field ok boolean
 ---@field result any
 ---@field error string
----@field chat string
 
 ---One sentence for the user; `level` is a name of `vim.log.levels`.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
+---@field chat string
 ---@field level "DEBUG"|"ERROR"|"INFO"|"WARN"
 ---@field text string
----@field chat string
 
 ---The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.
 ---@class CodeCompanion.Event.ChatOpened
 ---@field type "chat_opened"
+---@field chat string
 ---@field title string
 ---@field adapter string
 ---@field model string
@@ -38,88 +39,88 @@
 ---@field resumed boolean
 ---@field read_only boolean
 ---@field draft string
----@field chat string
 
 ---The chat talks to another adapter or model from now on.
 ---@class CodeCompanion.Event.ModelChanged
 ---@field type "model_changed"
+---@field chat string
 ---@field adapter string
 ---@field model string
 ---@field window integer
----@field chat string
 
 ---The session's state; `label` says what happens in words (`running grep_search`), "" when idle.
 ---@class CodeCompanion.Event.State
 ---@field type "state"
+---@field chat string
 ---@field state string
 ---@field label string
----@field chat string
 
 ---A submit waits for the next request boundary.
 ---@class CodeCompanion.Event.Queued
 ---@field type "queued"
----@field submit_id integer
 ---@field chat string
+---@field submit_id integer
 
 ---A user message is durable: it may now be shown as sent. `position` counts the shown entries from 0.
 ---@class CodeCompanion.Event.MessageSent
 ---@field type "message_sent"
+---@field chat string
 ---@field submit_id integer
 ---@field message_id string
 ---@field text string
 ---@field cycle integer
 ---@field tokens integer
----@field chat string
 
 ---A submit could not be stored; the text goes back into the input region.
 ---@class CodeCompanion.Event.SubmitFailed
 ---@field type "submit_failed"
+---@field chat string
 ---@field submit_id integer
 ---@field text string
 ---@field error string
----@field chat string
 
 ---The model's side begins (once a provider request); a header is drawn if none stands for this turn yet.
 ---@class CodeCompanion.Event.ReplyStarted
 ---@field type "reply_started"
+---@field chat string
 ---@field adapter string
 ---@field model string
----@field chat string
 
 ---A piece of the reply, appended where the reply ends.
 ---@class CodeCompanion.Event.Text
 ---@field type "text"
----@field text string
 ---@field chat string
+---@field text string
 
 ---A piece of the model's reasoning, shown folded.
 ---@class CodeCompanion.Event.Reasoning
 ---@field type "reasoning"
----@field text string
 ---@field chat string
+---@field text string
 
 ---The reply of one provider request is complete and logged. `cut`: it ended before its end marker.
 ---@class CodeCompanion.Event.ReplyFinished
 ---@field type "reply_finished"
+---@field chat string
 ---@field message_id string
 ---@field stop "cancelled"|"cut"|"filtered"|"length"|"stop"|"tool_calls"
 ---@field prompt_tokens integer
 ---@field output_tokens integer
----@field chat string
 
 ---A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`.
 ---@class CodeCompanion.Event.ToolStarted
 ---@field type "tool_started"
+---@field chat string
 ---@field call_id string
 ---@field name string
 ---@field title string
----@field chat string
 
 ---A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 ---
 ---`preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result.
 ---@class CodeCompanion.Event.ToolFinished
 ---@field type "tool_finished"
+---@field chat string
 ---@field call_id string
 ---@field message_id string
 ---@field name string
@@ -129,35 +130,34 @@
 ---@field status "cancelled"|"error"|"ok"|"rejected"
 ---@field tokens integer
 ---@field duration_ms integer
----@field chat string
 
 ---A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
+---@field chat string
 ---@field call_id string
 ---@field name string
 ---@field title string
 ---@field body string
 ---@field filetype string
----@field chat string
 
 ---The question was answered (or the turn cancelled): the block goes away.
 ---@class CodeCompanion.Event.ApprovalClosed
 ---@field type "approval_closed"
+---@field chat string
 ---@field call_id string
 ---@field decision string
----@field chat string
 
 ---The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
+---@field chat string
 ---@field tokens integer
 ---@field window integer
 ---@field ratio number
 ---@field exact boolean
 ---@field edit_at integer
 ---@field compact_at integer
----@field chat string
 
 ---One line of the context block: `kind` is the message tag, `label` the path or name.
 ---@class CodeCompanion.Wire.ContextItem
@@ -169,29 +169,30 @@
 ---The whole context block as it is now: attachments and rules in the order they are sent.
 ---@class CodeCompanion.Event.ContextItems
 ---@field type "context_items"
----@field items CodeCompanion.Wire.ContextItem[]
 ---@field chat string
+---@field items CodeCompanion.Wire.ContextItem[]
 
 ---Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned.
 ---@class CodeCompanion.Event.ContextEdited
 ---@field type "context_edited"
+---@field chat string
 ---@field cleared integer
 ---@field tokens_before integer
 ---@field tokens_after integer
 ---@field call_ids string[]
----@field chat string
 
 ---A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows.
 ---@class CodeCompanion.Event.CompactionStarted
 ---@field type "compaction_started"
+---@field chat string
 ---@field compaction_id string
 ---@field trigger "manual"|"proactive"|"reactive"
 ---@field summariser string
----@field chat string
 
 ---The history up to here was replaced in the view by `summary` (R-543).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
+---@field chat string
 ---@field compaction_id string
 ---@field trigger "manual"|"proactive"|"reactive"
 ---@field summariser string
@@ -201,31 +202,30 @@
 ---@field tokens_before integer
 ---@field tokens_after integer
 ---@field duration_ms integer
----@field chat string
 
 ---No valid summary; nothing was changed. `reason` is one sentence for the user.
 ---@class CodeCompanion.Event.CompactionFailed
 ---@field type "compaction_failed"
+---@field chat string
 ---@field compaction_id string
 ---@field reason string
 ---@field cancelled boolean
----@field chat string
 
 ---The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
 ---@class CodeCompanion.Event.Retrying
 ---@field type "retrying"
+---@field chat string
 ---@field reason string
 ---@field attempt integer
 ---@field wait_ms integer
----@field chat string
 
 ---Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
 ---@class CodeCompanion.Event.TurnFinished
 ---@field type "turn_finished"
+---@field chat string
 ---@field reason "done"|"failed"|"limit"|"stopped"
 ---@field error string
 ---@field duration_ms integer
----@field chat string
 
 ---One entry of a restored chat, in buffer order.
 ---
@@ -257,10 +257,10 @@
 ---The first piece (`first`) is enough to fill a screen; `last` closes the restore.
 ---@class CodeCompanion.Event.Restored
 ---@field type "restored"
+---@field chat string
 ---@field entries CodeCompanion.Wire.Entry[]
 ---@field first boolean
 ---@field last boolean
----@field chat string
 
 ---The chat was cleared; the log keeps everything. The draft stays.
 ---@class CodeCompanion.Event.Cleared
@@ -270,20 +270,20 @@
 ---A verb without `id` failed; `verb` says which, `error` is one sentence.
 ---@class CodeCompanion.Event.RequestFailed
 ---@field type "request_failed"
+---@field chat string
 ---@field verb string
 ---@field error string
----@field chat string
 
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version.
 ---@class CodeCompanion.Request.Hello
+---@field id? integer
+---@field chat? string
 ---@field settings table<string, any>
 ---@field data_dir string
 ---@field cache_dir string
 ---@field log_path string
 ---@field nvim string
 ---@field secrets? table<string, string>
----@field id? integer
----@field chat? string
 
 ---A listed buffer of the snapshot: name, filetype, whether it has unsaved changes.
 ---@class CodeCompanion.Wire.Buffer
@@ -309,23 +309,23 @@
 ---@field diagnostics? CodeCompanion.Wire.Diagnostic[]
 ---@field quickfix? string[]
 
----Open a new chat (`chat` is made by the editor), or resume `resume` (a stored chat id, or "last").
+---Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 ---@class CodeCompanion.Request.OpenChat
+---@field id? integer
+---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 ---@field adapter? string
 ---@field model? string
 ---@field resume? string
 ---@field secrets? table<string, string>
----@field id? integer
----@field chat? string
 
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 ---@class CodeCompanion.Request.Submit
+---@field id? integer
+---@field chat? string
 ---@field submit_id integer
 ---@field text string
 ---@field snapshot CodeCompanion.Wire.Snapshot
----@field id? integer
----@field chat? string
 
 ---Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts.
 ---@class CodeCompanion.Request.Cancel
@@ -334,57 +334,57 @@
 
 ---`/compact [instructions]` (R-533). The question whether to is asked by the editor.
 ---@class CodeCompanion.Request.Compact
----@field instructions? string
 ---@field id? integer
 ---@field chat? string
+---@field instructions? string
 
 ---Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
 ---@class CodeCompanion.Request.Attach
+---@field id? integer
+---@field chat? string
 ---@field kind "buffer"|"diagnostics"|"file"|"image"|"quickfix"|"selection"
 ---@field path string
 ---@field text? string
----@field id? integer
----@field chat? string
 
 ---Remove context items (a line of the context block was deleted) from the next request.
 ---@class CodeCompanion.Request.Detach
----@field items string[]
 ---@field id? integer
 ---@field chat? string
+---@field items string[]
 
 ---Add a group of rules to the chat (`/rules`).
 ---@class CodeCompanion.Request.AddRules
----@field group string
 ---@field id? integer
 ---@field chat? string
+---@field group string
 
 ---Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
 ---@class CodeCompanion.Request.Approve
+---@field id? integer
+---@field chat? string
 ---@field call_id string
 ---@field decision "always"|"cancel"|"once"|"reject"
 ---@field reason? string
----@field id? integer
----@field chat? string
 
 ---Switch approvals off (`on`) or on again for the chat.
 ---@class CodeCompanion.Request.SetYolo
----@field on boolean
 ---@field id? integer
 ---@field chat? string
+---@field on boolean
 
 ---Change adapter and model (`ga`).
 ---@class CodeCompanion.Request.SetModel
+---@field id? integer
+---@field chat? string
 ---@field adapter string
 ---@field model? string
 ---@field secrets? table<string, string>
----@field id? integer
----@field chat? string
 
 ---Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
 ---@class CodeCompanion.Request.SetOverrides
----@field context_management table<string, any>
 ---@field id? integer
 ---@field chat? string
+---@field context_management table<string, any>
 
 ---Empty the view (`/clear`); the log keeps everything.
 ---@class CodeCompanion.Request.Clear
@@ -393,9 +393,9 @@
 
 ---Answer the last user message again.
 ---@class CodeCompanion.Request.Regenerate
----@field snapshot CodeCompanion.Wire.Snapshot
 ---@field id? integer
 ---@field chat? string
+---@field snapshot CodeCompanion.Wire.Snapshot
 
 ---The buffer is gone; give the chat back.
 ---@class CodeCompanion.Request.CloseChat
@@ -404,28 +404,28 @@
 
 ---Keep the text of the input region (debounced by the editor).
 ---@class CodeCompanion.Request.SaveDraft
----@field text string
 ---@field id? integer
 ---@field chat? string
+---@field text string
 
 ---→ `[{id, title, updated, messages, cwd, adapter, model, owned}]`, newest first.
 ---@class CodeCompanion.Request.ListSessions
----@field cwd? string
----@field limit? integer
 ---@field id? integer
 ---@field chat? string
+---@field cwd? string
+---@field limit? integer
 
 ---→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
 ---@class CodeCompanion.Request.ListModels
----@field adapter? string
 ---@field id? integer
 ---@field chat? string
+---@field adapter? string
 
 ---→ `[{name, description, files}]`.
 ---@class CodeCompanion.Request.ListRules
----@field snapshot CodeCompanion.Wire.Snapshot
 ---@field id? integer
 ---@field chat? string
+---@field snapshot CodeCompanion.Wire.Snapshot
 
 ---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview}], total, window}`: the next request.
 ---@class CodeCompanion.Request.Inspect
@@ -434,9 +434,9 @@
 
 ---→ `{title, text, filetype, state}`: the stored content behind a message or call id.
 ---@class CodeCompanion.Request.ShowOriginal
----@field item string
 ---@field id? integer
 ---@field chat? string
+---@field item string
 
 ---→ `{text, tools}`: the system prompt and the tool names of the next request.
 ---@class CodeCompanion.Request.ShowSystemPrompt
@@ -570,6 +570,9 @@
 ---@field toggle_fold? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field debug? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field show_original? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field open_file? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field undo? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field redo? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field system_prompt? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field yolo_mode? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field approve_once? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -597,7 +600,7 @@
 ---@field file_search? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field grep_search? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field get_diagnostics? CodeCompanion.Options.interactions.chat.tools.tool|false
----@field insert_edit_into_file? CodeCompanion.Options.interactions.chat.tools.tool|false
+---@field insert_edit? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field create_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field delete_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field run_command? CodeCompanion.Options.interactions.chat.tools.tool|false
@@ -710,6 +713,7 @@
 ---@field show_token_count? boolean
 ---@field token_count? (fun(tokens: integer, adapter: CodeCompanion.AdapterInfo): string)
 ---@field show_meter? boolean
+---@field show_winbar? boolean
 ---@field start_in_insert_mode? boolean
 ---@field treesitter_max_lines? integer
 

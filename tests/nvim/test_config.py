@@ -394,6 +394,15 @@ def test_tools_and_rule_groups_can_be_switched_off(config: Config) -> None:
     assert loaded.rules.groups == {}
 
 
+def test_codecompanions_name_of_the_edit_tool_is_understood(config: Config) -> None:
+    told = config.setup(at("interactions.chat.tools.insert_edit_into_file", "false")).for_host()
+    assert config.errors == ""
+    assert told["tools"]["entries"]["insert_edit"] == {"enabled": False}
+    config.setup(at("interactions.chat.tools", "{ insert_edit = { enabled = true }, insert_edit_into_file = false }"))
+    assert "insert_edit_into_file: is another name of `insert_edit`" in config.errors
+    assert config.get("interactions.chat.tools.insert_edit.enabled") is True
+
+
 def test_rule_groups_are_sent_with_their_parsers_and_without_those_not_enabled(config: Config) -> None:
     """R-549."""
     told = config.setup(

@@ -195,6 +195,26 @@ function Walk:without_legacy(node, value, path)
 end
 
 ---@param node CodeCompanion.Option
+---@param value table
+---@param path string[]
+---@return table
+function Walk:without_aliases(node, value, path)
+  for theirs, ours in pairs(node.alias or {}) do
+    if value[theirs] ~= nil then
+      local renamed = vim.tbl_extend("force", {}, value)
+      renamed[theirs] = nil
+      if value[ours] == nil then
+        renamed[ours] = value[theirs]
+      else
+        self:problem(at(path, theirs), ("is another name of `%s`, which is given too and counts"):format(ours))
+      end
+      value = renamed
+    end
+  end
+  return value
+end
+
+---@param node CodeCompanion.Option
 ---@param path string[]
 ---@param key any
 function Walk:unknown(node, path, key)
@@ -227,6 +247,7 @@ function Walk:section(node, value, path)
     value = nil
   end
   local source = self:without_legacy(node, value or {}, path)
+  source = self:without_aliases(node, source, path)
   local merged, given, known = {}, {}, {}
   for _, field in ipairs(node.fields) do
     known[field.name] = true

@@ -20,6 +20,7 @@
 ---@field replace? boolean The user's table replaces the default instead of being merged
 ---@field require? string A field without which the section makes no sense
 ---@field legacy? table<string, string> Old key → new key, relative to the section
+---@field alias? table<string, string> CodeCompanion's key → ours, where ours is the better name
 ---@field adapter? boolean Names an adapter: "name" or { name = …, model = … }
 ---@field entry? boolean An adapter entry
 ---@field entries? boolean A table of adapter entries

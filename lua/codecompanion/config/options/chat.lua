@@ -54,7 +54,7 @@ local tools = {
   tool("file_search", "Finds files by name."),
   tool("grep_search", "Searches the text of the files."),
   tool("get_diagnostics", "Reads the diagnostics of the editor."),
-  tool("insert_edit_into_file", "Changes a file by search and replace.", { ask = true }),
+  tool("insert_edit", "Changes a file by search and replace.", { ask = true }),
   tool("create_file", "Creates a file.", { ask = true }),
   tool("delete_file", "Deletes a file.", { ask = true, never_yolo = true }),
   tool("run_command", "Runs a shell command.", { ask = true, never_yolo = true, timeout = 300000 }),
@@ -122,11 +122,13 @@ return {
       .. " key alone. Other names are maps of your own and need a `callback`.",
     fields = require("codecompanion.config.options.keymaps").list(),
     values = require("codecompanion.config.options.keymaps").custom(),
+    alias = { goto_file_under_cursor = "open_file", inspect = "debug" },
   },
   {
     name = "tools",
     description = "The tools the model may call. A tool is switched off by setting its name to false.",
     fields = tools,
+    alias = { insert_edit_into_file = "insert_edit" },
   },
   {
     name = "opts",

@@ -102,14 +102,17 @@ return {
   {
     name = "token_count",
     type = "function",
-    default = function(tokens)
-      return (" (%d tokens)"):format(tokens)
-    end,
-    default_text = 'function(tokens, adapter) → " (<tokens> tokens)"',
+    optional = true,
     signature = "fun(tokens: integer, adapter: CodeCompanion.AdapterInfo): string",
-    description = "How a token count is written.",
+    description = "How a token count is written, in place of `(2.1k tokens)`.",
   },
   { name = "show_meter", type = "boolean", default = true, description = "Show how full the context is at the top." },
+  {
+    name = "show_winbar",
+    type = "boolean",
+    default = false,
+    description = "Show model, activity and how full the context is in the 'winbar' of chat windows.",
+  },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
   {
     name = "treesitter_max_lines",

@@ -47,7 +47,8 @@ def keymap_lines(schema: Option) -> Iterator[str]:
         keys = {mode.name: _listed(mode.default) for mode in modes.fields or () if mode.default}
         name = path.rpartition(".")[2]
         shown = "  ".join(f"{mode}: {' '.join(found)}" for mode, found in keys.items())
-        yield f"    {name:<18}{shown:<26}{option.description}"
+        yield f"    `{name}`".ljust(26) + shown
+        yield f"        {option.description}"
 
 
 def tool_lines(schema: Option) -> Iterator[str]:

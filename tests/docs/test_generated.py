@@ -1,0 +1,193 @@
+"""Generated files are up to date, and the help file is sound."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from codecompanion import events, requests
+from codecompanion.cli.docgen import generated
+from codecompanion.cli.docgen.__main__ import main
+from codecompanion.cli.docgen.helpfile import WIDTH
+from codecompanion.cli.docgen.schema import SchemaUnreadable, read_schema, walk
+
+REPO = Path(__file__).parents[2]
+HELP = REPO / "doc" / "codecompanion.txt"
+TYPES = REPO / "lua" / "codecompanion" / "types.lua"
+_TAG = re.compile(r"(?:^|\s)\*([^*\s|]+)\*(?=\s|$)", re.MULTILINE)
+_LINK = re.compile(r"\|([^|\s]+)\|")
+
+
+def find_nvim() -> str:
+    """Return the Neovim that the generator would use, or skip."""
+    candidates = [os.environ.get("NVIM_BIN"), str(REPO / ".venv/bin/nvim"), shutil.which("nvim")]
+    candidates.append(str(Path(sys.prefix) / "bin/nvim"))
+    found = next((path for path in candidates if path and os.access(path, os.X_OK)), None)
+    if found is None:
+        pytest.skip("no Neovim found: set NVIM_BIN, or run `make setup`")
+    return found
+
+
+def without_code(text: str) -> str:
+    """Return the help text without its code blocks, in which bars and stars mean nothing."""
+    return re.sub(r"(?ms)(^| )>\w*$.*?^(<|(?=\S))", "", text)
+
+
+def test_generated_files_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    """Drift is mended with `make doc`."""
+    find_nvim()
+    status = main(["--check"])
+    assert status == 0, capsys.readouterr().err
+
+
+def test_a_changed_file_is_found_and_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find_nvim()
+    path = tmp_path / "codecompanion.txt"
+    path.write_text("one\ntwo\n")
+    monkeypatch.setattr("codecompanion.cli.docgen.__main__.ROOT", tmp_path)
+    monkeypatch.setattr("codecompanion.cli.docgen.__main__.generate", lambda: {path: "one\nthree\n"})
+    assert main(["--check"]) == 1
+    said = capsys.readouterr().err
+    assert "codecompanion.txt is out of date: run `make doc`" in said
+    assert "+three" in said
+    assert path.read_text() == "one\ntwo\n"
+    assert main([]) == 0
+    assert path.read_text() == "one\nthree\n"
+    assert main(["--check"]) == 0
+
+
+def test_without_neovim_the_generator_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_neovim() -> str:
+        raise SchemaUnreadable("no Neovim was found")
+
+    monkeypatch.setattr("codecompanion.cli.docgen.schema._find_neovim", no_neovim)
+    assert main(["--check"]) == 2
+    assert "no Neovim was found" in capsys.readouterr().err
+
+
+def test_every_option_is_in_the_help_file() -> None:
+    find_nvim()
+    tags = set(_TAG.findall(HELP.read_text(encoding="utf-8")))
+    missing = []
+    for path, option in walk(read_schema().schema):
+        inside = re.search(r"\.(keymaps|tools)\.(?!opts\b)", path)
+        if not inside and f"codecompanion.{path}" not in tags:
+            missing.append(path)
+        assert option.description or option.name in {"n", "i", "v"}, path
+    assert missing == []
+
+
+def test_every_key_and_tool_is_in_the_help_file() -> None:
+    find_nvim()
+    text = HELP.read_text(encoding="utf-8")
+    names = [(path, option) for path, option in walk(read_schema().schema) if option.keymap or option.tool]
+    assert len(names) > 25
+    missing = [path for path, _ in names if not re.search(rf"^    `?{path.rpartition('.')[2]}`?\b", text, re.MULTILINE)]
+    assert missing == []
+
+
+def test_helptags_accepts_the_help_file(tmp_path: Path) -> None:
+    nvim = find_nvim()
+    shutil.copy(HELP, tmp_path)
+    done = subprocess.run(
+        [nvim, "--clean", "--headless", "-c", f"helptags {tmp_path}", "-c", "qa"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    tags = [line.split("\t")[0] for line in (tmp_path / "tags").read_text(encoding="utf-8").splitlines()]
+    assert set(_TAG.findall(without_code(HELP.read_text(encoding="utf-8")))) <= set(tags)
+    assert "codecompanion.txt" in tags
+
+
+def test_no_tag_occurs_twice() -> None:
+    counts = Counter(_TAG.findall(HELP.read_text(encoding="utf-8")))
+    assert [tag for tag, count in counts.items() if count > 1] == []
+
+
+def test_every_link_leads_to_a_tag_here_or_in_neovims_own_help() -> None:
+    nvim = find_nvim()
+    text = without_code(HELP.read_text(encoding="utf-8"))
+    links = set(_LINK.findall(text)) - set(_TAG.findall(text))
+    done = subprocess.run(
+        [nvim, "--clean", "--headless", "-c", "lua io.write(vim.env.VIMRUNTIME)", "-c", "qa"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    neovims = {
+        line.split("\t")[0] for line in (Path(done.stdout) / "doc/tags").read_text(encoding="utf-8").splitlines()
+    }
+    assert sorted(links - neovims) == []
+
+
+def test_lines_fit_into_the_help_window() -> None:
+    """Only a tag may stick out: it is never read."""
+    long = [
+        line
+        for line in HELP.read_text(encoding="utf-8").splitlines()
+        if len(line) > WIDTH and not re.search(r"\*\S+\*$", line)
+    ]
+    assert long == []
+
+
+def test_no_list_mark_is_left_in_the_help_file() -> None:
+    assert "{{" not in HELP.read_text(encoding="utf-8")
+
+
+def test_every_event_and_request_has_a_lua_class() -> None:
+    text = TYPES.read_text(encoding="utf-8")
+    for kind in vars(events).values():
+        if isinstance(kind, type) and issubclass(kind, events.Event) and kind is not events.Event:
+            assert f"---@class CodeCompanion.Event.{kind.__name__}\n" in text
+            assert f'---@field type "{kind.__struct_config__.tag}"\n' in text
+    for verb, kind in requests.VERBS.items():
+        assert f"---@class CodeCompanion.Request.{kind.__name__}\n" in text
+        assert f"---@field {verb} CodeCompanion.Request.{kind.__name__}\n" in text
+
+
+def test_types_say_what_the_wire_carries() -> None:
+    """One sample of each kind of field: a drift in the translation would show here."""
+    text = TYPES.read_text(encoding="utf-8")
+    for line in (
+        "---@field ratio number",
+        "---@field call_ids string[]",
+        "---@field cycles [integer, integer]",
+        '---@field level "DEBUG"|"ERROR"|"INFO"|"WARN"',
+        "---@field entries CodeCompanion.Wire.Entry[]",
+        "---@field secrets? table<string, string>",
+        "---@field snapshot CodeCompanion.Wire.Snapshot",
+    ):
+        assert f"{line}\n" in text
+
+
+def test_the_types_are_lua(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [find_nvim(), "--clean", "--headless", "-c", f"lua assert(loadfile({str(TYPES)!r}))", "-c", "qa"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.stderr == ""
+
+
+def test_the_list_of_generated_files_is_complete() -> None:
+    find_nvim()
+    assert {path.relative_to(REPO).as_posix() for path in generated.generate()} == {
+        "doc/codecompanion.txt",
+        "lua/codecompanion/types.lua",
+        "python/codecompanion/settings_defaults.json",
+    }
