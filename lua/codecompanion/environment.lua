@@ -65,7 +65,8 @@ end
 
 ---@return string dir For the next installation, not yet there
 function M.new_dir()
-  return ("%s/venv/%d-%d"):format(M.data_dir(), os.time(), uv.os_getpid())
+  local seconds, microseconds = uv.gettimeofday()
+  return ("%s/venv/%d%06d-%d"):format(M.data_dir(), seconds, microseconds, uv.os_getpid())
 end
 
 ---@param dir string
@@ -106,8 +107,11 @@ function M.all_dirs()
       table.insert(dirs, parent .. "/" .. name)
     end
   end
+  local function age(dir)
+    return tonumber(dir:match("(%d+)%-%d+$"))
+  end
   table.sort(dirs, function(a, b)
-    return a > b
+    return age(a) > age(b)
   end)
   return dirs
 end

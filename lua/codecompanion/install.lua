@@ -239,7 +239,7 @@ local claim_path = environment.data_dir() .. "/installing"
 ---Let only one editor install at a time.
 ---@return boolean
 local function claim()
-  vim.fn.mkdir(environment.data_dir(), "p", 448) -- 0700
+  pcall(vim.fn.mkdir, environment.data_dir(), "p", 448) -- 0700
   local descriptor = uv.fs_open(claim_path, "wx", 384)
   if not descriptor then
     local holder = tonumber(environment.read(claim_path) or "")

@@ -1,0 +1,295 @@
+"""The private Python environment: made, kept, made anew, and what is said when it cannot be made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import REPO, Nvim
+
+INSTALL = """
+_G.install = require("codecompanion.install")
+_G.report, _G.problem, _G.done = {}, nil, false
+_G.run = function()
+  install.run(function(text) table.insert(_G.report, text) end, function(problem)
+    _G.problem, _G.done = problem or "", true
+  end)
+end
+"""
+
+# Stands for a Python of the system: answers the probe, makes "environments" that are copies of itself, and fails in
+# the place the test names. What pip would print is what pip and uv do print.
+FAKE_PYTHON = """#!/bin/sh
+echo "$*" >> "$FAKE_LOG"
+case "$*" in
+  *ensurepip*) echo "${FAKE_VERSION:-3 12 4 1}"; exit 0 ;;
+  *"-m venv"*) for dir in "$@"; do :; done
+     [ "$FAKE_FAIL" = venv ] && { echo "$FAKE_OUTPUT" >&2; exit 1; }
+     mkdir -p "$dir/bin" && cp "$0" "$dir/bin/python"; exit 0 ;;
+  *"-m pip"*) [ "$FAKE_FAIL" = pip ] && { echo "$FAKE_OUTPUT" >&2; exit 1; }
+     echo "Collecting pynvim==0.6.0"; exit 0 ;;
+  *--check*) [ "$FAKE_FAIL" = check ] && { echo "codecompanion: x lacks pynvim" >&2; exit 2; }; exit 0 ;;
+  *python_version*) echo 3.12.4; exit 0 ;;
+  *rmtree*) shift 3; rm -rf "$@"; exit 0 ;;
+esac
+echo "unexpected: $*" >&2; exit 9
+"""
+
+
+@pytest.fixture
+def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nvim]:
+    """Return a function that starts a Neovim whose only programs are a fake Python and a shell."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "python3").write_text(FAKE_PYTHON)
+    (programs / "python3").chmod(0o755)
+    for name in ("sh", "mkdir", "cp", "rm", "cat"):
+        (programs / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+
+    def start(**variables: str) -> Nvim:
+        env = {"PATH": str(programs), "FAKE_LOG": str(tmp_path / "calls"), **variables}
+        nvim = nvim_factory(env=env, init=variables.pop("INIT", ""))
+        nvim.lua(INSTALL)
+        return nvim
+
+    return start
+
+
+def install(nvim: Nvim) -> str:
+    """Run an installation; return what is wrong, "" when it worked."""
+    nvim.lua("_G.done = false; run()")
+    nvim.wait_lua("return _G.done")
+    return str(nvim.lua("return _G.problem"))
+
+
+def environment(nvim: Nvim) -> dict[str, Any] | None:
+    """Return the environment in use."""
+    found = nvim.lua("return install.environment() or false")
+    return found or None
+
+
+def test_an_installation_makes_an_environment_with_a_stamp(start: Callable[..., Nvim]) -> None:
+    """Design "Host": stamp = hash of the lock file + Python version."""
+    nvim = start()
+    assert environment(nvim) is None
+    assert install(nvim) == ""
+    made = environment(nvim)
+    assert made is not None
+    assert made["fresh"]
+    assert made["stamp"]["python"] == "3.12.4"
+    assert made["stamp"]["tool"] == "pip"
+    assert nvim.lua("return _G.report")[0] == "making the Python environment"
+    assert "installing pynvim" in nvim.lua("return _G.report")
+
+
+def test_a_changed_lock_file_makes_the_environment_stale_but_usable(start: Callable[..., Nvim]) -> None:
+    """After an update without the build step the old packages still work until the new are there."""
+    nvim = start()
+    install(nvim)
+    made = environment(nvim)
+    assert made is not None
+    stamp = Path(made["dir"], "codecompanion-stamp.json")
+    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"lock": "0" * 64}))
+    stale = environment(nvim)
+    assert stale is not None
+    assert not stale["fresh"]
+    assert install(nvim) == ""
+    fresh = environment(nvim)
+    assert fresh is not None
+    assert fresh["fresh"]
+
+
+@pytest.mark.parametrize("damage", ["", "not json", "[]", '{"lock": 1}', '{"lock": "x", "interpreter": "/gone"}'])
+def test_a_broken_stamp_means_no_environment(start: Callable[..., Nvim], damage: str) -> None:
+    """An installation that was interrupted, or whose Python was replaced, is not used."""
+    nvim = start()
+    install(nvim)
+    made = environment(nvim)
+    assert made is not None
+    Path(made["dir"], "codecompanion-stamp.json").write_text(damage)
+    assert environment(nvim) is None
+    assert install(nvim) == ""
+    assert environment(nvim) is not None
+
+
+def test_an_environment_whose_python_is_gone_is_not_used(start: Callable[..., Nvim]) -> None:
+    """The system replaced Python 3.11 by 3.13."""
+    nvim = start()
+    install(nvim)
+    made = environment(nvim)
+    assert made is not None
+    Path(made["python"]).unlink()
+    assert environment(nvim) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "output", "sentence"),
+    [
+        ("pip", "Failed to establish a new connection: [Errno -2] Name or service not known", "there is no network"),
+        ("pip", "Temporary failure in name resolution", "there is no network"),
+        ("pip", "error: failed to write: No space left on device (os error 28)", "the disk is full"),
+        ("venv", "Error: [Errno 28] No space left on device: '/x'", "the disk is full"),
+        ("venv", "[Errno 30] Read-only file system", "read-only"),
+        ("venv", "The virtual environment was not created because ensurepip is not available.", "cannot make virtual"),
+        (
+            "pip",
+            "THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
+            "not the one in requirements.lock",
+        ),
+        ("pip", "something nobody foresaw", "something nobody foresaw"),
+        ("check", "", "The new environment does not work"),
+    ],
+)
+def test_a_failed_installation_says_why_and_changes_nothing(
+    start: Callable[..., Nvim], tmp_path: Path, step: str, output: str, sentence: str
+) -> None:
+    """Issue "Bad input": each a clear message; the environment in use stays."""
+    nvim = start()
+    install(nvim)
+    before = environment(nvim)
+    nvim.lua("vim.env.FAKE_FAIL, vim.env.FAKE_OUTPUT = ...", step, output)
+    assert sentence in install(nvim)
+    assert environment(nvim) == before
+    parent = Path(nvim.lua("return install.data_dir()"), "venv")
+    assert len(list(parent.iterdir())) == 1, "what was half made is removed"
+    log = Path(nvim.lua("return install.log_path()"))
+    assert output in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [
+        ("3 10 1 1", "No Python 3.11 or newer was found"),
+        ("3 11 2 0", "install the package python3.11-venv"),
+        ("garbage", "No Python 3.11 or newer was found"),
+    ],
+)
+def test_an_unfit_python_is_explained(start: Callable[..., Nvim], version: str, sentence: str) -> None:
+    """The sentence names the package to install."""
+    nvim = start(FAKE_VERSION=version)
+    assert sentence in install(nvim)
+
+
+def test_two_calls_make_one_environment(start: Callable[..., Nvim]) -> None:
+    """The build step and the first chat at the same time."""
+    nvim = start()
+    nvim.lua("_G.count = 0; for _ = 1, 3 do install.run(function() end, function() _G.count = _G.count + 1 end) end")
+    nvim.wait_lua("return _G.count == 3")
+    assert len(list(Path(nvim.lua("return install.data_dir()"), "venv").iterdir())) == 1
+
+
+def test_another_editor_that_installs_is_respected_and_a_dead_one_is_not(start: Callable[..., Nvim]) -> None:
+    """The claim holds the process id of its owner."""
+    nvim = start()
+    claim = Path(nvim.lua("return install.data_dir()"), "installing")
+    claim.parent.mkdir(parents=True, exist_ok=True)
+    claim.write_text(str(os.getpid()))
+    assert "Another Neovim" in install(nvim)
+    claim.write_text("999999999")
+    assert install(nvim) == ""
+    assert not claim.exists()
+
+
+def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -> None:
+    """One per update would fill the disk; the last one may still be in use by another editor."""
+    nvim = start()
+    parent = Path(nvim.lua("return install.data_dir()"), "venv")
+    for name in ("1000-1", "2000-1", "3000-1"):
+        (parent / name / "bin").mkdir(parents=True)
+    (parent / "mine").mkdir()
+    assert install(nvim) == ""
+    left = sorted(path.name for path in parent.iterdir())
+    assert len(left) == 3
+    assert "3000-1" in left
+    assert "mine" in left
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """A file stands where the folder should be: works for root too."""
+    nvim = start()
+    blocked = Path(nvim.lua("return install.data_dir()"))
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    blocked.write_text("")
+    assert "The data folder cannot be written" in install(nvim)
+    assert not nvim.blocked()
+
+
+def test_the_first_use_installs_and_says_so(start: Callable[..., Nvim]) -> None:
+    """Design "on first use with visible progress"; the failure names the command to try again."""
+    nvim = start(FAKE_FAIL="pip", FAKE_OUTPUT="Temporary failure in name resolution")
+    nvim.lua("require('codecompanion.host').request('doctor', {}, function(err) _G.failure = err end)")
+    failure = nvim.wait_lua("return _G.failure or false")
+    assert "there is no network" in failure
+    assert ":CodeCompanion install" in failure
+    assert not nvim.blocked()
+
+
+def test_the_build_step_runs_as_lazy_nvim_runs_it(start: Callable[..., Nvim]) -> None:
+    """`loadfile(build.lua)` in a coroutine that is resumed until it ends; each yield is a progress message."""
+    nvim = start()
+    messages = nvim.lua(
+        """
+        local thread = coroutine.create(assert(loadfile(...)))
+        local messages = {}
+        vim.wait(10000, function()
+          local ok, message = coroutine.resume(thread)
+          table.insert(messages, message)
+          assert(ok, message)
+          return coroutine.status(thread) == "dead"
+        end, 10)
+        return messages
+        """,
+        str(REPO / "build.lua"),
+    )
+    assert messages[0] == "making the Python environment"
+    assert messages[-1] == "the Python environment is ready"
+    assert environment(nvim) is not None
+
+
+def test_a_failing_build_step_is_an_error_of_one_line(start: Callable[..., Nvim]) -> None:
+    """lazy.nvim shows it in its window."""
+    nvim = start(FAKE_FAIL="pip", FAKE_OUTPUT="No space left on device")
+    error = nvim.lua(
+        """
+        local thread = coroutine.create(assert(loadfile(...)))
+        local failure
+        vim.wait(10000, function()
+          local ok, message = coroutine.resume(thread)
+          failure = not ok and message or nil
+          return coroutine.status(thread) == "dead"
+        end, 10)
+        return failure
+        """,
+        str(REPO / "build.lua"),
+    )
+    assert "the disk is full" in error
+    assert "\n" not in error
+
+
+def test_pip_refuses_without_network_in_a_real_environment(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """The real venv and pip, with an index that does not answer; no fake can drift from what pip prints."""
+    programs = tmp_path / "real"
+    programs.mkdir()
+    (programs / "python3").symlink_to(Path(sys.base_prefix, "bin", "python3").resolve())
+    dead = "http://127.0.0.1:9/simple"
+    env = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "PIP_INDEX_URL": dead,
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_FIND_LINKS": "",
+    }
+    nvim = nvim_factory(env=env)
+    nvim.lua(INSTALL)
+    nvim.lua("run()")
+    nvim.wait_lua("return _G.done", timeout=90)
+    problem = nvim.lua("return _G.problem")
+    assert "there is no network" in problem or "does not answer" in problem
