@@ -1,0 +1,13 @@
+-- Buffer-local options of the chat buffer.
+if vim.b.did_ftplugin then
+  return
+end
+vim.b.did_ftplugin = 1
+
+vim.bo.omnifunc = "v:lua.require'codecompanion.completion'.omnifunc"
+vim.bo.commentstring = "<!-- %s -->"
+vim.bo.textwidth = 0
+vim.bo.formatoptions = "jnlq"
+vim.bo.comments = "fb:*,fb:-,fb:+,n:>"
+vim.bo.formatlistpat = [[^\s*\d\+\.\s\+\|^\s*[-*+]\s\+]]
+vim.b.undo_ftplugin = "setlocal omnifunc< commentstring< textwidth< formatoptions< comments< formatlistpat<"

@@ -1,0 +1,204 @@
+---What the keys of the chat buffer do; the names are those of `interactions.chat.keymaps`.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+local draft = require("codecompanion.chat.draft")
+local draw = require("codecompanion.chat.draw")
+local session = require("codecompanion.chat.session")
+
+---@type table<string, fun(chat: CodeCompanion.Chat)>
+local M = {}
+
+---@return integer row 0-based
+local function cursor_row()
+  return api.nvim_win_get_cursor(0)[1] - 1
+end
+
+function M.options()
+  require("codecompanion.chat.keymaps").help()
+end
+
+function M.completion()
+  if vim.fn.pumvisible() == 1 then
+    api.nvim_feedkeys(vim.keycode("<C-n>"), "n", false)
+  else
+    api.nvim_feedkeys(vim.keycode("<C-x><C-o>"), "n", false)
+  end
+end
+
+M.send = session.submit
+M.regenerate = session.regenerate
+M.clear = session.clear
+M.yolo_mode = session.toggle_yolo
+
+function M.stop(chat)
+  local busy = chat.state ~= "idle" or chat.compaction or chat.retry or #chat.outgoing > 0
+  if busy then
+    session.cancel(chat)
+  end
+end
+
+function M.close(chat)
+  require("codecompanion.chat").close(chat)
+end
+
+---An empty code block at the cursor, with the language of the buffer one came from.
+function M.codeblock(chat)
+  local filetype = ""
+  local previous = vim.fn.bufnr("#")
+  if previous > 0 and previous ~= chat.bufnr then
+    filetype = vim.bo[previous].filetype
+  end
+  local row = math.max(cursor_row(), (buffer.position(chat, "input")))
+  local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
+  local first = line == "" and row or row + 1
+  api.nvim_buf_set_lines(chat.bufnr, first, line == "" and row + 1 or first, false, { "```" .. filetype, "", "```" })
+  api.nvim_win_set_cursor(0, { first + 2, 0 })
+end
+
+---Yank the last code block above the cursor's end of the chat.
+function M.yank_code(chat)
+  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (buffer.position(chat, "header")), false)
+  local last
+  for row = #lines, 1, -1 do
+    if lines[row]:find("^ ? ? ?```%s*$") and not last then
+      last = row
+    elseif last and lines[row]:find("^ ? ? ?```") then
+      local code = vim.list_slice(lines, row + 1, last - 1)
+      vim.fn.setreg(vim.v.register, code, "l")
+      api.nvim_echo({ { ("%d lines of code yanked"):format(#code) } }, false, {})
+      return
+    end
+  end
+  api.nvim_echo({ { "no code block here" } }, false, {})
+end
+
+---@param chat CodeCompanion.Chat
+---@param step 1|-1
+local function header(chat, step)
+  local row = cursor_row()
+  for _ = 1, vim.v.count1 do
+    local from = step == 1 and { row + 1, 0 } or { row - 1, -1 }
+    local to = step == 1 and -1 or 0
+    local target
+    if step == 1 or row > 0 then
+      local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, from, to, { limit = 1 })[1]
+      target = mark and mark[2]
+    end
+    local input = buffer.position(chat, "header")
+    if step == 1 and not target and row < input then
+      target = input
+    elseif step == -1 and row > input then
+      target = input
+    end
+    if not target then
+      break
+    end
+    row = target
+  end
+  vim.cmd("normal! m'")
+  api.nvim_win_set_cursor(0, { row + 1, 0 })
+end
+
+function M.next_header(chat)
+  header(chat, 1)
+end
+
+function M.previous_header(chat)
+  header(chat, -1)
+end
+
+function M.next_chat(chat)
+  require("codecompanion.chat").cycle(chat, 1)
+end
+
+function M.previous_chat(chat)
+  require("codecompanion.chat").cycle(chat, -1)
+end
+
+function M.change_adapter(chat)
+  require("codecompanion.chat.pickers").model(chat)
+end
+
+function M.toggle_fold()
+  if vim.fn.foldlevel(".") > 0 then
+    vim.cmd("normal! za")
+  end
+end
+
+function M.debug(chat)
+  require("codecompanion.chat.inspector").open(chat)
+end
+
+---The whole content behind what stands under the cursor.
+function M.show_original(chat)
+  local row = cursor_row()
+  local item = draw.item_at(chat, row)
+  local float = require("codecompanion.chat.float")
+  if item and item.approval then
+    float.show({ title = item.title, text = item.body, filetype = item.filetype or "text", state = "" })
+    return
+  end
+  local attached = require("codecompanion.chat.context").item_at(chat, row)
+  local id = attached and attached.id or item and (item.call_id or item.message_id)
+  if id and id ~= "" then
+    session.request(chat, "show_original", { item = id }, float.show)
+  end
+end
+
+function M.system_prompt(chat)
+  session.request(chat, "show_system_prompt", {}, function(result)
+    local text = result.text
+    if result.tools and #result.tools > 0 then
+      text = text .. "\n\n---\nTools: " .. table.concat(result.tools, ", ")
+    end
+    local float = require("codecompanion.chat.float")
+    float.show({ title = "System prompt", text = text, filetype = "markdown", state = "" })
+  end)
+end
+
+---Open the file of a line of the context block, or the path under the cursor.
+function M.open_file(chat)
+  local item = require("codecompanion.chat.context").item_at(chat, cursor_row())
+  local path = item and item.label or vim.fn.expand("<cfile>")
+  path = vim.fs.normalize(path)
+  if vim.fn.filereadable(path) == 0 then
+    api.nvim_echo({ { ("no file %s"):format(path) } }, false, {})
+    return
+  end
+  local wins = vim.tbl_filter(function(win)
+    return api.nvim_win_get_config(win).relative == "" and api.nvim_win_get_buf(win) ~= chat.bufnr
+  end, api.nvim_tabpage_list_wins(0))
+  if wins[1] then
+    api.nvim_set_current_win(wins[1])
+    vim.cmd.edit(vim.fn.fnameescape(path))
+  else
+    vim.cmd.split(vim.fn.fnameescape(path))
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param step -1|1
+---@param native string
+local function travel(chat, step, native)
+  if cursor_row() >= buffer.position(chat, "header") then
+    for _ = 1, vim.v.count1 do
+      if not draft.travel(chat, step) then
+        break
+      end
+    end
+  else
+    vim.cmd("silent! normal! " .. vim.v.count1 .. native)
+    buffer.ensure_input(chat)
+  end
+end
+
+function M.undo(chat)
+  travel(chat, -1, "u")
+end
+
+function M.redo(chat)
+  travel(chat, 1, vim.keycode("<C-r>"))
+end
+
+return M

@@ -1,0 +1,87 @@
+---The two quiet lines of virtual text at the input: what happens now, and how full the context is.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+local options = require("codecompanion.chat.options")
+local status = require("codecompanion.chat.status")
+
+local M = {}
+
+local ACTIVITY, METER = 1, 2
+
+---The keys that stop what is going on.
+---@param chat CodeCompanion.Chat
+---@return string
+local function stop_hint(chat)
+  if #chat.approvals > 0 then
+    return ""
+  end
+  local key = require("codecompanion.chat.keymaps").keys("stop", "n")[1]
+  return key and (" · %s to %s"):format(key, chat.compaction and "cancel" or "stop") or ""
+end
+
+---Draw both lines; the activity stands on the blank line above the header of the input, so nothing moves.
+---@param chat CodeCompanion.Chat
+function M.draw(chat)
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
+  end
+  local header = buffer.position(chat, "header")
+  local text = status.activity(chat)
+  if text ~= "" and header > 0 then
+    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {
+      id = ACTIVITY,
+      virt_text = { { "⋯ " .. text, "CodeCompanionActivity" }, { stop_hint(chat), "CodeCompanionHint" } },
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+  else
+    api.nvim_buf_del_extmark(chat.bufnr, status.ns, ACTIVITY)
+  end
+  local chunks = options.display().show_meter and status.meter_chunks(chat) or {}
+  if chat.yolo then
+    table.insert(chunks, 1, { "YOLO   ", "CodeCompanionWarning" })
+  end
+  if #chunks > 0 then
+    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, {
+      id = METER,
+      line_hl_group = "CodeCompanionHeaderUser",
+      virt_text = chunks,
+      virt_text_pos = "right_align",
+      hl_mode = "combine",
+    })
+  else
+    local group = "CodeCompanionHeaderUser"
+    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, { id = METER, line_hl_group = group })
+  end
+end
+
+---Count the seconds of a retry down.
+---@param chat CodeCompanion.Chat
+---@param event table retrying
+function M.retry(chat, event)
+  M.stop_retry(chat)
+  local timer = assert(vim.uv.new_timer())
+  chat.retry = { reason = event.reason, due = vim.uv.now() + event.wait_ms, timer = timer }
+  timer:start(
+    1000,
+    1000,
+    vim.schedule_wrap(function()
+      if chat.retry and chat.retry.timer == timer then
+        status.publish(chat)
+        M.draw(chat)
+      end
+    end)
+  )
+end
+
+---@param chat CodeCompanion.Chat
+function M.stop_retry(chat)
+  if chat.retry then
+    chat.retry.timer:stop()
+    chat.retry.timer:close()
+    chat.retry = nil
+  end
+end
+
+return M

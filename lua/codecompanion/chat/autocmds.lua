@@ -1,0 +1,129 @@
+---User autocmds and their payloads. The table below is the documentation (the help file is made from it).
+---
+---Every payload has `chat` (id of the chat) and `bufnr`; the other fields are listed with their meaning.
+
+local M = {}
+
+---@class CodeCompanion.Autocmd
+---@field name string Pattern of the User autocmd
+---@field description string When it fires
+---@field data table<string, string> Fields of `args.data` besides `chat` and `bufnr`
+
+---@type CodeCompanion.Autocmd[]
+M.list = {
+  {
+    name = "CodeCompanionChatOpened",
+    description = "A chat is open: its buffer exists and the host knows it.",
+    data = {
+      resumed = "boolean: restored from the history",
+      adapter = "string: name of the adapter",
+      model = "string: name of the model",
+    },
+  },
+  { name = "CodeCompanionChatClosed", description = "A chat was closed; its history stays.", data = {} },
+  {
+    name = "CodeCompanionChatSubmitted",
+    description = "A message of yours is stored and on its way.",
+    data = {
+      submit_id = "integer: number of the submit within the chat",
+      message_id = "string: id of the stored message",
+      cycle = "integer: the cycle it opens",
+      tokens = "integer: its size, 0 when unknown",
+    },
+  },
+  {
+    name = "CodeCompanionChatDone",
+    description = "Control is back with you after a turn that was not stopped.",
+    data = {
+      reason = 'string: "done", "failed" or "limit"',
+      error = "string: one sentence, empty after a success",
+      duration_ms = "integer: how long the turn took",
+    },
+  },
+  {
+    name = "CodeCompanionChatStopped",
+    description = "A turn was stopped by you.",
+    data = { duration_ms = "integer: how long the turn took" },
+  },
+  {
+    name = "CodeCompanionChatEdited",
+    description = "Old tool results were cleared from the context.",
+    data = {
+      cleared = "integer: how many results",
+      tokens_before = "integer: size of the next request before",
+      tokens_after = "integer: and after",
+      call_ids = "string[]: the tool calls concerned",
+    },
+  },
+  {
+    name = "CodeCompanionChatCompacting",
+    description = "A compaction began; exactly one Compacted or CompactFailed follows.",
+    data = {
+      compaction_id = "string: the same in the event that follows",
+      trigger = 'string: "proactive", "reactive" or "manual"',
+      summariser = "string: who writes the summary",
+    },
+  },
+  {
+    name = "CodeCompanionChatCompacted",
+    description = "The conversation so far was replaced by a summary in what the model sees.",
+    data = {
+      compaction_id = "string",
+      trigger = 'string: "proactive", "reactive" or "manual"',
+      summariser = "string: who wrote the summary",
+      messages = "integer: how many messages were replaced",
+      tokens_before = "integer: size of the next request before",
+      tokens_after = "integer: and after",
+      duration_ms = "integer: how long it took",
+    },
+  },
+  {
+    name = "CodeCompanionChatCompactFailed",
+    description = "A compaction came to nothing; nothing was changed.",
+    data = {
+      compaction_id = "string",
+      reason = "string: one sentence",
+      cancelled = "boolean: stopped by you",
+    },
+  },
+  {
+    name = "CodeCompanionToolStarted",
+    description = "A tool call began, or waits for your approval.",
+    data = { call_id = "string", name = "string: name of the tool", title = "string: what it does" },
+  },
+  {
+    name = "CodeCompanionToolFinished",
+    description = "A tool call has its result.",
+    data = {
+      call_id = "string",
+      name = "string: name of the tool",
+      title = "string: what it did",
+      status = 'string: "ok", "error", "cancelled" or "rejected"',
+      tokens = "integer: size of the result",
+      duration_ms = "integer: how long it took",
+    },
+  },
+}
+
+local fields = {}
+for _, autocmd in ipairs(M.list) do
+  fields[autocmd.name] = autocmd.data
+end
+
+---Fire a User autocmd; the fields of the payload are taken from `event` by the table above.
+---@param chat CodeCompanion.Chat
+---@param name string Without the prefix `CodeCompanion`
+---@param event? table
+function M.fire(chat, name, event)
+  local pattern = "CodeCompanion" .. name
+  local data = { chat = chat.id, bufnr = chat.bufnr }
+  for field in pairs(fields[pattern]) do
+    data[field] = event and event[field]
+  end
+  local ok, problem = pcall(vim.api.nvim_exec_autocmds, "User", { pattern = pattern, data = data, modeline = false })
+  if not ok then
+    vim.notify(("An autocmd for User %s failed: %s"):format(pattern, problem), vim.log.levels.ERROR)
+  end
+end
+
+return M

@@ -1,0 +1,247 @@
+---What is drawn, as plain tables: text in, lines and decorations out. Nothing here touches a buffer.
+---
+---@class CodeCompanion.Block
+---@field kind string "user", "header", "text", "reasoning", "tool", "notice", "approval", "edited", "card"
+---@field lines string[] Without the blank line after the block
+---@field role? "user"|"llm" The first line is a role header
+---@field right? { [1]: string, [2]: string }[] Text at the right end of the first line
+---@field marks? { row: integer, from: integer, to: integer, group: string }[] Colours, offsets within the block
+---@field eol? { row: integer, chunks: table }[] Text after a line
+---@field markdown? { [1]: integer, [2]: integer } Offsets [first, last) to be painted as Markdown
+---@field folds? { first: integer, last: integer, closed: boolean, text: fun(): table }[]
+---@field item? table What `K` shows and what is addressed later: call_id, message_id, …
+---@field virtual? { [1]: string, [2]: string }[] A line of virtual text instead of lines
+
+local options = require("codecompanion.chat.options")
+local status = require("codecompanion.chat.status")
+
+local M = {}
+
+local MAX_BODY_LINES = 400
+local MAX_BODY_BYTES = 64 * 1024
+local MAX_LINE_BYTES = 2000
+
+local STATES = {
+  running = { " …", "CodeCompanionActivity" },
+  ok = { " ✓", "CodeCompanionToolOk" },
+  error = { " ✗ failed", "CodeCompanionToolFailed" },
+  cancelled = { " ⊘ cancelled", "CodeCompanionToolStopped" },
+  rejected = { " ⊘ rejected", "CodeCompanionToolStopped" },
+}
+
+---@param text string
+---@return string[]
+function M.split(text)
+  return vim.split((text:gsub("\r\n", "\n")), "\n", { plain = true })
+end
+
+---@param text string
+---@return string
+function M.one_line(text)
+  return (text:gsub("%s*[\r\n]+%s*", " "))
+end
+
+---@param tokens? integer
+---@return { [1]: string, [2]: string }[]?
+function M.tokens(tokens)
+  local display = options.display()
+  if not display.show_token_count or not tokens or tokens <= 0 then
+    return nil
+  end
+  return { { ("(%s tokens)"):format(status.short(tokens)), "CodeCompanionTokens" } }
+end
+
+---A message of the user's.
+---@param text string
+---@param item table
+---@param right? table
+---@return CodeCompanion.Block
+function M.user(text, item, right)
+  local lines = { "## " .. options.header("user") }
+  vim.list_extend(lines, M.split(text))
+  return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
+end
+
+---The header of the model's side.
+---@param adapter string
+---@param model string
+---@return CodeCompanion.Block
+function M.header(adapter, model)
+  return { kind = "header", lines = { "## " .. options.header("llm", adapter, model) }, role = "llm" }
+end
+
+---A finished reply.
+---@param entry table
+---@return CodeCompanion.Block
+function M.reply(entry)
+  local lines = M.split(vim.trim(entry.text))
+  local block = { kind = "text", lines = lines, markdown = { 0, #lines }, item = { message_id = entry.message_id } }
+  if entry.cut then
+    block.eol = { { row = #lines - 1, chunks = { { "  ✗ cut off", "CodeCompanionError" } } } }
+  end
+  return block
+end
+
+---The first line of a fold of reasoning.
+---@param count integer
+---@return { [1]: string, [2]: string }[]
+function M.reasoning_text(count)
+  return {
+    { "▸ ", "CodeCompanionFoldMark" },
+    { ("reasoning · %d line%s"):format(count, count == 1 and "" or "s"), "CodeCompanionReasoning" },
+  }
+end
+
+---The model's reasoning, finished.
+---@param text string
+---@return CodeCompanion.Block
+function M.reasoning(text)
+  local lines = { "▾ reasoning" }
+  vim.list_extend(lines, M.split(vim.trim(text)))
+  local marks = {}
+  for row = 0, #lines - 1 do
+    marks[#marks + 1] = { row = row, from = 0, to = #lines[row + 1], group = "CodeCompanionReasoning" }
+  end
+  local count = #lines - 1
+  return {
+    kind = "reasoning",
+    lines = lines,
+    marks = marks,
+    folds = {
+      {
+        first = 0,
+        last = count,
+        closed = options.display().fold_reasoning,
+        text = function()
+          return M.reasoning_text(count)
+        end,
+      },
+    },
+  }
+end
+
+---Keep the head and the tail of a text that is too long to be shown (lesson 47).
+---@param text string
+---@return string[]
+local function bounded(text)
+  if #text > MAX_BODY_BYTES then
+    local half = MAX_BODY_BYTES / 2
+    local left_out = #text - 2 * half
+    text = text:sub(1, half) .. ("\n… %d bytes more · K shows all …\n"):format(left_out) .. text:sub(-half)
+  end
+  local lines = M.split(text)
+  if lines[#lines] == "" then
+    lines[#lines] = nil
+  end
+  if #lines > MAX_BODY_LINES then
+    local half = MAX_BODY_LINES / 2
+    local short = vim.list_slice(lines, 1, half)
+    short[#short + 1] = ("… %d lines more · K shows all …"):format(#lines - 2 * half)
+    lines = vim.list_extend(short, lines, #lines - half + 1)
+  end
+  for index, line in ipairs(lines) do
+    if #line > MAX_LINE_BYTES then
+      lines[index] = line:sub(1, MAX_LINE_BYTES + vim.str_utf_end(line, MAX_LINE_BYTES)) .. " …"
+    end
+  end
+  return lines
+end
+
+---A fence that the text cannot close.
+---@param text string
+---@return string
+function M.fence(text)
+  local longest = 2
+  for ticks in text:gmatch("```+") do
+    longest = math.max(longest, #ticks)
+  end
+  return ("`"):rep(longest + 1)
+end
+
+---The line of a tool call as chunks: mark, title, summary, state.
+---@param tool table
+---@param mark string "▸" or "▾"
+---@return { [1]: string, [2]: string }[]
+function M.tool_chunks(tool, mark)
+  local chunks = { { mark .. " ", "CodeCompanionFoldMark" }, { M.one_line(tool.title), "CodeCompanionTool" } }
+  if tool.cleared then
+    chunks[#chunks + 1] = { " · cleared from the context · K original", "CodeCompanionCleared" }
+  elseif tool.summary and tool.summary ~= "" then
+    chunks[#chunks + 1] = { " · " .. M.one_line(tool.summary), "CodeCompanionToolSummary" }
+  end
+  chunks[#chunks + 1] = STATES[tool.status] or STATES.running
+  return chunks
+end
+
+---A tool call: one line, and its output in a fold.
+---@param tool table title, summary, status, preview, cleared, call_id, message_id, name
+---@return CodeCompanion.Block
+function M.tool(tool)
+  local body = tool.preview and tool.preview ~= "" and bounded(tool.preview) or {}
+  local title = (#body > 0 and "▾ " or "▸ ") .. M.one_line(tool.title)
+  local line = title
+  if tool.summary and tool.summary ~= "" then
+    line = line .. " · " .. M.one_line(tool.summary)
+  end
+  local lines, marks =
+    { line }, {
+      { row = 0, from = 0, to = #"▸", group = "CodeCompanionFoldMark" },
+      { row = 0, from = #"▸ ", to = #title, group = "CodeCompanionTool" },
+      { row = 0, from = #title, to = #line, group = "CodeCompanionToolSummary" },
+    }
+  if #body > 0 then
+    local fence = M.fence(tool.preview)
+    vim.list_extend(lines, { fence })
+    vim.list_extend(lines, body)
+    vim.list_extend(lines, { fence })
+    for row = 1, #lines - 1 do
+      marks[#marks + 1] = { row = row, from = 0, to = #lines[row + 1], group = "CodeCompanionToolOutput" }
+    end
+  end
+  local chunks = { STATES[tool.status] or STATES.running }
+  if tool.cleared then
+    table.insert(chunks, 1, { "  cleared from the context · K original", "CodeCompanionCleared" })
+  end
+  local block = { kind = "tool", lines = lines, marks = marks, eol = { { row = 0, chunks = chunks } }, item = tool }
+  if #lines > 1 then
+    block.folds = {
+      {
+        first = 0,
+        last = #lines - 1,
+        closed = options.display().fold_tools,
+        text = function()
+          return M.tool_chunks(tool, "▸")
+        end,
+      },
+    }
+  end
+  return block
+end
+
+---One sentence.
+---@param text string
+---@param level "error"|"warning"|"info"
+---@return CodeCompanion.Block
+function M.notice(text, level)
+  local group = level == "error" and "CodeCompanionError"
+    or level == "warning" and "CodeCompanionWarning"
+    or "CodeCompanionHint"
+  local line = (level == "error" and "✗ " or level == "warning" and "! " or "· ") .. M.one_line(text)
+  return { kind = "notice", lines = { line }, marks = { { row = 0, from = 0, to = #line, group = group } } }
+end
+
+---Old tool results were cleared: a line of virtual text, the text stays as it is (R-516).
+---@param event table
+---@return CodeCompanion.Block
+function M.edited(event)
+  local count = event.cleared
+  local text = ("✂ %d tool result%s cleared · %s → %s tokens"):format(
+    count,
+    count == 1 and "" or "s",
+    status.short(event.tokens_before),
+    status.short(event.tokens_after)
+  )
+  return { kind = "edited", lines = {}, virtual = { { text, "CodeCompanionCleared" } } }
+end
+
+return M

@@ -1,0 +1,213 @@
+---The text of a chat buffer: where machine text goes, where the user writes, and what keeps the two apart.
+---
+---Four anchors (extmarks) divide the buffer:
+---  top     first row below the context block; older pieces of a restored chat go here
+---  tail    row where the next block of machine text goes
+---  header  the row `## Me` above the input
+---  input   where the input begins; it reaches to the end of the buffer
+---Between `tail` and `header` stand messages that are on their way. Role borders are anchors, never headings, so a
+---message may contain any text (R-547). Machine edits are kept out of the undo history: `u` belongs to the user.
+
+local api = vim.api
+local options = require("codecompanion.chat.options")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.anchors")
+
+local ID = { top = 1, tail = 2, header = 3, input = 4 }
+local GRAVITY = { top = false, tail = true, header = true, input = false }
+
+---@alias CodeCompanion.Anchor "top"|"tail"|"header"|"input"
+
+---@param chat CodeCompanion.Chat
+---@param anchor CodeCompanion.Anchor
+---@return integer row 0-based
+---@return integer col 0-based, bytes
+function M.position(chat, anchor)
+  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, ID[anchor], {})
+  return mark[1] or 0, mark[2] or 0
+end
+
+---@param chat CodeCompanion.Chat
+---@param anchor CodeCompanion.Anchor
+---@param row integer
+---@param col? integer
+function M.place(chat, anchor, row, col)
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, col or 0, {
+    id = ID[anchor],
+    right_gravity = GRAVITY[anchor],
+    strict = false,
+  })
+end
+
+---The line that stands above the input.
+---@return string
+function M.input_header()
+  return "## " .. options.header("user")
+end
+
+---Make the buffer of a chat, with an empty input.
+---@param chat CodeCompanion.Chat
+---@return integer bufnr
+function M.create(chat)
+  local bufnr = api.nvim_create_buf(options.display().window.buflisted == true, true)
+  chat.bufnr = bufnr
+  api.nvim_buf_set_name(bufnr, ("[CodeCompanion] %s"):format(chat.name))
+  for name, value in pairs({ buftype = "nofile", bufhidden = "hide", swapfile = false }) do
+    api.nvim_set_option_value(name, value, { buf = bufnr })
+  end
+  M.edit(chat, function()
+    api.nvim_buf_set_lines(bufnr, 0, -1, false, { M.input_header(), "" })
+  end)
+  M.place(chat, "top", 0)
+  M.place(chat, "tail", 0)
+  M.place(chat, "header", 0)
+  M.place(chat, "input", 1)
+  return bufnr
+end
+
+---Run `change`, which edits the buffer, so that it leaves no trace in the undo history and only windows that follow
+---the end scroll. Line numbers in older undo entries would point at wrong lines after a machine edit, so they are
+---dropped; what the user wrote is undone by `codecompanion.chat.draft`.
+---@param chat CodeCompanion.Chat
+---@param change fun()
+function M.edit(chat, change)
+  if chat.editing then
+    return change()
+  end
+  local bo = vim.bo[chat.bufnr]
+  local levels, modifiable = bo.undolevels, bo.modifiable
+  local view = require("codecompanion.chat.view")
+  local followers = view.followers(chat)
+  chat.editing = true
+  bo.modifiable = true
+  bo.undolevels = -1
+  local ok, problem = xpcall(change, debug.traceback)
+  chat.editing = false
+  if not api.nvim_buf_is_valid(chat.bufnr) then
+    return
+  end
+  bo.undolevels = levels
+  bo.modifiable = modifiable
+  bo.modified = false
+  view.follow(chat, followers)
+  if not ok then
+    error(problem, 0)
+  end
+end
+
+---Put whole lines above `row`.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param lines string[]
+function M.insert(chat, row, lines)
+  M.edit(chat, function()
+    api.nvim_buf_set_lines(chat.bufnr, row, row, false, lines)
+  end)
+end
+
+---Take whole lines away.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer Exclusive
+function M.remove(chat, first, last)
+  M.edit(chat, function()
+    api.nvim_buf_set_lines(chat.bufnr, first, last, false, {})
+  end)
+end
+
+---What stands in the input region, exactly.
+---@param chat CodeCompanion.Chat
+---@return string
+function M.input_text(chat)
+  local row, col = M.position(chat, "input")
+  local count = api.nvim_buf_line_count(chat.bufnr)
+  if row >= count then
+    return ""
+  end
+  local lines = api.nvim_buf_get_lines(chat.bufnr, row, -1, false)
+  lines[1] = lines[1]:sub(col + 1)
+  return table.concat(lines, "\n")
+end
+
+---Replace what stands in the input region.
+---@param chat CodeCompanion.Chat
+---@param text string
+function M.set_input(chat, text)
+  M.ensure_input(chat)
+  M.edit(chat, function()
+    local row, col = M.position(chat, "input")
+    local last = api.nvim_buf_line_count(chat.bufnr) - 1
+    local width = #api.nvim_buf_get_lines(chat.bufnr, last, last + 1, false)[1]
+    api.nvim_buf_set_text(chat.bufnr, row, col, last, width, vim.split(text, "\n", { plain = true }))
+    M.place(chat, "input", row, col)
+  end)
+end
+
+---Whether header and input stand where they should.
+---@param chat CodeCompanion.Chat
+---@return boolean
+local function intact(chat)
+  local header, header_col = M.position(chat, "header")
+  local input, input_col = M.position(chat, "input")
+  if header_col ~= 0 or input_col ~= 0 or input ~= header + 1 or input >= api.nvim_buf_line_count(chat.bufnr) then
+    return false
+  end
+  if header > 0 and api.nvim_buf_get_lines(chat.bufnr, header - 1, header, false)[1] ~= "" then
+    return false
+  end
+  return api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] == M.input_header()
+end
+
+---What was typed on the header line itself; it belongs to the draft.
+---@param chat CodeCompanion.Chat
+---@return string
+local function typed_on_header(chat)
+  local header = M.position(chat, "header")
+  local input, input_col = M.position(chat, "input")
+  local line = api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] or ""
+  local wanted = M.input_header()
+  if input == header + 1 and input_col == 0 and vim.startswith(line, wanted) then
+    return line:sub(#wanted + 1)
+  end
+  return ""
+end
+
+---Rebuild header and input after an edit that ran across them (`ggdG`, `dd` on the last line, `J` on the header).
+---The text of the region stays as it is.
+---@param chat CodeCompanion.Chat
+---@return boolean changed
+function M.ensure_input(chat)
+  if intact(chat) then
+    return false
+  end
+  local extra = typed_on_header(chat)
+  local text = extra .. M.input_text(chat)
+  local header, header_col = M.position(chat, "header")
+  local first = math.min(header, (M.position(chat, "input")))
+  local lines = {}
+  local kept = header_col > 0 and api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] or ""
+  if kept ~= "" then
+    -- the deletion began in the middle of a line: what stands before it stays
+    lines = { kept:sub(1, header_col), "" }
+  elseif first > 0 and api.nvim_buf_get_lines(chat.bufnr, first - 1, first, false)[1] ~= "" then
+    lines = { "" }
+  end
+  local at = first + #lines
+  lines[#lines + 1] = M.input_header()
+  vim.list_extend(lines, vim.split(text, "\n", { plain = true }))
+  M.edit(chat, function()
+    api.nvim_buf_set_lines(chat.bufnr, first, -1, false, lines)
+    M.place(chat, "header", at)
+    M.place(chat, "input", at + 1)
+    M.place(chat, "tail", math.min((M.position(chat, "tail")), at))
+    M.place(chat, "top", math.min((M.position(chat, "top")), at))
+  end)
+  if extra ~= "" and api.nvim_get_current_buf() == chat.bufnr then
+    api.nvim_win_set_cursor(0, { at + 2, #extra })
+  end
+  return true
+end
+
+return M

@@ -1,0 +1,202 @@
+---What a compaction looks like: old turns folded, the summary as a card with one fold per section (R-543).
+
+local api = vim.api
+local blocks = require("codecompanion.chat.blocks")
+local buffer = require("codecompanion.chat.buffer")
+local draw = require("codecompanion.chat.draw")
+local folds = require("codecompanion.chat.folds")
+local options = require("codecompanion.chat.options")
+local status = require("codecompanion.chat.status")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.compaction")
+
+---Sections that tell what goes on: they are open, the others are folded.
+local OPEN = { [1] = true, [7] = true, [8] = true, [9] = true }
+
+---The number and title of a section heading: `## 7. Pending`, `7. **Pending**`, `## Ledger`.
+---@param line string
+---@param after integer Number of the section before
+---@return integer? number 0 for a heading without one
+---@return string? title
+local function section(line, after)
+  local number, title = line:match("^#+%s*(%d+)[.)]%s+(.+)$")
+  if not number then
+    number, title = line:match("^(%d+)%.%s+%*%*(.-)%*%*")
+  end
+  if not number then
+    number, title = line:match("^%*%*(%d+)%.%s+(.-)%*%*")
+  end
+  if number then
+    number = assert(tonumber(number))
+    if number > after then
+      return number, (title:gsub("%*", ""):gsub("[:%s]+$", ""))
+    end
+    return nil
+  end
+  title = line:match("^##+%s+(.+)$")
+  if title then
+    return 0, (title:gsub("%*", ""))
+  end
+end
+
+---@param lines string[]
+---@return { first: integer, last: integer, number: integer, title: string }[]
+local function sections(lines)
+  local found, number = {}, 0
+  for index, line in ipairs(lines) do
+    local this, title = section(line, number)
+    if this then
+      if #found > 0 then
+        found[#found].last = index - 1
+      end
+      found[#found + 1] = { first = index, last = #lines, number = this, title = title }
+      number = this > 0 and this or number
+    end
+  end
+  return found
+end
+
+---How much a folded section holds: its list items, or its lines.
+---@param lines string[]
+---@param part { first: integer, last: integer }
+---@return string
+local function amount(lines, part)
+  local items, filled = 0, 0
+  for index = part.first + 1, part.last do
+    items = items + (lines[index]:find("^[-*+] ") and 1 or 0)
+    filled = filled + (lines[index]:find("%S") and 1 or 0)
+  end
+  if items > 1 then
+    return (" (%d)"):format(items)
+  end
+  return filled > 0 and (" · %d line%s"):format(filled, filled == 1 and "" or "s") or ""
+end
+
+---@param event table compacted event or entry
+---@return string
+local function title(event)
+  return table.concat({
+    "Session context compacted",
+    ("%d message%s"):format(event.messages, event.messages == 1 and "" or "s"),
+    ("%s → %s tokens"):format(status.short(event.tokens_before), status.short(event.tokens_after)),
+    event.trigger,
+    event.summariser,
+    status.duration(event.duration_ms),
+  }, " · ")
+end
+
+---The card of a compaction.
+---@param event table
+---@return CodeCompanion.Block
+function M.card(event)
+  local text = title(event)
+  local lines = { "## " .. options.header("user"), "▾ " .. text }
+  local summary = blocks.split(vim.trim(event.summary or event.text or ""))
+  vim.list_extend(lines, summary)
+  local last = #lines - 1
+  local block = {
+    kind = "card",
+    lines = lines,
+    role = "user",
+    marks = { { row = 1, from = 0, to = #lines[2], group = "CodeCompanionCompacted" } },
+    markdown = { 2, #lines },
+    item = { message_id = event.message_id, compaction_id = event.compaction_id },
+    folds = {
+      {
+        first = 1,
+        last = last,
+        closed = false,
+        text = function()
+          return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
+        end,
+      },
+    },
+  }
+  for _, part in ipairs(sections(summary)) do
+    local label = (part.number > 0 and part.number .. ". " or "") .. part.title .. amount(summary, part)
+    local to = part.last
+    while to > part.first and summary[to]:find("^%s*$") do
+      to = to - 1
+    end
+    block.folds[#block.folds + 1] = {
+      first = part.first + 1,
+      last = to + 1,
+      closed = not OPEN[part.number],
+      text = function()
+        return { { "▸ ", "CodeCompanionFoldMark" }, { label, "CodeCompanionCompacted" } }
+      end,
+    }
+  end
+  return block
+end
+
+---Fold the turns that a compaction replaced: rows [first, last).
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer
+---@param event table
+function M.fold_old(chat, first, last, event)
+  if last <= first then
+    return
+  end
+  local from, to = event.cycles[1], event.cycles[2]
+  local span = from == to and ("cycle %d"):format(from) or ("cycles %d–%d"):format(from, to)
+  local text = ("%d message%s compacted (%s)"):format(event.messages, event.messages == 1 and "" or "s", span)
+  buffer.edit(chat, function()
+    api.nvim_buf_set_lines(chat.bufnr, first, first, false, { "▾ " .. text })
+    draw.decorate(chat, first, {
+      kind = "old",
+      lines = {},
+      marks = { { row = 0, from = 0, to = #text + #"▾ ", group = "CodeCompanionCompacted" } },
+    })
+    -- the blank line before the card stays outside
+    folds.add(chat, first, last - 1, {
+      closed = true,
+      text = function()
+        return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
+      end,
+    })
+  end)
+end
+
+---Where the card goes: above a message that has not been answered yet (it survives verbatim, R-551), otherwise where
+---the machine writes.
+---@param chat CodeCompanion.Chat
+---@return integer row
+local function card_row(chat)
+  local tail = buffer.position(chat, "tail")
+  if chat.tail_kind ~= "user" then
+    return tail
+  end
+  local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { tail - 1, -1 }, 0, { limit = 1 })[1]
+  return mark and mark[2] or tail
+end
+
+---A compaction is done: fold what it replaced, draw the card.
+---@param chat CodeCompanion.Chat
+---@param event table
+function M.compacted(chat, event)
+  local from = buffer.position(chat, "top")
+  local mark = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, -1, 0, { limit = 1 })[1]
+  if mark then
+    from = math.max(from, mark[2])
+  end
+  M.fold_old(chat, from, card_row(chat), event)
+  local block = M.card(event)
+  draw.sequence(chat, card_row(chat), { block })
+  if chat.tail_kind ~= "user" then
+    chat.tail_kind = block.kind
+  end
+  M.mark(chat, block.row)
+end
+
+---Note that a card begins at `row`: the next compaction folds what stands from there on.
+---@param chat CodeCompanion.Chat
+---@param row integer
+function M.mark(chat, row)
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, { right_gravity = true })
+end
+
+return M

@@ -1,0 +1,122 @@
+---The context block at the top: attachments and rules. Deleting a line there takes the item out of the next request.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+local folds = require("codecompanion.chat.folds")
+local options = require("codecompanion.chat.options")
+local status = require("codecompanion.chat.status")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.context")
+
+---@param item table
+---@return string
+local function line_of(item)
+  return ("> - <%s>%s</%s>"):format(item.kind, (item.label:gsub("[\r\n]+", " ")), item.kind)
+end
+
+---Draw the block anew.
+---@param chat CodeCompanion.Chat
+---@param items table[]
+function M.set(chat, items)
+  if not options.display().show_context then
+    items = {}
+  end
+  local lines = {}
+  if #items > 0 then
+    lines = { "> Context:" }
+    for _, item in ipairs(items) do
+      lines[#lines + 1] = line_of(item)
+    end
+    lines[#lines + 1] = ""
+  end
+  local old_fold = chat.context_fold
+  if old_fold then
+    folds.remove(chat, old_fold)
+    chat.context_fold = nil
+  end
+  buffer.edit(chat, function()
+    local top = buffer.position(chat, "top")
+    local old = api.nvim_buf_get_lines(chat.bufnr, 0, top, false)
+    api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+    chat.context_items = {}
+    if not vim.deep_equal(old, lines) then
+      api.nvim_buf_set_lines(chat.bufnr, 0, top, false, lines)
+    end
+    buffer.place(chat, "top", #lines)
+    for index, item in ipairs(items) do
+      M.decorate(chat, index, item, lines[index + 1])
+    end
+    if #items > 0 then
+      api.nvim_buf_set_extmark(chat.bufnr, M.ns, 0, 0, { end_col = #lines[1], hl_group = "CodeCompanionContext" })
+    end
+  end)
+  if #items > 0 and options.display().fold_context then
+    chat.context_fold = folds.add(chat, 0, #items, {
+      closed = true,
+      text = function()
+        return { { ("▸ Context: %d items"):format(#items), "CodeCompanionContext" } }
+      end,
+    })
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param item table
+---@param line string
+function M.decorate(chat, row, item, line)
+  local open = #"> - <" + #item.kind + 1
+  local close = #line - #item.kind - 3
+  local id = api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
+    end_col = #line,
+    hl_group = "CodeCompanionContext",
+    invalidate = true,
+    undo_restore = false,
+    virt_text = (item.tokens or 0) > 0 and {
+      { ("%s tokens"):format(status.short(item.tokens)), "CodeCompanionTokens" },
+    } or nil,
+    virt_text_pos = (item.tokens or 0) > 0 and "right_align" or nil,
+  })
+  chat.context_items[id] = item
+  if close > open then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, open, {
+      end_col = close,
+      hl_group = "CodeCompanionContextItem",
+      priority = 4097,
+    })
+  end
+end
+
+---Find the items whose lines were deleted and tell the host.
+---@param chat CodeCompanion.Chat
+function M.check(chat)
+  local gone = {}
+  for id, item in pairs(chat.context_items) do
+    local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, id, { details = true })
+    if not mark[1] or mark[3].invalid then
+      gone[#gone + 1] = item.id
+      chat.context_items[id] = nil
+    end
+  end
+  if #gone > 0 then
+    table.sort(gone)
+    require("codecompanion.chat.session").notify(chat, "detach", { items = gone })
+  end
+end
+
+---The item on a row of the block.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return table?
+function M.item_at(chat, row)
+  local marks = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, { row, 0 }, { row, 0 }, {})
+  for _, mark in ipairs(marks) do
+    if chat.context_items[mark[1]] then
+      return chat.context_items[mark[1]]
+    end
+  end
+end
+
+return M

@@ -1,0 +1,192 @@
+---The user's draft: it is saved while it is typed, undone and redone on its own, and never lost.
+---
+---Machine edits drop the buffer's own undo history (line numbers in it would be wrong), therefore the draft keeps its
+---own: one step per insert or per normal-mode change, as Vim does it.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
+
+local SAVE_AFTER_MS = 400
+local MAX_STEPS = 200
+
+---@class CodeCompanion.Draft
+---@field steps string[] Texts, oldest first
+---@field at integer Index of the step that stands in the buffer
+---@field saved string What the host has
+---@field timer? uv.uv_timer_t
+
+---@return CodeCompanion.Draft
+function M.new()
+  return { steps = { "" }, at = 1, saved = "" }
+end
+
+---@param chat CodeCompanion.Chat
+---@param text string
+local function push(chat, text)
+  local draft = chat.draft
+  if draft.steps[draft.at] == text then
+    return
+  end
+  for index = #draft.steps, draft.at + 1, -1 do
+    draft.steps[index] = nil
+  end
+  draft.steps[#draft.steps + 1] = text
+  if #draft.steps > MAX_STEPS then
+    table.remove(draft.steps, 1)
+  end
+  draft.at = #draft.steps
+end
+
+---Send the draft to the host now, if it changed.
+---@param chat CodeCompanion.Chat
+function M.save(chat)
+  local draft = chat.draft
+  if draft.timer then
+    draft.timer:stop()
+  end
+  if not api.nvim_buf_is_loaded(chat.bufnr) or chat.attached ~= "yes" then
+    return
+  end
+  local text = buffer.input_text(chat)
+  if text ~= draft.saved then
+    draft.saved = text
+    require("codecompanion.host").notify("save_draft", { chat = chat.id, text = text })
+  end
+end
+
+---@param chat CodeCompanion.Chat
+local function save_soon(chat)
+  local draft = chat.draft
+  draft.timer = draft.timer or assert(vim.uv.new_timer())
+  draft.timer:stop()
+  draft.timer:start(
+    SAVE_AFTER_MS,
+    0,
+    vim.schedule_wrap(function()
+      if api.nvim_buf_is_valid(chat.bufnr) then
+        M.save(chat)
+      end
+    end)
+  )
+end
+
+---Show how to send while the draft is empty, and the intro while the chat is.
+---@param chat CodeCompanion.Chat
+function M.hint(chat)
+  local row = buffer.position(chat, "input")
+  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+  local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
+    and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
+  if not empty then
+    return
+  end
+  local intro = require("codecompanion.chat.options").display().intro_message
+  local lines = {}
+  if not chat.touched and intro ~= "" then
+    lines = { { { "", "CodeCompanionHint" } }, { { intro, "CodeCompanionHint" } } }
+  end
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
+    virt_text = { { require("codecompanion.chat.keymaps").hint(), "CodeCompanionHint" } },
+    virt_text_pos = "right_align",
+    hl_mode = "combine",
+    virt_lines = #lines > 0 and lines or nil,
+  })
+end
+
+---React to a change of the buffer; `typing` while in insert mode.
+---@param chat CodeCompanion.Chat
+---@param typing boolean
+function M.changed(chat, typing)
+  buffer.ensure_input(chat)
+  local text = buffer.input_text(chat)
+  if not typing then
+    push(chat, text)
+  end
+  if text ~= chat.draft.shown then
+    chat.draft.shown = text
+    M.hint(chat)
+    require("codecompanion.chat.paint").input_soon(chat)
+    if text ~= chat.draft.saved then
+      save_soon(chat)
+    end
+  end
+end
+
+---Put `text` into the input as one step that can be undone.
+---@param chat CodeCompanion.Chat
+---@param text string
+function M.set(chat, text)
+  push(chat, buffer.input_text(chat))
+  buffer.set_input(chat, text)
+  push(chat, text)
+  M.changed(chat, true)
+end
+
+---Put text in front of what stands in the input (a message comes back, a selection is added).
+---@param chat CodeCompanion.Chat
+---@param text string
+function M.prepend(chat, text)
+  local present = buffer.input_text(chat)
+  M.set(chat, present == "" and text or (text .. "\n" .. present))
+end
+
+---The text is on its way; nothing of it can be undone back by accident, but `u` brings it back as a draft.
+---@param chat CodeCompanion.Chat
+---@return string text
+function M.take(chat)
+  local text = buffer.input_text(chat)
+  M.set(chat, "")
+  return text
+end
+
+---@param before string
+---@param after string
+---@return integer row, integer col Of the first difference in `after`
+local function first_difference(before, after)
+  local length = math.min(#before, #after)
+  local same = 0
+  while same < length and before:byte(same + 1) == after:byte(same + 1) do
+    same = same + 1
+  end
+  local head = after:sub(1, same)
+  local _, row = head:gsub("\n", "")
+  return row, #head:match("[^\n]*$")
+end
+
+---Undo (`step` -1) or redo (1) in the draft.
+---@param chat CodeCompanion.Chat
+---@param step -1|1
+---@return boolean moved
+function M.travel(chat, step)
+  local draft = chat.draft
+  push(chat, buffer.input_text(chat))
+  local text = draft.steps[draft.at + step]
+  if not text then
+    return false
+  end
+  local before = draft.steps[draft.at]
+  draft.at = draft.at + step
+  buffer.set_input(chat, text)
+  M.changed(chat, true)
+  if api.nvim_get_current_buf() == chat.bufnr then
+    local row, col = first_difference(before, text)
+    pcall(api.nvim_win_set_cursor, 0, { buffer.position(chat, "input") + row + 1, col })
+  end
+  return true
+end
+
+---Forget the timer; the draft itself was saved.
+---@param chat CodeCompanion.Chat
+function M.close(chat)
+  local timer = chat.draft.timer
+  if timer and not timer:is_closing() then
+    timer:stop()
+    timer:close()
+  end
+end
+
+return M

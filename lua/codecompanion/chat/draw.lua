@@ -1,0 +1,239 @@
+---Puts blocks into the buffer: lines, colours, folds, and the marks by which they are found again.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+local folds = require("codecompanion.chat.folds")
+local options = require("codecompanion.chat.options")
+local paint = require("codecompanion.chat.paint")
+
+local M = {}
+
+M.roles = api.nvim_create_namespace("codecompanion.chat.roles")
+M.items = api.nvim_create_namespace("codecompanion.chat.items")
+M.decor = api.nvim_create_namespace("codecompanion.chat.decor")
+
+---Whether a block stands directly below the one before, without a blank line.
+---@param before? string kind
+---@param kind string
+---@return boolean
+local function tight(before, kind)
+  return before == "header" or (before == "tool" and kind == "tool")
+end
+
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param role "user"|"llm"
+---@param right? table
+---@return integer id Of the role mark
+local function role_line(chat, row, role, right)
+  local group = role == "user" and "CodeCompanionHeaderUser" or "CodeCompanionHeaderModel"
+  local id = api.nvim_buf_set_extmark(chat.bufnr, M.roles, row, 0, {
+    line_hl_group = group,
+    virt_text = right,
+    virt_text_pos = right and "right_align" or nil,
+    hl_mode = right and "combine" or nil,
+    invalidate = true,
+    undo_restore = false,
+    end_row = row + 1,
+    end_col = 0,
+    strict = false,
+  })
+  chat.roles[id] = role
+  local display = options.display()
+  if display.show_header_separator then
+    api.nvim_buf_set_extmark(chat.bufnr, M.decor, row, 0, {
+      virt_text = { { " " .. display.separator:rep(400), "CodeCompanionHeaderSeparator" } },
+      virt_text_pos = "eol",
+    })
+  end
+  return id
+end
+
+---Change what stands at the right end of a role header.
+---@param chat CodeCompanion.Chat
+---@param id integer Of the role mark
+---@param right? table
+function M.set_right(chat, id, right)
+  local at = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.roles, id, { details = true })
+  if not at[1] or at[3].invalid then
+    return
+  end
+  api.nvim_buf_set_extmark(chat.bufnr, M.roles, at[1], 0, {
+    id = id,
+    line_hl_group = at[3].line_hl_group,
+    virt_text = right,
+    virt_text_pos = right and "right_align" or nil,
+    hl_mode = right and "combine" or nil,
+    invalidate = true,
+    undo_restore = false,
+    end_row = at[3].end_row,
+    end_col = 0,
+    strict = false,
+  })
+end
+
+---The colours, folds and marks of a block that stands at `row`.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param block CodeCompanion.Block
+function M.decorate(chat, row, block)
+  local bufnr = chat.bufnr
+  if block.role then
+    block.role_id = role_line(chat, row, block.role, block.right)
+  end
+  for _, mark in ipairs(block.marks or {}) do
+    if mark.to > mark.from then
+      api.nvim_buf_set_extmark(bufnr, M.decor, row + mark.row, mark.from, {
+        end_col = mark.to,
+        hl_group = mark.group,
+        priority = 110,
+      })
+    end
+  end
+  for _, text in ipairs(block.eol or {}) do
+    local id = api.nvim_buf_set_extmark(bufnr, M.decor, row + text.row, 0, {
+      virt_text = text.chunks,
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+    if block.item then
+      block.item.eol_id = id
+    end
+  end
+  if block.virtual then
+    api.nvim_buf_set_extmark(bufnr, M.decor, math.max(row - 1, 0), 0, { virt_lines = { block.virtual } })
+  end
+  if block.markdown then
+    local from, to = block.markdown[1], block.markdown[2]
+    paint.add_text(chat, row + from, vim.list_slice(block.lines, from + 1, to))
+  end
+  if block.item and #block.lines > 0 then
+    M.set_item(chat, row, row + #block.lines, block.item)
+  end
+  -- inner folds first: a fold made inside a closed one would swallow it
+  for index = #(block.folds or {}), 1, -1 do
+    local fold = block.folds[index]
+    local made = folds.add(chat, row + fold.first, row + fold.last, fold)
+    if block.item and index == 1 then
+      block.item.fold = made
+    end
+  end
+end
+
+---Note that rows [first, last) show `item`.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer
+---@param item table
+function M.set_item(chat, first, last, item)
+  item.id = api.nvim_buf_set_extmark(chat.bufnr, M.items, first, 0, {
+    id = item.id,
+    end_row = last,
+    end_col = 0,
+    right_gravity = true,
+    end_right_gravity = false,
+    strict = false,
+    invalidate = true,
+    undo_restore = false,
+  })
+  chat.items[item.id] = item
+  if item.call_id then
+    chat.calls[item.call_id] = item
+  end
+end
+
+---The rows of an item as they are now, nil when its text was deleted.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@return integer? first
+---@return integer? last Exclusive
+function M.item_rows(chat, item)
+  local at = item.id and api.nvim_buf_get_extmark_by_id(chat.bufnr, M.items, item.id, { details = true }) or {}
+  if not at[1] or at[3].invalid then
+    return nil
+  end
+  return at[1], at[3].end_row
+end
+
+---The innermost item that covers a row.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return table?
+function M.item_at(chat, row)
+  local marks = api.nvim_buf_get_extmarks(
+    chat.bufnr,
+    M.items,
+    { row, 0 },
+    { row, -1 },
+    { overlap = true, details = true }
+  )
+  local best, best_row
+  for _, mark in ipairs(marks) do
+    local item = chat.items[mark[1]]
+    if item and not mark[4].invalid and mark[4].end_row > row and (not best_row or mark[2] >= best_row) then
+      best, best_row = item, mark[2]
+    end
+  end
+  return best
+end
+
+---Put blocks above `row` in one edit, each followed by a blank line unless the next one joins it.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param blocks CodeCompanion.Block[]
+---@return integer count Lines added
+function M.sequence(chat, row, blocks)
+  local lines, before = {}, nil
+  for _, block in ipairs(blocks) do
+    if tight(before, block.kind) then
+      lines[#lines] = nil
+    end
+    block.row = row + #lines
+    if #block.lines > 0 then
+      vim.list_extend(lines, block.lines)
+      lines[#lines + 1] = ""
+    end
+    before = block.kind
+  end
+  buffer.edit(chat, function()
+    if #lines > 0 then
+      api.nvim_buf_set_lines(chat.bufnr, row, row, false, lines)
+    end
+    for _, block in ipairs(blocks) do
+      M.decorate(chat, block.row, block)
+    end
+  end)
+  return #lines
+end
+
+---The chat is no longer empty: the intro goes.
+---@param chat CodeCompanion.Chat
+function M.touch(chat)
+  if not chat.touched then
+    chat.touched = true
+    require("codecompanion.chat.draft").hint(chat)
+  end
+end
+
+---Append a block where the machine writes.
+---@param chat CodeCompanion.Chat
+---@param block CodeCompanion.Block
+---@return CodeCompanion.Block
+function M.append(chat, block)
+  buffer.ensure_input(chat)
+  local tail = buffer.position(chat, "tail")
+  if tail > 0 and tight(chat.tail_kind, block.kind) then
+    block.row = tail - 1
+    buffer.edit(chat, function()
+      api.nvim_buf_set_lines(chat.bufnr, tail - 1, tail - 1, false, block.lines)
+      M.decorate(chat, tail - 1, block)
+    end)
+  else
+    M.sequence(chat, tail, { block })
+  end
+  chat.tail_kind = block.kind
+  M.touch(chat)
+  return block
+end
+
+return M

@@ -1,0 +1,267 @@
+---One handler per event of the host; the wire is described in `python/codecompanion/events.py`.
+
+local activity = require("codecompanion.chat.activity")
+local approval = require("codecompanion.chat.approval")
+local autocmds = require("codecompanion.chat.autocmds")
+local blocks = require("codecompanion.chat.blocks")
+local compaction = require("codecompanion.chat.compaction")
+local draw = require("codecompanion.chat.draw")
+local outgoing = require("codecompanion.chat.outgoing")
+local restore = require("codecompanion.chat.restore")
+local status = require("codecompanion.chat.status")
+local stream = require("codecompanion.chat.stream")
+local tools = require("codecompanion.chat.tools")
+
+---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
+local M = {}
+
+---The model's header, once per turn.
+---@param chat CodeCompanion.Chat
+---@param adapter? string
+---@param model? string
+local function ensure_header(chat, adapter, model)
+  if not chat.header then
+    draw.append(chat, blocks.header(adapter or chat.adapter, model or chat.model))
+    chat.header = true
+  end
+end
+
+---A notice of the machine's, below what it wrote so far.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param level "error"|"warning"|"info"
+local function say(chat, text, level)
+  stream.finish(chat)
+  if chat.tail_kind == "notice" and chat.said == text then
+    return -- one failure may be reported for several requests
+  end
+  chat.said = text
+  draw.append(chat, blocks.notice(text, level))
+end
+
+function M.chat_opened(chat, event)
+  local reattached = chat.known
+  chat.attached, chat.known = "yes", true
+  chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.title, chat.read_only = event.title, event.read_only
+  -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
+  chat.ignore_restored = reattached
+  local draft = require("codecompanion.chat.draft")
+  if not reattached then
+    chat.draft.saved = event.draft
+    if event.draft ~= "" then
+      draft.prepend(chat, event.draft)
+      outgoing.cursor_to_input(chat)
+    end
+    autocmds.fire(chat, "ChatOpened", event)
+  else
+    draft.save(chat)
+  end
+  if event.read_only then
+    say(chat, require("codecompanion.chat.session").READ_ONLY, "warning")
+  end
+  require("codecompanion.chat.session").send_overrides(chat)
+end
+
+function M.model_changed(chat, event)
+  chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.header = false
+  require("codecompanion.chat.session").send_overrides(chat)
+end
+
+function M.state(chat, event)
+  chat.state, chat.label = event.state, event.label or ""
+end
+
+function M.queued(chat, event)
+  outgoing.queued(chat, event.submit_id)
+end
+
+function M.message_sent(chat, event)
+  stream.finish(chat)
+  chat.header = false
+  outgoing.sent(chat, event)
+  autocmds.fire(chat, "ChatSubmitted", event)
+end
+
+function M.submit_failed(chat, event)
+  outgoing.failed(chat, event.submit_id, event.text)
+  say(chat, event.error, "error")
+end
+
+function M.reply_started(chat, event)
+  activity.stop_retry(chat)
+  ensure_header(chat, event.adapter, event.model)
+end
+
+function M.text(chat, event)
+  activity.stop_retry(chat)
+  ensure_header(chat)
+  stream.append(chat, "text", event.text)
+end
+
+function M.reasoning(chat, event)
+  activity.stop_retry(chat)
+  ensure_header(chat)
+  stream.append(chat, "reasoning", event.text)
+end
+
+function M.reply_finished(chat, event)
+  local kind = chat.stream and chat.stream.kind
+  local first, last = stream.finish(chat)
+  if first and kind == "text" then
+    draw.set_item(chat, first, last, { message_id = event.message_id })
+  end
+  if event.stop == "cut" then
+    draw.append(chat, blocks.notice("The reply was cut off before its end.", "warning"))
+  elseif event.stop == "length" then
+    draw.append(chat, blocks.notice("The reply reached the output limit.", "warning"))
+  elseif event.stop == "filtered" then
+    draw.append(chat, blocks.notice("The provider's filter ended the reply.", "warning"))
+  end
+end
+
+function M.tool_started(chat, event)
+  stream.finish(chat)
+  ensure_header(chat)
+  tools.started(chat, event)
+  autocmds.fire(chat, "ToolStarted", event)
+end
+
+function M.tool_finished(chat, event)
+  stream.finish(chat)
+  ensure_header(chat)
+  tools.finished(chat, event)
+  autocmds.fire(chat, "ToolFinished", event)
+end
+
+function M.approval_requested(chat, event)
+  stream.finish(chat)
+  approval.requested(chat, event)
+end
+
+function M.approval_closed(chat, event)
+  approval.closed(chat, event.call_id)
+end
+
+function M.meter(chat, event)
+  chat.meter = {
+    tokens = event.tokens,
+    window = event.window,
+    ratio = event.ratio,
+    exact = event.exact,
+    edit_at = event.edit_at,
+    compact_at = event.compact_at,
+  }
+end
+
+function M.context_items(chat, event)
+  require("codecompanion.chat.context").set(chat, event.items)
+end
+
+function M.context_edited(chat, event)
+  stream.finish(chat)
+  draw.append(chat, blocks.edited(event))
+  tools.cleared(chat, event.call_ids)
+  autocmds.fire(chat, "ChatEdited", event)
+end
+
+function M.compaction_started(chat, event)
+  stream.finish(chat)
+  chat.compaction = event
+  autocmds.fire(chat, "ChatCompacting", event)
+end
+
+function M.compacted(chat, event)
+  stream.finish(chat)
+  chat.compaction = nil
+  compaction.compacted(chat, event)
+  chat.header = false
+  autocmds.fire(chat, "ChatCompacted", event)
+end
+
+function M.compaction_failed(chat, event)
+  chat.compaction = nil
+  say(chat, event.reason, event.cancelled and "info" or "warning")
+  autocmds.fire(chat, "ChatCompactFailed", event)
+end
+
+function M.retrying(chat, event)
+  activity.retry(chat, event)
+end
+
+function M.turn_finished(chat, event)
+  activity.stop_retry(chat)
+  stream.finish(chat)
+  approval.close_all(chat)
+  chat.state, chat.label, chat.header = "idle", "", false
+  if event.error ~= "" then
+    say(chat, event.error, "error")
+  elseif event.reason == "stopped" then
+    say(chat, "Stopped.", "info")
+  end
+  if event.reason == "stopped" then
+    autocmds.fire(chat, "ChatStopped", event)
+  else
+    autocmds.fire(chat, "ChatDone", event)
+  end
+end
+
+function M.restored(chat, event)
+  if not chat.ignore_restored then
+    restore.piece(chat, event)
+    draw.touch(chat)
+  end
+end
+
+function M.cleared(chat)
+  require("codecompanion.chat").wipe(chat)
+end
+
+function M.request_failed(chat, event)
+  if event.verb == "open_chat" or event.verb == "submit" then
+    chat.attached = event.verb == "open_chat" and "no" or chat.attached
+    outgoing.recall_all(chat)
+  end
+  say(chat, event.error, "error")
+end
+
+function M.notice(chat, event)
+  local level = event.level == "ERROR" and "error" or event.level == "WARN" and "warning" or "info"
+  say(chat, event.text, level)
+end
+
+---The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
+function M.host_exit(chat, event)
+  if chat.attached == "no" then
+    return
+  end
+  chat.attached = "no"
+  activity.stop_retry(chat)
+  stream.finish(chat)
+  approval.close_all(chat)
+  chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
+  outgoing.recall_all(chat)
+  for _, item in pairs(chat.calls) do
+    if item.status == "running" then
+      tools.finished(chat, {
+        call_id = item.call_id,
+        name = item.name,
+        title = item.title,
+        summary = "interrupted",
+        preview = "",
+        status = "cancelled",
+      })
+    end
+  end
+  say(chat, event.text or "The host has ended. The next action starts it again.", "warning")
+end
+
+---Draw the virtual lines and publish the state, once after a batch.
+---@param chat CodeCompanion.Chat
+function M.after(chat)
+  activity.draw(chat)
+  status.publish(chat)
+end
+
+return M

@@ -1,0 +1,184 @@
+---Folds that belong to the chat, not to a window: extmarks say where, a table says how; windows only follow.
+---
+---Manual folds are window-local and cost nothing while text streams (`foldmethod=expr` asks for every changed line).
+---They are rebuilt from the extmarks whenever a window begins to show the chat, with the state they were left in.
+
+local api = vim.api
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.folds")
+
+---@class CodeCompanion.Fold
+---@field closed boolean The state it has, or was left in
+---@field text fun(): { [1]: string, [2]: string }[] The line shown while it is closed
+---@field id integer
+
+---@param win integer
+---@param first integer 0-based
+---@param last integer 0-based, inclusive
+---@param closed boolean
+local function make(win, first, last, closed)
+  api.nvim_win_call(win, function()
+    local ok = pcall(vim.cmd, ("noautocmd %d,%dfold"):format(first + 1, last + 1))
+    if ok and not closed then
+      pcall(vim.cmd, ("noautocmd %dfoldopen"):format(first + 1))
+    end
+  end)
+end
+
+---The rows of a fold as they are now.
+---@param chat CodeCompanion.Chat
+---@param fold CodeCompanion.Fold
+---@return integer? first
+---@return integer? last Inclusive
+function M.rows(chat, fold)
+  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, fold.id, { details = true })
+  if not mark[1] or mark[3].invalid then
+    return nil
+  end
+  return mark[1], mark[3].end_row
+end
+
+---Add a fold over whole lines (at least two).
+---@param chat CodeCompanion.Chat
+---@param first integer 0-based
+---@param last integer 0-based, inclusive
+---@param spec { closed: boolean, text: fun(): table }
+---@return CodeCompanion.Fold?
+function M.add(chat, first, last, spec)
+  if last <= first then
+    return nil
+  end
+  local fold = { closed = spec.closed, text = spec.text }
+  fold.id = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+    end_row = last,
+    end_col = 0,
+    right_gravity = true,
+    end_right_gravity = true,
+    invalidate = true,
+    undo_restore = false,
+  })
+  chat.folds[fold.id] = fold
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    make(win, first, last, fold.closed)
+  end
+  return fold
+end
+
+---Take a fold away, in the windows too.
+---@param chat CodeCompanion.Chat
+---@param fold CodeCompanion.Fold
+function M.remove(chat, fold)
+  local first = M.rows(chat, fold)
+  if first then
+    for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+      api.nvim_win_call(win, function()
+        if vim.fn.foldlevel(first + 1) > 0 then
+          local view = vim.fn.winsaveview()
+          pcall(vim.cmd, ("noautocmd keepjumps %dfoldopen!"):format(first + 1))
+          api.nvim_win_set_cursor(win, { first + 1, 0 })
+          pcall(vim.cmd, "noautocmd keepjumps normal! zd")
+          vim.fn.winrestview(view)
+        end
+      end)
+    end
+  end
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, fold.id)
+  chat.folds[fold.id] = nil
+end
+
+---All folds from the last to the first, inner ones before those around them.
+---@param chat CodeCompanion.Chat
+---@return { first: integer, last: integer, fold: CodeCompanion.Fold }[]
+local function inner_first(chat)
+  local found = {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, M.ns, 0, -1, { details = true })) do
+    local fold = chat.folds[mark[1]]
+    if fold and not mark[4].invalid then
+      found[#found + 1] = { first = mark[2], last = mark[4].end_row, fold = fold }
+    end
+  end
+  table.sort(found, function(a, b)
+    if a.first ~= b.first then
+      return a.first > b.first
+    end
+    return a.last < b.last
+  end)
+  return found
+end
+
+---Learn from a window which folds the user opened or closed.
+---@param chat CodeCompanion.Chat
+---@param win integer
+function M.remember(chat, win)
+  if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= chat.bufnr then
+    return
+  end
+  api.nvim_win_call(win, function()
+    if not vim.wo.foldenable then
+      return
+    end
+    for _, entry in ipairs(inner_first(chat)) do
+      local closed_at = vim.fn.foldclosed(entry.first + 1)
+      -- inside another closed fold nothing can be seen of this one: keep what was known
+      if closed_at == -1 then
+        entry.fold.closed = false
+      elseif closed_at == entry.first + 1 then
+        entry.fold.closed = true
+      end
+    end
+  end)
+end
+
+---Build all folds in a window that begins to show the chat.
+---@param chat CodeCompanion.Chat
+---@param win integer
+function M.apply(chat, win)
+  api.nvim_win_call(win, function()
+    local view = vim.fn.winsaveview()
+    pcall(vim.cmd, "noautocmd normal! zE")
+    for _, entry in ipairs(inner_first(chat)) do
+      if pcall(vim.cmd, ("noautocmd %d,%dfold"):format(entry.first + 1, entry.last + 1)) and not entry.fold.closed then
+        pcall(vim.cmd, ("noautocmd %dfoldopen"):format(entry.first + 1))
+      end
+    end
+    vim.fn.winrestview(view)
+  end)
+end
+
+---The innermost fold that covers a row.
+---@param chat CodeCompanion.Chat
+---@param row integer 0-based
+---@return CodeCompanion.Fold?
+function M.at(chat, row)
+  local marks = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, { row, 0 }, { row, -1 }, { overlap = true, details = true })
+  local best, best_first
+  for _, mark in ipairs(marks) do
+    local fold = chat.folds[mark[1]]
+    if fold and not mark[4].invalid and mark[4].end_row >= row and (not best_first or mark[2] >= best_first) then
+      best, best_first = fold, mark[2]
+    end
+  end
+  return best
+end
+
+---'foldtext' of chat windows.
+---@return { [1]: string, [2]: string }[]|string
+function M.text()
+  local chat = require("codecompanion.chat").by_buffer(api.nvim_get_current_buf())
+  local row = vim.v.foldstart - 1
+  if chat then
+    local marks = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, { row, 0 }, { row, 0 }, {})
+    for _, mark in ipairs(marks) do
+      local fold = chat.folds[mark[1]]
+      if fold then
+        return fold.text()
+      end
+    end
+  end
+  local line = api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ""
+  return { { line, "CodeCompanionFold" }, { ("  %d lines"):format(vim.v.foldend - row), "CodeCompanionFoldMark" } }
+end
+
+return M

@@ -1,0 +1,46 @@
+---Highlight groups of the chat buffer, each linked to a standard group and free to be overridden.
+---The list is the documentation: name, link, what it is for.
+
+local M = {}
+
+---@type { [1]: string, [2]: string, [3]: string }[]
+M.groups = {
+  { "CodeCompanionHeaderUser", "Title", "The header of your messages" },
+  { "CodeCompanionHeaderModel", "Special", "The header of the model's messages" },
+  { "CodeCompanionHeaderSeparator", "FloatBorder", "The line after a header" },
+  { "CodeCompanionTokens", "Comment", "Token counts beside headers" },
+  { "CodeCompanionHint", "NonText", "Hints on keys and the intro text" },
+  { "CodeCompanionActivity", "DiagnosticInfo", "What is happening now: streaming, a running tool, a retry" },
+  { "CodeCompanionPending", "Comment", "sending…, queued" },
+  { "CodeCompanionContext", "Comment", "The context block" },
+  { "CodeCompanionContextItem", "Identifier", "A path or name in the context block" },
+  { "CodeCompanionFold", "NONE", "The line of a closed fold" },
+  { "CodeCompanionFoldMark", "Comment", "The triangle of a fold" },
+  { "CodeCompanionTool", "Function", "The title of a tool call" },
+  { "CodeCompanionToolSummary", "Comment", "The summary of a tool result" },
+  { "CodeCompanionToolOk", "DiagnosticOk", "✓ of a tool call" },
+  { "CodeCompanionToolFailed", "DiagnosticError", "✗ of a tool call" },
+  { "CodeCompanionToolStopped", "DiagnosticWarn", "⊘ of a cancelled or rejected tool call" },
+  { "CodeCompanionToolOutput", "Comment", "The output of a tool" },
+  { "CodeCompanionCleared", "DiagnosticHint", "✂: results that were cleared from the context" },
+  { "CodeCompanionCompacted", "DiagnosticHint", "The card of a compaction" },
+  { "CodeCompanionReasoning", "Comment", "The model's reasoning" },
+  { "CodeCompanionError", "DiagnosticError", "A failure, in one sentence" },
+  { "CodeCompanionWarning", "DiagnosticWarn", "Something to know, in one sentence" },
+  { "CodeCompanionApproval", "DiagnosticWarn", "The question of an approval" },
+  { "CodeCompanionApprovalKey", "Special", "The keys of an approval" },
+  { "CodeCompanionMeter", "Comment", "How full the context is" },
+  { "CodeCompanionMeterHigh", "DiagnosticWarn", "The same from 80 % on" },
+  { "CodeCompanionMeterFull", "DiagnosticError", "The same from 95 % on" },
+}
+
+---Define the groups; a definition of the user's stays.
+function M.define()
+  for _, group in ipairs(M.groups) do
+    local spec = group[2] == "NONE" and {} or { link = group[2] }
+    spec.default = true
+    vim.api.nvim_set_hl(0, group[1], spec)
+  end
+end
+
+return M

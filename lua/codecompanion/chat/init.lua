@@ -1,0 +1,279 @@
+---Chats: open, show, hide, resume, close; the way of the host's events to the right one.
+---
+---Lua holds no messages and decides nothing: it draws what the host reports and sends what the user does.
+
+local api = vim.api
+
+local M = {}
+
+---@type table<integer, CodeCompanion.Chat>
+local by_buffer = {}
+---@type CodeCompanion.Chat[]
+local chats = {}
+---@type CodeCompanion.Chat?
+local last
+local subscribed = false
+local made = 0
+
+---The chat of a buffer (0 or nil: the current one).
+---@param bufnr? integer
+---@return CodeCompanion.Chat?
+function M.by_buffer(bufnr)
+  if not bufnr or bufnr == 0 then
+    bufnr = api.nvim_get_current_buf()
+  end
+  return by_buffer[bufnr]
+end
+
+---The chat in use: that of the current buffer, otherwise the last one.
+---@return CodeCompanion.Chat?
+function M.current()
+  return M.by_buffer() or last
+end
+
+---All open chats, oldest first.
+---@return CodeCompanion.Chat[]
+function M.list()
+  return vim.list_slice(chats)
+end
+
+---@param event table
+local function on_event(event)
+  local queue = require("codecompanion.chat.queue")
+  if event.type == "host_exit" then
+    for _, chat in ipairs(chats) do
+      queue.push(chat, event)
+    end
+    return
+  end
+  for _, chat in ipairs(chats) do
+    if chat.id == event.chat then
+      queue.push(chat, event)
+      return
+    end
+  end
+end
+
+local function subscribe()
+  if subscribed then
+    return
+  end
+  subscribed = true
+  require("codecompanion.host").subscribe(on_event)
+  require("codecompanion.chat.paint").setup()
+  require("codecompanion.chat.highlights").define()
+  vim.treesitter.language.register("markdown", "codecompanion")
+  local group = api.nvim_create_augroup("codecompanion.chat", {})
+  api.nvim_create_autocmd("ColorScheme", { group = group, callback = require("codecompanion.chat.highlights").define })
+  api.nvim_create_autocmd("VimLeavePre", {
+    group = group,
+    callback = function()
+      for _, chat in ipairs(chats) do
+        require("codecompanion.chat.draft").save(chat)
+      end
+    end,
+  })
+end
+
+---@param id? string
+---@return CodeCompanion.Chat
+local function create(id)
+  subscribe()
+  made = made + 1
+  local chat = require("codecompanion.chat.record").new(id, made)
+  require("codecompanion.chat.buffer").create(chat)
+  by_buffer[chat.bufnr] = chat
+  chats[#chats + 1] = chat
+  require("codecompanion.chat.watch").set(chat)
+  require("codecompanion.chat.keymaps").set(chat)
+  vim.bo[chat.bufnr].filetype = "codecompanion"
+  require("codecompanion.chat.events").after(chat)
+  require("codecompanion.chat.draft").hint(chat)
+  return chat
+end
+
+---Open a new chat. It is painted at once; the host is asked afterwards.
+---@param opts? { adapter?: string, model?: string, layout?: string, text?: string, hidden?: boolean }
+---@return CodeCompanion.Chat
+function M.open(opts)
+  opts = opts or {}
+  local chat = create()
+  last = chat
+  if opts.text and opts.text ~= "" then
+    require("codecompanion.chat.draft").set(chat, opts.text)
+  end
+  if not opts.hidden then
+    require("codecompanion.chat.window").open(chat, opts.layout)
+  end
+  vim.schedule(function()
+    if by_buffer[chat.bufnr] then
+      require("codecompanion.chat.session").attach(chat, opts)
+    end
+  end)
+  return chat
+end
+
+---Show the last chat, or hide it when it is on the screen; opens one when there is none.
+---@param opts? { layout?: string }
+---@return CodeCompanion.Chat
+function M.toggle(opts)
+  local window = require("codecompanion.chat.window")
+  local chat = M.current()
+  if not chat then
+    return M.open(opts)
+  end
+  if #window.visible(chat) > 0 then
+    require("codecompanion.chat.draft").save(chat)
+    window.hide(chat)
+  else
+    window.open(chat, opts and opts.layout)
+  end
+  return chat
+end
+
+---Show a chat.
+---@param chat CodeCompanion.Chat
+---@param layout? string
+function M.show(chat, layout)
+  last = chat
+  require("codecompanion.chat.window").open(chat, layout)
+end
+
+---Resume a stored chat; without an id the user chooses.
+---@param id? string Id of a stored chat, or "last"
+---@param opts? { layout?: string }
+function M.resume(id, opts)
+  subscribe()
+  if not id or id == "" or id == "last" then
+    require("codecompanion.chat.pickers").session(id == "last", function(chosen)
+      M.resume(chosen, opts)
+    end)
+    return
+  end
+  for _, chat in ipairs(chats) do
+    if chat.id == id then
+      return M.show(chat, opts and opts.layout)
+    end
+  end
+  local chat = create(id)
+  last = chat
+  require("codecompanion.chat.window").open(chat, opts and opts.layout)
+  chat.stored = true
+  vim.schedule(function()
+    require("codecompanion.chat.session").attach(chat)
+  end)
+end
+
+---Put a selection into the draft of the current chat (a new one when there is none) and show it.
+---@param lines string[]
+---@param range { [1]: integer, [2]: integer } 1-based line numbers
+---@param path? string The current buffer's file when not given
+function M.add_selection(lines, range, path)
+  path = path or api.nvim_buf_get_name(0)
+  local filetype = vim.filetype.match({ filename = path }) or ""
+  local fence = require("codecompanion.chat.blocks").fence(table.concat(lines, "\n"))
+  local shown = path ~= "" and vim.fn.fnamemodify(path, ":.") or "(no file)"
+  local text = { ("%s:%d-%d"):format(shown, range[1], range[2]), fence .. filetype }
+  vim.list_extend(text, lines)
+  vim.list_extend(text, { fence, "" })
+  local chat = M.current() or M.open()
+  local present = require("codecompanion.chat.buffer").input_text(chat)
+  if present ~= "" and present:sub(-1) ~= "\n" then
+    present = present .. "\n"
+  end
+  require("codecompanion.chat.draft").set(chat, present .. table.concat(text, "\n"))
+  M.show(chat)
+  require("codecompanion.chat.outgoing").cursor_to_input(chat)
+end
+
+---Compact the current chat.
+---@param instructions? string What the summary should take care of
+---@param opts? { ask?: boolean } Ask first (not by default)
+function M.compact(instructions, opts)
+  local chat = M.current()
+  if not chat then
+    return require("codecompanion.say")("there is no chat to compact", vim.log.levels.WARN)
+  end
+  require("codecompanion.chat.session").compact(chat, instructions or "", not (opts and opts.ask))
+end
+
+---The chat that was used last.
+---@return CodeCompanion.Chat?
+function M.last_chat()
+  return last
+end
+
+---For status lines: what the chat of the current buffer, or the last one, is doing.
+---@return string
+function M.statusline()
+  local chat = M.current()
+  return chat and require("codecompanion.chat.status").component(chat.bufnr) or ""
+end
+
+---Empty the buffer down to the input (the chat was cleared).
+---@param chat CodeCompanion.Chat
+function M.wipe(chat)
+  local buffer = require("codecompanion.chat.buffer")
+  for _, fold in pairs(chat.folds) do
+    if fold ~= chat.context_fold then
+      require("codecompanion.chat.folds").remove(chat, fold)
+    end
+  end
+  buffer.remove(chat, (buffer.position(chat, "top")), (buffer.position(chat, "tail")))
+  require("codecompanion.chat.record").reset(chat)
+end
+
+---Show the next (1) or previous (-1) chat in the window of this one.
+---@param chat CodeCompanion.Chat
+---@param step 1|-1
+function M.cycle(chat, step)
+  if #chats < 2 then
+    return
+  end
+  for index, other in ipairs(chats) do
+    if other == chat then
+      local target = chats[(index - 1 + step) % #chats + 1]
+      require("codecompanion.chat.folds").remember(chat, api.nvim_get_current_win())
+      api.nvim_win_set_buf(0, target.bufnr)
+      last = target
+      return
+    end
+  end
+end
+
+---Close a chat (the current one when not given): its buffer goes, its history and its draft stay.
+---@param chat? CodeCompanion.Chat
+function M.close(chat)
+  chat = chat or M.current()
+  if not chat then
+    return
+  end
+  require("codecompanion.chat.draft").save(chat)
+  require("codecompanion.chat.window").hide(chat)
+  if api.nvim_buf_is_valid(chat.bufnr) then
+    api.nvim_buf_delete(chat.bufnr, { force = true })
+  end
+end
+
+---The buffer of a chat is gone: give the chat back.
+---@param chat CodeCompanion.Chat
+function M.forget(chat)
+  if not by_buffer[chat.bufnr] then
+    return
+  end
+  by_buffer[chat.bufnr] = nil
+  chats = vim.tbl_filter(function(other)
+    return other ~= chat
+  end, chats)
+  if last == chat then
+    last = chats[#chats]
+  end
+  require("codecompanion.chat.draft").close(chat)
+  require("codecompanion.chat.activity").stop_retry(chat)
+  if chat.attached ~= "no" then
+    require("codecompanion.host").notify("close_chat", { chat = chat.id })
+  end
+  require("codecompanion.chat.autocmds").fire(chat, "ChatClosed")
+end
+
+return M

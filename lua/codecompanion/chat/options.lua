@@ -1,0 +1,38 @@
+---The options the chat buffer reads; all defaults live in the option schema (`codecompanion.config`).
+
+local M = {}
+
+---@return table options The whole option table
+function M.all()
+  return require("codecompanion.config").options
+end
+
+---@return table display The options `display.chat`
+function M.display()
+  return M.all().display.chat
+end
+
+---@return table chat The options `interactions.chat`
+function M.chat()
+  return M.all().interactions.chat
+end
+
+---The text of a role header, without the `## `.
+---@param role "user"|"llm"
+---@param adapter? string
+---@param model? string
+---@return string
+function M.header(role, adapter, model)
+  local name = M.chat().roles[role]
+  if type(name) == "function" then
+    local shown = adapter or ""
+    if model and model ~= "" then
+      shown = shown .. " · " .. model
+    end
+    local ok, text = pcall(name, { name = adapter or "", formatted_name = shown, model = model or "" })
+    name = ok and type(text) == "string" and text or (role == "user" and "Me" or "CodeCompanion")
+  end
+  return (name:gsub("[\r\n]+", " "))
+end
+
+return M

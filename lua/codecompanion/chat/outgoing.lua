@@ -1,0 +1,132 @@
+---Messages on their way: from the input region to the history and, when that fails, back into the draft.
+---
+---What is sent is what stands in the input region, exactly (lesson 37). It becomes a block above the input at once and
+---a normal turn when the host says that it is stored; until then nothing may lose it.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.blocks")
+local buffer = require("codecompanion.chat.buffer")
+local draft = require("codecompanion.chat.draft")
+local draw = require("codecompanion.chat.draw")
+
+local M = {}
+
+---@class CodeCompanion.Outgoing
+---@field submit_id integer
+---@field text string
+---@field block CodeCompanion.Block
+
+---Show `text` above the input as a message that is being sent.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@return integer submit_id
+function M.add(chat, text)
+  chat.submit_id = chat.submit_id + 1
+  local id = chat.submit_id
+  local block = blocks.user(text, { submit_id = id }, { { "sending…", "CodeCompanionPending" } })
+  buffer.ensure_input(chat)
+  draw.sequence(chat, (buffer.position(chat, "header")), { block })
+  -- the block belongs below the tail, but marks at its row moved along with it
+  if #chat.outgoing == 0 then
+    local first = draw.item_rows(chat, block.item)
+    buffer.place(chat, "tail", first)
+  end
+  chat.outgoing[#chat.outgoing + 1] = { submit_id = id, text = text, block = block }
+  draw.touch(chat)
+  return id
+end
+
+---@param chat CodeCompanion.Chat
+---@param submit_id integer
+---@return CodeCompanion.Outgoing?
+local function take(chat, submit_id)
+  for index, outgoing in ipairs(chat.outgoing) do
+    if outgoing.submit_id == submit_id then
+      return table.remove(chat.outgoing, index)
+    end
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param outgoing CodeCompanion.Outgoing
+local function remove_block(chat, outgoing)
+  local first, last = draw.item_rows(chat, outgoing.block.item)
+  if first then
+    buffer.remove(chat, first, last + 1)
+  end
+end
+
+---The message waits for the next request boundary.
+---@param chat CodeCompanion.Chat
+---@param submit_id integer
+function M.queued(chat, submit_id)
+  for _, outgoing in ipairs(chat.outgoing) do
+    if outgoing.submit_id == submit_id then
+      outgoing.queued = true
+      draw.set_right(chat, outgoing.block.role_id, { { "queued", "CodeCompanionPending" } })
+    end
+  end
+end
+
+---The message is stored: its block becomes a turn, and the machine writes below it from now on.
+---@param chat CodeCompanion.Chat
+---@param event table message_sent
+function M.sent(chat, event)
+  local outgoing = take(chat, event.submit_id)
+  local right = blocks.tokens(event.tokens)
+  local first, last
+  if outgoing then
+    first, last = draw.item_rows(chat, outgoing.block.item)
+  end
+  if outgoing and first and first == buffer.position(chat, "tail") and outgoing.text == event.text then
+    outgoing.block.item.message_id = event.message_id
+    draw.set_right(chat, outgoing.block.role_id, right)
+    buffer.place(chat, "tail", last + 1)
+    chat.tail_kind = "user"
+    return
+  end
+  if outgoing then
+    remove_block(chat, outgoing)
+  end
+  draw.append(chat, blocks.user(event.text, { message_id = event.message_id }, right))
+end
+
+---The message could not be stored: its text goes back in front of the draft.
+---@param chat CodeCompanion.Chat
+---@param submit_id integer
+---@param text string
+function M.failed(chat, submit_id, text)
+  local outgoing = take(chat, submit_id)
+  if outgoing then
+    remove_block(chat, outgoing)
+  end
+  draft.prepend(chat, text)
+end
+
+---The host is gone: all that was not stored goes back into the draft, in order.
+---@param chat CodeCompanion.Chat
+function M.recall_all(chat)
+  local texts = {}
+  for _, outgoing in ipairs(chat.outgoing) do
+    texts[#texts + 1] = outgoing.text
+    remove_block(chat, outgoing)
+  end
+  chat.outgoing = {}
+  if #texts > 0 then
+    draft.prepend(chat, table.concat(texts, "\n"))
+  end
+end
+
+---Put the cursor at the end of the input.
+---@param chat CodeCompanion.Chat
+---@param win? integer
+function M.cursor_to_input(chat, win)
+  win = win or api.nvim_get_current_win()
+  if api.nvim_win_get_buf(win) == chat.bufnr then
+    local last = api.nvim_buf_line_count(chat.bufnr)
+    local line = api.nvim_buf_get_lines(chat.bufnr, last - 1, last, false)[1]
+    api.nvim_win_set_cursor(win, { last, #line })
+  end
+end
+
+return M

@@ -1,0 +1,92 @@
+---Choices, all through `vim.ui.select`: stored chats, models, rules.
+
+local session = require("codecompanion.chat.session")
+
+local M = {}
+
+---@param updated number|string Seconds since the epoch, or text
+---@return string
+local function when(updated)
+  return type(updated) == "number" and tostring(os.date("%Y-%m-%d %H:%M", math.floor(updated))) or tostring(updated)
+end
+
+---Choose a stored chat, or take the newest one, and hand its id to `callback`.
+---@param newest boolean
+---@param callback fun(id: string)
+function M.session(newest, callback)
+  local say = require("codecompanion.say")
+  local payload = { cwd = "", limit = newest and 1 or 100 }
+  require("codecompanion.host").request("list_sessions", payload, function(err, sessions)
+    if err then
+      return say(err, vim.log.levels.ERROR)
+    elseif #sessions == 0 then
+      return say("there is no stored chat yet", vim.log.levels.WARN)
+    elseif newest then
+      return callback(sessions[1].id)
+    end
+    vim.ui.select(sessions, {
+      prompt = "Resume a chat",
+      kind = "codecompanion.session",
+      format_item = function(item)
+        local title = item.title ~= "" and item.title or "(untitled)"
+        local owned = item.owned and " · open elsewhere" or ""
+        return ("%s  %s · %d messages%s"):format(when(item.updated), title, item.messages, owned)
+      end,
+    }, function(item)
+      if item then
+        callback(item.id)
+      end
+    end)
+  end)
+end
+
+---Choose an adapter and a model for the chat.
+---@param chat CodeCompanion.Chat
+function M.model(chat)
+  session.request(chat, "list_models", { adapter = "" }, function(result)
+    local choices = {}
+    for _, group in ipairs(result) do
+      for _, model in ipairs(group.models or { group }) do
+        local name = type(model) == "table" and model.name or model
+        local window = type(model) == "table" and model.window or nil
+        choices[#choices + 1] = { adapter = group.adapter, model = name, window = window }
+      end
+    end
+    vim.ui.select(choices, {
+      prompt = "Adapter and model",
+      kind = "codecompanion.model",
+      format_item = function(item)
+        local window = item.window and (" · " .. require("codecompanion.chat.status").short_window(item.window)) or ""
+        local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
+        return ("%s · %s%s%s"):format(item.adapter, item.model, window, current)
+      end,
+    }, function(item)
+      if item then
+        session.set_model(chat, item.adapter, item.model)
+      end
+    end)
+  end)
+end
+
+---Choose a group of rules and add it to the chat.
+---@param chat CodeCompanion.Chat
+function M.rules(chat)
+  local snapshot = require("codecompanion.editor").snapshot()
+  session.request(chat, "list_rules", { snapshot = snapshot }, function(groups)
+    vim.ui.select(groups, {
+      prompt = "Rules",
+      kind = "codecompanion.rules",
+      format_item = function(item)
+        local files = type(item.files) == "table" and #item.files or item.files
+        local description = item.description and item.description ~= "" and (" · " .. item.description) or ""
+        return ("%s%s · %s files"):format(item.name, description, files or 0)
+      end,
+    }, function(item)
+      if item then
+        session.notify(chat, "add_rules", { group = item.name })
+      end
+    end)
+  end)
+end
+
+return M

@@ -1,0 +1,96 @@
+---What the buffer knows of a chat: where things are drawn and what waits. The chat itself is in the host.
+
+local M = {}
+
+---@class CodeCompanion.Chat
+---@field id string Opaque id, the same in the host
+---@field bufnr integer
+---@field name string
+---@field title string
+---@field adapter string
+---@field model string
+---@field window integer Context window in tokens
+---@field state string
+---@field label string
+---@field meter? table
+---@field attached "no"|"opening"|"yes" Whether the running host knows the chat
+---@field known boolean The chat exists in the history
+---@field read_only boolean
+---@field yolo boolean
+---@field touched boolean Something was written into it
+---@field header boolean The model's header of this turn stands
+---@field tail_kind? string Kind of the block that was drawn last
+---@field submit_id integer
+---@field outgoing CodeCompanion.Outgoing[]
+---@field approvals table[]
+---@field approval_keys boolean
+---@field stream? CodeCompanion.Stream
+---@field draft CodeCompanion.Draft
+---@field queue CodeCompanion.Queue
+---@field restore CodeCompanion.Restore
+---@field folds table<integer, CodeCompanion.Fold>
+---@field items table<integer, table>
+---@field calls table<string, table>
+---@field roles table<integer, string>
+---@field pieces table<integer, table>
+---@field unpainted integer
+---@field context_items table<integer, table>
+---@field editing boolean The machine edits the buffer
+---@field compaction? table
+---@field retry? table
+---@field view? integer[] Cursor when it was hidden, nil at the input
+---@field replaced? integer Buffer it took the place of
+
+---@return string
+local function new_id()
+  return (vim.uv.random(12):gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
+---@param id? string A stored chat; a new one without it
+---@param number integer For the name of the buffer
+---@return CodeCompanion.Chat
+function M.new(id, number)
+  return {
+    id = id or new_id(),
+    name = tostring(number),
+    title = "",
+    adapter = "",
+    model = "",
+    window = 0,
+    state = "idle",
+    label = "",
+    attached = "no",
+    known = false,
+    read_only = false,
+    yolo = require("codecompanion.chat.options").chat().tools.opts.yolo == true,
+    touched = false,
+    header = false,
+    submit_id = 0,
+    outgoing = {},
+    approvals = {},
+    approval_keys = false,
+    draft = require("codecompanion.chat.draft").new(),
+    queue = require("codecompanion.chat.queue").new(),
+    restore = require("codecompanion.chat.restore").new(),
+    folds = {},
+    items = {},
+    calls = {},
+    roles = {},
+    pieces = {},
+    unpainted = 0,
+    context_items = {},
+    editing = false,
+  }
+end
+
+---Forget all that was drawn (the chat was cleared); the draft and what is on its way stay.
+---@param chat CodeCompanion.Chat
+function M.reset(chat)
+  chat.folds, chat.items, chat.calls, chat.roles, chat.pieces = {}, {}, {}, {}, {}
+  chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}
+  chat.restore = require("codecompanion.chat.restore").new()
+end
+
+return M

@@ -1,0 +1,202 @@
+---A stored chat comes back: the newest piece is painted at once, older ones are put above it in idle time, in slices.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.blocks")
+local buffer = require("codecompanion.chat.buffer")
+local compaction = require("codecompanion.chat.compaction")
+local draw = require("codecompanion.chat.draw")
+
+local M = {}
+
+local SLICE_ENTRIES = 12
+local BUDGET_MS = 6
+local PAUSE_MS = 8
+
+---@class CodeCompanion.Restore
+---@field queue table[] Entries that wait, in buffer order; the last one is the next to be drawn
+---@field last boolean No more pieces will come
+---@field running boolean
+---@field fold? { id: integer, event: table } The lowest compaction whose old turns are not folded yet
+---@field orphan? integer Role mark of a reply header without its user message above
+
+---@return CodeCompanion.Restore
+function M.new()
+  return { queue = {}, last = false, running = false }
+end
+
+---@param entry table
+---@param list CodeCompanion.Block[]
+---@param header boolean A header of the model stands above
+---@return boolean header
+local function add_entry(entry, list, header)
+  if entry.kind == "user" then
+    local item = { message_id = entry.message_id }
+    list[#list + 1] = blocks.user(entry.text or "", item, blocks.tokens(entry.tokens))
+    return false
+  elseif entry.kind == "compacted" then
+    local block = compaction.card(entry)
+    block.compaction = entry
+    list[#list + 1] = block
+    return false
+  elseif entry.kind == "edited" then
+    list[#list + 1] = blocks.edited({
+      cleared = entry.messages or 0,
+      tokens_before = entry.tokens_before or 0,
+      tokens_after = entry.tokens_after or 0,
+    })
+    return header
+  end
+  if not header then
+    list[#list + 1] = blocks.header(entry.adapter or "", entry.model or "")
+  end
+  if entry.kind == "tool" then
+    list[#list + 1] = blocks.tool({
+      call_id = entry.call_id,
+      message_id = entry.message_id,
+      name = entry.name,
+      title = entry.title or entry.name or "",
+      summary = entry.summary,
+      preview = entry.text,
+      status = entry.status or "ok",
+      cleared = entry.cleared,
+    })
+  elseif entry.kind == "reasoning" then
+    if require("codecompanion.chat.options").display().show_reasoning then
+      list[#list + 1] = blocks.reasoning(entry.text or "")
+    end
+  elseif entry.text and entry.text ~= "" then
+    list[#list + 1] = blocks.reply(entry)
+  end
+  return true
+end
+
+---Entries in buffer order as blocks.
+---@param entries table[]
+---@return CodeCompanion.Block[]
+---@return boolean header Whether the last turn has a header
+function M.blocks(entries)
+  local list, header = {}, false
+  for _, entry in ipairs(entries) do
+    header = add_entry(entry, list, header)
+  end
+  return list, header
+end
+
+---Fold what stands above the lowest compaction that waits for it.
+---@param chat CodeCompanion.Chat
+---@param from integer First row of the old turns
+local function fold_above(chat, from)
+  local pending = chat.restore.fold
+  if not pending then
+    return
+  end
+  chat.restore.fold = nil
+  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, compaction.ns, pending.id, {})
+  if mark[1] then
+    compaction.fold_old(chat, from, mark[1], pending.event)
+  end
+end
+
+---A header was drawn because the piece began within a turn; the piece above has the real one.
+---@param chat CodeCompanion.Chat
+---@param header boolean The piece above ends within a turn that has a header
+local function drop_orphan(chat, header)
+  local orphan = chat.restore.orphan
+  chat.restore.orphan = nil
+  if not orphan or not header then
+    return
+  end
+  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.roles, orphan, {})
+  if mark[1] then
+    chat.roles[orphan] = nil
+    api.nvim_buf_del_extmark(chat.bufnr, draw.roles, orphan)
+    buffer.remove(chat, mark[1], mark[1] + 1)
+  end
+end
+
+---Draw entries above everything that is drawn.
+---@param chat CodeCompanion.Chat
+---@param entries table[]
+local function draw_above(chat, entries)
+  local list, header = M.blocks(entries)
+  if #list == 0 then
+    return
+  end
+  drop_orphan(chat, header)
+  local top = buffer.position(chat, "top")
+  local was_empty = buffer.position(chat, "tail") <= top
+  draw.sequence(chat, top, list)
+  if was_empty then
+    chat.tail_kind = list[#list].kind
+    chat.header = header
+  end
+  if list[1].kind == "header" then
+    chat.restore.orphan = list[1].role_id
+  end
+  for index = #list, 1, -1 do
+    local block = list[index]
+    if block.compaction then
+      fold_above(chat, block.row)
+      local id = api.nvim_buf_set_extmark(chat.bufnr, compaction.ns, block.row, 0, { right_gravity = true })
+      chat.restore.fold = { id = id, event = block.compaction }
+    end
+  end
+end
+
+---@param chat CodeCompanion.Chat
+local function finish(chat)
+  fold_above(chat, (buffer.position(chat, "top")))
+  chat.restore.orphan = nil
+end
+
+---Draw slices for a few milliseconds, then give way to the user.
+---@param chat CodeCompanion.Chat
+local function step(chat)
+  local restore = chat.restore
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
+  end
+  local start = vim.uv.hrtime()
+  while #restore.queue > 0 and (vim.uv.hrtime() - start) / 1e6 < BUDGET_MS do
+    local slice = {}
+    for _ = 1, math.min(SLICE_ENTRIES, #restore.queue) do
+      table.insert(slice, 1, table.remove(restore.queue))
+    end
+    draw_above(chat, slice)
+  end
+  if #restore.queue > 0 then
+    vim.defer_fn(function()
+      step(chat)
+    end, PAUSE_MS)
+    return
+  end
+  restore.running = false
+  if restore.last then
+    finish(chat)
+  end
+end
+
+---A piece arrived.
+---@param chat CodeCompanion.Chat
+---@param event table restored
+function M.piece(chat, event)
+  local restore = chat.restore
+  restore.last = restore.last or event.last == true
+  if event.first then
+    draw_above(chat, event.entries)
+    if restore.last and not restore.running then
+      finish(chat)
+    end
+    return
+  end
+  -- pieces come newest first: this one goes above, that is before, all that waits
+  restore.queue = vim.list_extend(vim.list_slice(event.entries), restore.queue)
+  if not restore.running then
+    restore.running = true
+    vim.defer_fn(function()
+      step(chat)
+    end, PAUSE_MS)
+  end
+end
+
+return M

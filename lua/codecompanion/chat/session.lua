@@ -1,0 +1,162 @@
+---What the chat asks of the host. Nothing here waits: every answer comes as an event.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+local draft = require("codecompanion.chat.draft")
+local draw = require("codecompanion.chat.draw")
+local blocks = require("codecompanion.chat.blocks")
+local outgoing = require("codecompanion.chat.outgoing")
+
+local M = {}
+
+M.READ_ONLY = "This chat is open in another Neovim; it can be read here, not continued."
+
+---@return table
+local function host()
+  return require("codecompanion.host")
+end
+
+---Open the chat in the host: a new one, or the stored one it belongs to (also after the host has been restarted).
+---@param chat CodeCompanion.Chat
+---@param opts? { adapter?: string, model?: string }
+function M.attach(chat, opts)
+  if chat.attached ~= "no" then
+    return
+  end
+  chat.attached = "opening"
+  host().notify("open_chat", {
+    chat = chat.id,
+    snapshot = require("codecompanion.editor").snapshot(),
+    adapter = opts and opts.adapter or nil,
+    model = opts and opts.model or nil,
+    resume = (chat.known or chat.stored) and chat.id or nil,
+  })
+end
+
+---Send a verb for the chat; a chat that a restarted host does not know yet is opened again first.
+---@param chat CodeCompanion.Chat
+---@param verb string
+---@param payload? table
+function M.notify(chat, verb, payload)
+  M.attach(chat)
+  host().notify(verb, vim.tbl_extend("force", { chat = chat.id }, payload or {}))
+end
+
+---The same with an answer.
+---@param chat CodeCompanion.Chat
+---@param verb string
+---@param payload table
+---@param callback fun(result: any) Called on success; a failure is shown in the buffer
+function M.request(chat, verb, payload, callback)
+  M.attach(chat)
+  host().request(verb, vim.tbl_extend("force", { chat = chat.id }, payload), function(err, result)
+    if not api.nvim_buf_is_loaded(chat.bufnr) then
+      return
+    end
+    if err then
+      draw.append(chat, blocks.notice(err, "error"))
+    else
+      callback(result)
+    end
+  end)
+end
+
+---Send what stands in the input region, or carry out the slash command that stands there.
+---@param chat CodeCompanion.Chat
+function M.submit(chat)
+  buffer.ensure_input(chat)
+  local text = buffer.input_text(chat)
+  if text:find("^%s*$") then
+    return
+  end
+  if require("codecompanion.slash").execute(chat, text) then
+    return
+  end
+  if chat.read_only then
+    draw.append(chat, blocks.notice(M.READ_ONLY, "error"))
+    return
+  end
+  draft.take(chat)
+  local submit_id = outgoing.add(chat, text)
+  if api.nvim_get_current_buf() == chat.bufnr then
+    outgoing.cursor_to_input(chat)
+  end
+  M.notify(chat, "submit", {
+    submit_id = submit_id,
+    text = text,
+    snapshot = require("codecompanion.editor").snapshot(),
+  })
+  chat.draft.saved = ""
+end
+
+---Stop whatever runs.
+---@param chat CodeCompanion.Chat
+function M.cancel(chat)
+  M.notify(chat, "cancel")
+end
+
+---Summarise the conversation; asks first, unless told otherwise.
+---@param chat CodeCompanion.Chat
+---@param instructions string
+---@param force? boolean Do not ask
+function M.compact(chat, instructions, force)
+  local function go()
+    M.notify(chat, "compact", { instructions = instructions })
+  end
+  if force then
+    return go()
+  end
+  vim.ui.select({ "Yes", "No" }, { prompt = "Replace the conversation by a summary of it?" }, function(choice)
+    if choice == "Yes" then
+      go()
+    end
+  end)
+end
+
+---Empty what the model sees; the history keeps everything.
+---@param chat CodeCompanion.Chat
+function M.clear(chat)
+  M.notify(chat, "clear")
+end
+
+---Answer the last message again.
+---@param chat CodeCompanion.Chat
+function M.regenerate(chat)
+  M.notify(chat, "regenerate", { snapshot = require("codecompanion.editor").snapshot() })
+end
+
+---Switch approvals off or on.
+---@param chat CodeCompanion.Chat
+function M.toggle_yolo(chat)
+  chat.yolo = not chat.yolo
+  M.notify(chat, "set_yolo", { on = chat.yolo })
+  require("codecompanion.chat.status").publish(chat)
+  require("codecompanion.chat.activity").draw(chat)
+end
+
+---Talk to another adapter or model.
+---@param chat CodeCompanion.Chat
+---@param adapter string
+---@param model? string
+function M.set_model(chat, adapter, model)
+  local secrets, problem = require("codecompanion.config").secrets(adapter)
+  if problem then
+    draw.append(chat, blocks.notice(problem, "error"))
+  end
+  M.notify(chat, "set_model", { adapter = adapter, model = model, secrets = secrets })
+end
+
+---Evaluate the functions of the config that depend on adapter and model, and tell the host.
+---@param chat CodeCompanion.Chat
+function M.send_overrides(chat)
+  local overrides = require("codecompanion.config").evaluate_overrides({
+    adapter = chat.adapter,
+    model = chat.model,
+    window = chat.window,
+  })
+  if next(overrides) ~= nil then
+    host().notify("set_overrides", { chat = chat.id, context_management = overrides })
+  end
+end
+
+return M

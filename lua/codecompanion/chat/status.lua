@@ -1,0 +1,184 @@
+---How a chat is doing, in words: state, meter, numbers. Used by the buffer, the winbar and status lines.
+
+local api = vim.api
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.status")
+
+local HIGH, FULL = 0.80, 0.95
+local EIGHTHS = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" }
+local CELLS = 5
+
+---A count in at most five characters: 999, 1.2k, 35.8k, 1.0M.
+---@param count integer
+---@return string
+function M.short(count)
+  if count < 1000 then
+    return tostring(math.floor(count))
+  elseif count < 999950 then
+    return ("%.1fk"):format(count / 1000)
+  end
+  return ("%.1fM"):format(count / 1000000)
+end
+
+---The size of a context window: like `short`, round numbers without decimals (128k, 1M).
+---@param tokens integer
+---@return string
+function M.short_window(tokens)
+  return (M.short(tokens):gsub("%.0(%a)$", "%1"))
+end
+
+---A duration: 850 ms, 6.1 s, 2 min 5 s.
+---@param ms integer
+---@return string
+function M.duration(ms)
+  if ms < 1000 then
+    return ("%d ms"):format(ms)
+  elseif ms < 60000 then
+    return ("%.1f s"):format(ms / 1000)
+  end
+  return ("%d min %d s"):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
+end
+
+---A bar of five cells between two edges.
+---@param ratio number 0..1, more is shown as full
+---@return string
+function M.gauge(ratio)
+  local eighths = math.floor(math.max(0, math.min(ratio, 1)) * CELLS * 8 + 0.5)
+  local bar = ("█"):rep(math.floor(eighths / 8)) .. EIGHTHS[eighths % 8 + 1]
+  return "▕" .. bar .. (" "):rep(CELLS - math.ceil(eighths / 8)) .. "▏"
+end
+
+---@param meter table The last `meter` event
+---@return string
+function M.meter_text(meter)
+  local percent = math.floor(meter.ratio * 100 + 0.5)
+  return ("ctx %s%s/%s %d%%"):format(
+    meter.exact and "" or "~",
+    M.short(meter.tokens),
+    M.short_window(meter.window),
+    percent
+  )
+end
+
+---@param meter table
+---@return string group
+local function meter_group(meter)
+  if meter.ratio >= FULL then
+    return "CodeCompanionMeterFull"
+  end
+  return meter.ratio >= HIGH and "CodeCompanionMeterHigh" or "CodeCompanionMeter"
+end
+
+---@param meter table
+---@return string
+local function thresholds(meter)
+  local parts = {}
+  for _, at in ipairs({ { "edit", meter.edit_at or 0 }, { "compact", meter.compact_at or 0 } }) do
+    if at[2] > 0 and meter.window > 0 then
+      parts[#parts + 1] = ("%s %d%%"):format(at[1], math.floor(at[2] / meter.window * 100 + 0.5))
+    end
+  end
+  return table.concat(parts, " · ")
+end
+
+---@param chat CodeCompanion.Chat
+---@return integer columns Of the narrowest window that shows the chat
+local function narrowest(chat)
+  local width = math.huge
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    width = math.min(width, api.nvim_win_get_width(win))
+  end
+  return width
+end
+
+---The meter as chunks of virtual text: text, bar, and the thresholds where there is room.
+---@param chat CodeCompanion.Chat
+---@return { [1]: string, [2]: string }[]
+function M.meter_chunks(chat)
+  local meter = chat.meter
+  if not meter then
+    return {}
+  end
+  local group = meter_group(meter)
+  local chunks = { { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group } }
+  local marks = thresholds(meter)
+  if marks ~= "" and narrowest(chat) >= 90 then
+    table.insert(chunks, 1, { marks .. "   ", "CodeCompanionMeter" })
+  end
+  return chunks
+end
+
+---What happens in the chat, "" when it is idle.
+---@param chat CodeCompanion.Chat
+---@return string
+function M.activity(chat)
+  if chat.retry then
+    local left = math.max(0, math.ceil((chat.retry.due - vim.uv.now()) / 1000))
+    return ("retry in %d s: %s"):format(left, chat.retry.reason)
+  elseif chat.approvals and #chat.approvals > 0 then
+    return "waiting for your approval"
+  elseif chat.compaction then
+    return "Compacting the chat..."
+  elseif chat.label ~= "" then
+    return chat.label
+  end
+  return (chat.state ~= "idle" and chat.state or ""):gsub("_", " ")
+end
+
+---For status lines: `streaming · ctx 35.8k/128k 28%`, "" outside of a chat.
+---@param bufnr? integer The current buffer when not given
+---@return string
+function M.component(bufnr)
+  local shown = vim.b[bufnr or api.nvim_get_current_buf()].codecompanion_chat
+  return shown and shown.text or ""
+end
+
+---Publish the state in `vim.b.codecompanion_chat` and let status lines redraw.
+---@param chat CodeCompanion.Chat
+function M.publish(chat)
+  local activity = M.activity(chat)
+  local parts = {}
+  if activity ~= "" then
+    parts[1] = activity
+  end
+  if chat.meter then
+    parts[#parts + 1] = M.meter_text(chat.meter)
+  end
+  vim.b[chat.bufnr].codecompanion_chat = {
+    id = chat.id,
+    title = chat.title,
+    adapter = chat.adapter,
+    model = chat.model,
+    state = chat.state,
+    label = activity,
+    yolo = chat.yolo or false,
+    meter = chat.meter or vim.empty_dict(),
+    text = table.concat(parts, " · "),
+  }
+  vim.cmd.redrawstatus({ bang = true })
+end
+
+---The winbar of a chat window: model and activity on the left, how full the context is on the right.
+---@return string
+function M.winbar()
+  local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(vim.g.statusline_winid or 0))
+  if not chat then
+    return ""
+  end
+  local name = chat.adapter ~= "" and (chat.adapter .. " · " .. chat.model) or "CodeCompanion"
+  local left = " " .. name:gsub("%%", "%%%%") .. (chat.yolo and "  YOLO" or "")
+  local activity = M.activity(chat)
+  if activity ~= "" then
+    left = left .. "  %#CodeCompanionActivity#" .. activity:gsub("%%", "%%%%") .. "%*"
+  end
+  local right = ""
+  if chat.meter then
+    local percent = math.floor(chat.meter.ratio * 100 + 0.5)
+    right = ("%%#%s#%s%d%%%% "):format(meter_group(chat.meter), chat.meter.exact and "" or "~", percent)
+  end
+  return left .. "%=%<" .. right
+end
+
+return M

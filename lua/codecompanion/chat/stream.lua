@@ -1,0 +1,216 @@
+---Text that arrives in pieces: it is inserted at one mark, at a cost that does not depend on the length of the chat.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.blocks")
+local buffer = require("codecompanion.chat.buffer")
+local draw = require("codecompanion.chat.draw")
+local folds = require("codecompanion.chat.folds")
+local options = require("codecompanion.chat.options")
+local paint = require("codecompanion.chat.paint")
+local scan = require("codecompanion.chat.scan")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.stream")
+
+---A line longer than this is shown in parts (the message itself is not changed): every chunk copies its line.
+local MAX_LINE_BYTES = 4096
+
+---From 0.11 on a fold grows with nvim_buf_set_text() of several lines; on 0.10 that tears it, whole lines do not.
+local GROWS_FOLDS = vim.fn.has("nvim-0.11") == 1
+
+local INSERT, PIECE = 1, 2
+
+---@class CodeCompanion.Stream
+---@field kind "text"|"reasoning"
+---@field scanner CodeCompanion.Scanner
+---@field scanned integer Lines of the current piece that were read
+---@field width integer Bytes of the line that is being written
+---@field first integer Id of the mark where the text begins
+---@field item? table
+
+---@param chat CodeCompanion.Chat
+---@param id integer
+---@return integer row, integer col
+local function at(chat, id)
+  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, id, {})
+  return mark[1] or buffer.position(chat, "tail"), mark[2] or 0
+end
+
+---@param chat CodeCompanion.Chat
+---@param id integer
+---@param row integer
+---@param col integer
+local function place(chat, id, row, col)
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, col, { id = id, right_gravity = id == INSERT, strict = false })
+end
+
+---@param chat CodeCompanion.Chat
+local function begin_text(chat)
+  local block = draw.append(chat, { kind = "text", lines = { "" } })
+  place(chat, INSERT, block.row, 0)
+  place(chat, PIECE, block.row, 0)
+  chat.stream = { kind = "text", scanner = scan.new(), scanned = 0, width = 0 }
+  chat.stream.first = api.nvim_buf_set_extmark(chat.bufnr, M.ns, block.row, 0, { right_gravity = false })
+end
+
+---@param chat CodeCompanion.Chat
+local function begin_reasoning(chat)
+  local block = draw.append(chat, { kind = "reasoning", lines = { "▾ reasoning", "" } })
+  place(chat, INSERT, block.row + 1, 0)
+  place(chat, PIECE, block.row + 1, 0)
+  chat.stream = { kind = "reasoning", scanner = scan.new(), scanned = 0, width = 0 }
+  chat.stream.first = api.nvim_buf_set_extmark(chat.bufnr, draw.decor, block.row, 0, {
+    end_row = block.row + 1,
+    end_col = 0,
+    hl_group = "CodeCompanionReasoning",
+    priority = 110,
+    right_gravity = false,
+    end_right_gravity = true,
+  })
+  -- the blank line after the block is the last line of the fold: what is inserted before it makes the fold grow
+  local fold
+  fold = folds.add(chat, block.row, block.row + 2, {
+    closed = options.display().fold_reasoning,
+    text = function()
+      local first, last = folds.rows(chat, fold)
+      return blocks.reasoning_text(first and math.max(1, last - first - 1) or 1)
+    end,
+  })
+end
+
+---Cut text into buffer lines; `width` bytes stand already on the first one.
+---@param text string
+---@param width integer
+---@return string[] lines
+---@return integer[] continued Indexes of lines that go on in the next one
+local function to_lines(text, width)
+  local lines, continued = {}, {}
+  for _, line in ipairs(vim.split(text, "\n", { plain = true })) do
+    while width + #line > MAX_LINE_BYTES do
+      local cut = math.max(0, MAX_LINE_BYTES - width)
+      if cut > 0 then
+        cut = cut + vim.str_utf_end(line, cut)
+      end
+      lines[#lines + 1] = line:sub(1, cut)
+      continued[#continued + 1] = #lines
+      line = line:sub(cut + 1)
+      width = 0
+    end
+    lines[#lines + 1] = line
+    width = 0
+  end
+  return lines, continued
+end
+
+---Read the lines that are complete now: cut off finished pieces, give the others their colours.
+---@param chat CodeCompanion.Chat
+local function read_new_lines(chat)
+  local stream = chat.stream
+  local first, last = at(chat, PIECE), at(chat, INSERT)
+  local from = first + stream.scanned
+  local lines = api.nvim_buf_get_lines(chat.bufnr, from, last + 1, false)
+  for offset = 1, #lines - 1 do
+    local line = lines[offset]
+    local kind, ended = scan.line(stream.scanner, line)
+    for _, piece in ipairs(ended) do
+      paint.add(chat, first, piece)
+      first = first + piece.lines
+    end
+    paint.live_line(chat, from + offset - 1, line, kind)
+  end
+  place(chat, PIECE, first, 0)
+  stream.scanned = last - first
+  local line = lines[#lines] or ""
+  local kind = line:find("^#+ ") and "heading" or "text"
+  if stream.scanner.fence then
+    kind = "code"
+  elseif line:find("^ ? ? ?```") then
+    kind = "fence"
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, paint.live, last, last + 1)
+  paint.live_line(chat, last, line, kind)
+end
+
+---Append a piece of text of one kind.
+---@param chat CodeCompanion.Chat
+---@param kind "text"|"reasoning"
+---@param text string
+function M.append(chat, kind, text)
+  if kind == "reasoning" and not options.display().show_reasoning then
+    return
+  end
+  if chat.stream and chat.stream.kind ~= kind then
+    M.finish(chat)
+  end
+  text = text:gsub("\r\n", "\n")
+  if not chat.stream then
+    text = text:gsub("^%s*\n", "")
+    if text:find("^%s*$") then
+      return
+    end
+    paint.guard(chat)
+    if kind == "text" then
+      begin_text(chat)
+    else
+      begin_reasoning(chat)
+    end
+  end
+  local stream = chat.stream
+  local lines, continued = to_lines(text, stream.width)
+  buffer.edit(chat, function()
+    local row, col = at(chat, INSERT)
+    if GROWS_FOLDS or #lines == 1 then
+      api.nvim_buf_set_text(chat.bufnr, row, col, row, col, lines)
+    else
+      api.nvim_buf_set_text(chat.bufnr, row, col, row, col, { lines[1] })
+      api.nvim_buf_set_lines(chat.bufnr, row + 1, row + 1, false, vim.list_slice(lines, 2))
+      place(chat, INSERT, row + #lines - 1, #lines[#lines])
+    end
+    for _, index in ipairs(continued) do
+      api.nvim_buf_set_extmark(chat.bufnr, draw.decor, row + index - 1, 0, {
+        virt_text = { { "↩", "CodeCompanionHint" } },
+        virt_text_pos = "eol",
+      })
+    end
+    stream.width = #lines > 1 and #lines[#lines] or stream.width + #lines[1]
+    if stream.kind == "text" then
+      read_new_lines(chat)
+    end
+  end)
+end
+
+---The text is complete: drop blank lines at its end, hand the last piece to the painter.
+---@param chat CodeCompanion.Chat
+---@return integer? first Row where the text began
+---@return integer? last Exclusive
+function M.finish(chat)
+  local stream = chat.stream
+  if not stream then
+    return nil
+  end
+  chat.stream = nil
+  local row = at(chat, INSERT)
+  local ns = stream.kind == "text" and M.ns or draw.decor
+  local first = (api.nvim_buf_get_extmark_by_id(chat.bufnr, ns, stream.first, {}))[1] or row
+  local last = row
+  while last > first and api.nvim_buf_get_lines(chat.bufnr, last, last + 1, false)[1]:find("^%s*$") do
+    last = last - 1
+  end
+  if last < row then
+    buffer.remove(chat, last + 1, row + 1)
+  end
+  if stream.kind == "text" then
+    local piece = at(chat, PIECE)
+    if last >= piece then
+      paint.add(chat, piece, { lines = last + 1 - piece, lang = stream.scanner.lang })
+    end
+    paint.wake(chat)
+  end
+  for _, id in ipairs({ INSERT, PIECE, ns == M.ns and stream.first or nil }) do
+    api.nvim_buf_del_extmark(chat.bufnr, M.ns, id)
+  end
+  return first, last + 1
+end
+
+return M

@@ -1,0 +1,85 @@
+---Tool calls in the buffer: a line when one starts, its output in a fold when it has finished, its mark when cleared.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.blocks")
+local buffer = require("codecompanion.chat.buffer")
+local draw = require("codecompanion.chat.draw")
+local folds = require("codecompanion.chat.folds")
+
+local M = {}
+
+---A call began, or waits for approval.
+---@param chat CodeCompanion.Chat
+---@param event table tool_started
+function M.started(chat, event)
+  draw.append(
+    chat,
+    blocks.tool({ call_id = event.call_id, name = event.name, title = event.title, status = "running" })
+  )
+end
+
+---A call has its result: the line gets its second half, the output goes below it into a fold.
+---@param chat CodeCompanion.Chat
+---@param event table tool_finished
+function M.finished(chat, event)
+  local item = chat.calls[event.call_id]
+  local first, last
+  if item and item.status == "running" then
+    first, last = draw.item_rows(chat, item)
+  end
+  local tool = {
+    call_id = event.call_id,
+    message_id = event.message_id,
+    name = event.name,
+    title = event.title ~= "" and event.title or (item and item.title or event.name),
+    summary = event.summary,
+    preview = event.preview,
+    status = event.status,
+  }
+  local block = blocks.tool(tool)
+  if not first then
+    draw.append(chat, block)
+    return
+  end
+  buffer.edit(chat, function()
+    api.nvim_buf_clear_namespace(chat.bufnr, draw.decor, first, last)
+    api.nvim_buf_set_lines(chat.bufnr, first + 1, last, false, vim.list_slice(block.lines, 2))
+    local width = #api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+    api.nvim_buf_set_text(chat.bufnr, first, 0, first, width, { block.lines[1] })
+    chat.items[item.id] = nil
+    tool.id = item.id
+    draw.decorate(chat, first, block)
+  end)
+end
+
+---A call's result is no longer in the context: its fold says so, the text stays (R-516).
+---@param chat CodeCompanion.Chat
+---@param call_ids string[]
+function M.cleared(chat, call_ids)
+  for _, call_id in ipairs(call_ids) do
+    local item = chat.calls[call_id]
+    local first = item and draw.item_rows(chat, item)
+    if item and first and not item.cleared then
+      item.cleared = true
+      local block = blocks.tool(vim.tbl_extend("force", item, { preview = "" }))
+      api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
+        id = item.eol_id,
+        virt_text = block.eol[1].chunks,
+        virt_text_pos = "eol",
+        hl_mode = "combine",
+      })
+    end
+  end
+  -- closed folds draw their line from the item; they have to be asked again
+  vim.cmd.redraw({ bang = false })
+end
+
+---Close or open the folds of all tool calls.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@return boolean folded
+function M.is_folded(chat, item)
+  return item.fold ~= nil and folds.rows(chat, item.fold) ~= nil
+end
+
+return M

@@ -1,0 +1,54 @@
+---Autocmds of a chat buffer: what the user does to the text and to the windows that show it.
+
+local api = vim.api
+
+local M = {}
+
+---@param chat CodeCompanion.Chat
+function M.set(chat)
+  local group = api.nvim_create_augroup("codecompanion.chat." .. chat.bufnr, {})
+  local draft = require("codecompanion.chat.draft")
+
+  ---@param events string|string[]
+  ---@param callback fun(args: table)
+  local function on(events, callback)
+    api.nvim_create_autocmd(events, { group = group, buffer = chat.bufnr, callback = callback })
+  end
+
+  on({ "TextChangedI", "TextChangedP" }, function()
+    draft.changed(chat, true)
+  end)
+  on("TextChanged", function()
+    draft.changed(chat, false)
+    require("codecompanion.chat.context").check(chat)
+  end)
+  on("InsertLeave", function()
+    draft.changed(chat, false)
+    draft.save(chat)
+  end)
+  on("BufLeave", function()
+    draft.save(chat)
+  end)
+  on({ "BufWinEnter", "WinEnter" }, function()
+    require("codecompanion.chat.window").entered(chat, api.nvim_get_current_win())
+    require("codecompanion.chat.paint").guard(chat)
+  end)
+  on("BufWinLeave", function()
+    for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+      require("codecompanion.chat.folds").remember(chat, win)
+      pcall(api.nvim_win_del_var, win, "codecompanion_chat")
+    end
+  end)
+  on("CompleteDone", function()
+    require("codecompanion.completion").done(chat, vim.v.completed_item)
+  end)
+  on("BufWipeout", function()
+    api.nvim_del_augroup_by_id(group)
+    require("codecompanion.chat").forget(chat)
+  end)
+  on("BufDelete", function()
+    require("codecompanion.chat").forget(chat)
+  end)
+end
+
+return M

@@ -1,0 +1,91 @@
+---Completion of slash commands in the input: Neovim's own ('omnifunc'), and what the blink and cmp sources share.
+
+local api = vim.api
+
+local M = {}
+
+---@param chat CodeCompanion.Chat?
+---@param row integer 0-based
+---@return boolean The row is the first of the input: only there a slash command may stand
+local function is_command_row(chat, row)
+  return chat ~= nil and row == require("codecompanion.chat.buffer").position(chat, "input")
+end
+
+---@class CodeCompanion.Completion
+---@field word string Text to insert
+---@field label string
+---@field description string
+---@field command? string Name of the slash command that can be carried out at once
+
+---What may follow the text before the cursor.
+---@param chat CodeCompanion.Chat?
+---@param row integer 0-based
+---@param before string The line up to the cursor
+---@return integer? from 0-based byte column where the completed text begins, nil: nothing to complete
+---@return CodeCompanion.Completion[] items
+function M.items(chat, row, before)
+  if not is_command_row(chat, row) then
+    return nil, {}
+  end
+  local slash = require("codecompanion.slash")
+  local name, lead = before:match("^/([%w_-]+)%s+(.*)$")
+  if name then
+    local command = slash.get(name)
+    if not command or not command.complete then
+      return nil, {}
+    end
+    return #before - #lead,
+      vim.tbl_map(function(value)
+        return { word = value, label = value, description = "" }
+      end, command.complete(lead))
+  end
+  local typed = before:match("^/([%w_-]*)$")
+  if not typed then
+    return nil, {}
+  end
+  local items = {}
+  for _, command in ipairs(slash.list()) do
+    if vim.startswith(command.name, typed) then
+      items[#items + 1] = {
+        word = "/" .. command.name,
+        label = "/" .. command.name .. (command.argument and (" " .. command.argument) or ""),
+        description = command.description,
+        command = command.name,
+      }
+    end
+  end
+  return 0, items
+end
+
+---'omnifunc' of chat buffers.
+---@param findstart 0|1
+---@param base string
+---@return integer|table
+function M.omnifunc(findstart, base)
+  local chat = require("codecompanion.chat").by_buffer()
+  local cursor = api.nvim_win_get_cursor(0)
+  local line = api.nvim_get_current_line():sub(1, cursor[2])
+  if findstart == 1 then
+    return (M.items(chat, cursor[1] - 1, line)) or -3
+  end
+  local _, items = M.items(chat, cursor[1] - 1, line .. base)
+  return vim.tbl_map(function(item)
+    return { word = item.word, abbr = item.label, menu = item.description, icase = 1 }
+  end, items)
+end
+
+---A completion was accepted. Nothing is carried out by itself: the line stands there, and sending it does it.
+---@param chat CodeCompanion.Chat
+---@param item table `v:completed_item`
+function M.done(chat, item)
+  if type(item) == "table" and type(item.word) == "string" and vim.startswith(item.word, "/") then
+    local command = require("codecompanion.slash").get(item.word:sub(2))
+    local row = require("codecompanion.chat.buffer").position(chat, "input")
+    local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1]
+    if command and command.complete and line == item.word and api.nvim_get_mode().mode:sub(1, 1) == "i" then
+      api.nvim_feedkeys(" ", "n", false)
+    end
+  end
+end
+
+return M

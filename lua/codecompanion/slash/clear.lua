@@ -1,0 +1,10 @@
+---`/clear`: begin anew in this chat; the history keeps everything.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "clear",
+  description = "Clear the chat; the history keeps everything",
+  run = function(chat)
+    require("codecompanion.chat.session").clear(chat)
+  end,
+}

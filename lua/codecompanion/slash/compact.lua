@@ -1,0 +1,12 @@
+---`/compact [instructions]`: replace the conversation by a summary of it (R-533).
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "compact",
+  description = "Replace the conversation by a summary",
+  argument = "[instructions]",
+  multiline = true,
+  run = function(chat, argument)
+    require("codecompanion.chat.session").compact(chat, argument)
+  end,
+}

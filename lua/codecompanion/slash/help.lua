@@ -1,0 +1,10 @@
+---`/help`: keys and commands.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "help",
+  description = "Show keys and commands",
+  run = function()
+    require("codecompanion.chat.keymaps").help()
+  end,
+}

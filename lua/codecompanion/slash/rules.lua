@@ -1,0 +1,15 @@
+---`/rules [group]`: add a group of rules to the chat (R-549).
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "rules",
+  description = "Add a group of rules",
+  argument = "[group]",
+  run = function(chat, argument)
+    if argument == "" then
+      require("codecompanion.chat.pickers").rules(chat)
+    else
+      require("codecompanion.chat.session").notify(chat, "add_rules", { group = argument })
+    end
+  end,
+}
