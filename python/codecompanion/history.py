@@ -12,16 +12,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.messages import Message, Usage
+from codecompanion.messages import Message, ToolCall, Usage
 
-ChangeKind = Literal["edited", "compacted", "detached", "cleared", "regenerated", "rules_reread", "restored"]
+ChangeKind = Literal["edited", "compacted", "detached", "cleared", "regenerated", "rules_reread", "repaired"]
 
 
 class Payload(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Base of all log payloads."""
 
 
-class ChatCreated(Payload, tag="chat_created"):
+class ChatCreated(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_created"):
     """First event of every chat."""
 
     adapter: str
@@ -30,26 +30,26 @@ class ChatCreated(Payload, tag="chat_created"):
     cwd: str
 
 
-class TitleSet(Payload, tag="title_set"):
+class TitleSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="title_set"):
     """The chat's title (the first words of the first user message until something better is known)."""
 
     title: str
 
 
-class ModelSet(Payload, tag="model_set"):
+class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="model_set"):
     """The chat talks to another adapter or model from here on."""
 
     adapter: str
     model: str
 
 
-class MessageAdded(Payload, tag="message_added"):
+class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
     """A message joins history and view, at the end, or before message `before` (a summary spliced in, R-531)."""
 
     message: Message
 
 
-class UsageReported(Payload, tag="usage_reported"):
+class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
     """What the provider counted for the call that gave `message_id`."""
 
     message_id: str
@@ -66,7 +66,7 @@ class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
     after: str = ""
 
 
-class ViewChanged(Payload, tag="view_changed"):
+class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
     """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
 
     `report` holds what the user is told (`cleared`, `call_ids`, `trigger`, `summariser`, `duration_ms` …).
@@ -82,14 +82,14 @@ class ViewChanged(Payload, tag="view_changed"):
     report: dict[str, Any] = {}
 
 
-class ChangeUndone(Payload, tag="change_undone"):
+class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):
     """The change `change_id` no longer counts; `redone` brings it back."""
 
     change_id: str
     redone: bool = False
 
 
-class CompactionBegan(Payload, tag="compaction_started"):
+class CompactionBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
     """A compaction runs; without an ending it gets a synthetic `CompactionEnded` on load (reason interrupted)."""
 
     compaction_id: str
@@ -98,7 +98,7 @@ class CompactionBegan(Payload, tag="compaction_started"):
     tokens_before: int
 
 
-class CompactionEnded(Payload, tag="compaction_failed"):
+class CompactionEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_failed"):
     """A compaction ended without changing anything. A successful one ends with its `ViewChanged`."""
 
     compaction_id: str
@@ -106,14 +106,14 @@ class CompactionEnded(Payload, tag="compaction_failed"):
     cancelled: bool = False
 
 
-class TurnBegan(Payload, tag="turn_started"):
+class TurnBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_started"):
     """A user turn: one cycle (R-508)."""
 
     turn_id: str
     cycle: int
 
 
-class TurnEnded(Payload, tag="turn_ended"):
+class TurnEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_ended"):
     """Control went back to the user."""
 
     turn_id: str
@@ -121,7 +121,7 @@ class TurnEnded(Payload, tag="turn_ended"):
     error: str = ""
 
 
-class RequestSent(Payload, tag="request_sent"):
+class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_sent"):
     """What one provider request was: for `/trace`."""
 
     turn_id: str
@@ -132,7 +132,7 @@ class RequestSent(Payload, tag="request_sent"):
     purpose: Literal["chat", "summary"] = "chat"
 
 
-class ToolRan(Payload, tag="tool_ran"):
+class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_ran"):
     """How a tool call went; the result itself is a `MessageAdded`."""
 
     call_id: str
@@ -230,6 +230,20 @@ def append(view: View, message: Message) -> View:
         open_calls=open_calls,
         sound=sound,
     )
+
+
+def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
+    """Return the calls of the newest assistant message that have no result yet, in their order."""
+    waiting = list(view.open_calls)
+    if not waiting:
+        return ()
+    newest = next(message for message in reversed(view.messages) if message.tool_calls)
+    found: list[ToolCall] = []
+    for call in reversed(newest.tool_calls):
+        if call.id in waiting:
+            waiting.remove(call.id)
+            found.append(call)
+    return tuple(reversed(found))
 
 
 def with_messages(view: View, messages: Iterable[Message]) -> View:

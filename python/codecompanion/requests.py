@@ -62,7 +62,7 @@ class Hello(Request, frozen=True, kw_only=True):
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
-    """Open a new chat (`chat` is made by the editor), or resume `resume` (a stored chat id, or "last")."""
+    """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too."""
 
     snapshot: Snapshot
     adapter: str = ""

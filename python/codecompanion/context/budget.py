@@ -40,10 +40,10 @@ def parse_at(value: Any, key: str) -> float | None:
         percent = _PERCENT.fullmatch(value)
         if percent is None:
             raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
-        value = float(percent.group(1)) / 100
-        if not 0 < value < 1:
+        fraction = float(percent.group(1)) / 100
+        if not 0 < fraction < 1:
             raise ConfigError(key, f"{percent.group(0).strip()} is not between 0 % and 100 %", TRIGGER_FORMS)
-        return value
+        return fraction
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
     if value == 1:

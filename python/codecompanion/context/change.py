@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.context.pipeline import StageReport
-from codecompanion.context.work import Messages
+from codecompanion.context.repair import Repair
+from codecompanion.context.work import Messages, Work
 from codecompanion.history import ChangeKind, Insertion, ViewChanged
 
 KINDS: dict[str, ChangeKind] = {"context_edited": "edited", "context_compacted": "compacted"}
@@ -35,11 +36,12 @@ def _anchor(before: Messages, after: Messages, index: int) -> str:
     return before[following - 1].id if following > 0 else ""
 
 
-def view_change(report: StageReport, before: Messages, change_id: str, extra: dict[str, Any]) -> ViewChanged:
+def view_change(
+    report: StageReport, work: Work, before: Messages, change_id: str, extra: dict[str, Any]
+) -> ViewChanged:
     """Return the event that swaps the result of a stage in."""
-    assert report.work is not None
-    removed, replaced, inserted = difference(before, report.work.messages)
-    cleared = report.work.cleared
+    removed, replaced, inserted = difference(before, work.messages)
+    cleared = work.cleared
     details: dict[str, Any] = {"stage": report.stage, "trigger": report.trigger, **extra}
     if cleared:
         details["cleared"] = len(cleared)
@@ -53,4 +55,13 @@ def view_change(report: StageReport, before: Messages, change_id: str, extra: di
         tokens_before=report.before.tokens,
         tokens_after=report.after.tokens,
         report=details,
+    )
+
+
+def repair_change(before: Messages, repair: Repair, change_id: str) -> ViewChanged:
+    """Return the event that makes the view's pairs whole (R-004)."""
+    removed, replaced, inserted = difference(before, repair.messages)
+    report = {"completed": len(repair.completed), "dropped": len(repair.dropped)}
+    return ViewChanged(
+        change_id=change_id, kind="repaired", removed=removed, replaced=replaced, inserted=inserted, report=report
     )

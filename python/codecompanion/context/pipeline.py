@@ -217,14 +217,14 @@ def _report(stage: Stage, result: Outcome, before: Measure, after: Measure, trig
             after=after,
             work=result,
         )
-    failed = isinstance(result, Failed)
+    skipped = isinstance(result, Skipped)
     return StageReport(
         stage=stage.id,
         event=stage.event,
-        outcome="failed" if failed else "skipped",
+        outcome="skipped" if skipped else "failed",
         trigger=trigger,
         before=before,
         after=before,
-        reason="failed" if failed else result.reason,
-        detail=result.reason if failed else result.detail,
+        reason=result.reason if skipped else "failed",
+        detail=result.detail if isinstance(result, Skipped) else result.reason,
     )

@@ -88,6 +88,9 @@ def reply_with(text: str) -> Script:
     return lambda ask: SummaryReply(text=text)
 
 
+SUMMARISES = reply_with("SUMMARY")
+
+
 def drive(preparation: Preparation, script: Script) -> tuple[Prepared, list[Ask]]:
     """Run a preparation to its end with the scripted summariser; return the result and what was asked."""
     asked: list[Ask] = []
@@ -105,7 +108,7 @@ def run(
     window: int,
     *,
     policy: Policy | None = None,
-    script: Script = reply_with("SUMMARY"),
+    script: Script = SUMMARISES,
     manual: bool = False,
     **changes: object,
 ) -> tuple[Prepared, list[Ask]]:

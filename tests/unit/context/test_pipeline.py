@@ -76,7 +76,8 @@ def test_system_prompt_and_rules_survive_and_attachments_become_placeholders():
         " Re-read the file if you need it.</important>",
         "<important>Buffer content for `b.lua` cleared during compaction."
         " Request the buffer from the user if you need it.</important>",
-        "<important>Image content cleared during compaction. Request the image from the user if you need it.</important>",
+        "<important>Image content cleared during compaction."
+        " Request the image from the user if you need it.</important>",
         SUMMARY_PREFIX + "SUMMARY",
     ]
     assert [m.role for m in prepared.messages] == ["system", "user", "user", "user", "user", "user"]

@@ -1,0 +1,45 @@
+"""`python -m codecompanion …`, also installed as `codecompanion` (design.md, Command line).
+
+Exit status 0, 1 (failed, one line why) or 2 (bad input: file, line, what was expected). Nothing but the answer goes to
+standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from codecompanion import __version__
+from codecompanion.cli import context, demo, doctor, sessions
+from codecompanion.errors import CodeCompanionError, ConfigError, InputError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    parser = argparse.ArgumentParser(prog="codecompanion", description="Context management without Neovim.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (context, demo, sessions, doctor):
+        command.add_parser(commands)
+    chosen = parser.parse_args(arguments)
+    try:
+        status: int = chosen.run(chosen, sys.stdout)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (InputError, ConfigError) as error:
+        print(f"codecompanion: {error}", file=sys.stderr)
+        return 2
+    except (CodeCompanionError, OSError) as error:
+        print(f"codecompanion: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

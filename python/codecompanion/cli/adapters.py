@@ -1,0 +1,21 @@
+"""The adapters of the command line: the built-in entries with their defaults, keys from the environment."""
+
+from __future__ import annotations
+
+from codecompanion import settings, tokens
+from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.context.ledger import summarise
+from codecompanion.errors import InputError
+
+
+def make_registry() -> AdapterRegistry:
+    """Return a registry over the default settings; images of stored chats cannot be read from here."""
+    return AdapterRegistry(
+        read_settings(settings.load({}).adapters),
+        read_blob=_no_blob,
+        summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
+    )
+
+
+def _no_blob(sha256: str) -> bytes:
+    raise InputError(f"the image {sha256} is not stored here")

@@ -1,0 +1,338 @@
+"""`context`: prepare the next request of a transcript once and print what came of it (design.md, Command line).
+
+A stable contract: outside tests call it. `--jobs` answers one line per line, in order; a job that cannot be read
+answers with `{"error": …}` in its place, and the exit status is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from codecompanion.adapters.base import Adapter
+from codecompanion.context.budget import warning_level
+from codecompanion.context.ledger import summarise
+from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport, compact, prepare
+from codecompanion.context.policy import load_policy, with_options
+from codecompanion.context.work import Env, Measure, Messages, SummaryReply
+from codecompanion.cycles import current_cycle
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.history import View, with_messages
+from codecompanion.messages import Message, with_changes
+from codecompanion.session.summarise import ask_summary
+from codecompanion.tokens import MessageCounter
+from codecompanion.transcript_format import Transcript, read_lines, read_objects, write_message
+
+NO_WINDOW_LIMIT = 1 << 40
+"""The window of a summariser that is not a model: everything fits."""
+
+SUMMARY_TIMEOUT_S = 120.0
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of one preparation. `set` holds dotted keys below `context_management`."""
+
+    policy: str = "codecompanion"
+    window: int = 0
+    manual: bool = False
+    count: str = ""
+    set: dict[str, Any] = {}
+    summary: str | None = None
+    summary_error: str | None = None
+    adapter: str | None = None
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of `--jobs`."""
+
+    messages: list[Any]
+    options: Options = Options()
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "context", help="prepare the next request of a transcript and print it as JSON"
+    )
+    parser.add_argument("--policy", default="codecompanion", help="the policy (default: codecompanion)")
+    parser.add_argument("--window", type=int, default=0, help="context window in tokens (default: the policy's)")
+    parser.add_argument("--manual", action="store_true", help="compact now, as /compact does")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="a context_management option")
+    parser.add_argument("--summary", help="the summariser's scripted reply")
+    parser.add_argument("--summary-error", metavar="MSG", help="let the summariser fail with this text")
+    parser.add_argument("--adapter", metavar="NAME", help="let this adapter write the summary")
+    parser.add_argument("--count", choices=["chars4"], default="", help="replace the counter by an exact one")
+    parser.add_argument("--jobs", action="store_true", help="read one job per line, answer one line each")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="transcript (default: standard input)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError, ConfigError: bad input; nothing was printed.
+    """
+    if arguments.jobs:
+        return _run_jobs(_lines(arguments.file), _shown(arguments.file), out)
+    options = Options(
+        policy=arguments.policy,
+        window=arguments.window,
+        manual=arguments.manual,
+        count=arguments.count,
+        set=dict(_setting(text) for text in arguments.set),
+        summary=arguments.summary,
+        summary_error=arguments.summary_error,
+        adapter=arguments.adapter,
+    )
+    transcript = read_lines(_lines(arguments.file), _shown(arguments.file))
+    print(json.dumps(prepare_transcript(transcript, options), ensure_ascii=False), file=out)
+    return 0
+
+
+def _run_jobs(lines: Iterable[str], source: str, out: TextIO) -> int:
+    status = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{source}:{number}"
+        try:
+            job = _job(line, where)
+            answer = prepare_transcript(read_objects(job.messages, f"{where}: messages"), job.options)
+        except CodeCompanionError as error:
+            answer, status = {"error": f"{error}" if where in str(error) else f"{where}: {error}"}, 2
+            print(answer["error"], file=sys.stderr)
+        print(json.dumps(answer, ensure_ascii=False), file=out)
+    return status
+
+
+def _job(line: str, where: str) -> Job:
+    try:
+        return msgspec.json.decode(line, type=Job)
+    except msgspec.MsgspecError as error:
+        raise InputError(f'{where}: {error}; expected {{"messages": […], "options": {{…}}}}') from error
+
+
+def _lines(name: str) -> Iterable[str]:
+    if name == "-":
+        return sys.stdin
+    try:
+        return Path(name).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"{name}: {reason}; expected a transcript in JSON Lines") from error
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == "-" else name
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {text}: expected KEY=JSON, such as editing.trigger=0.5")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value  # a bare word: --set editing.trigger=85%
+
+
+def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, Any]:
+    """Return the answer for one transcript: the documented JSON object.
+
+    Raises:
+        ConfigError: the policy or an option is wrong.
+        InputError: the window or the counter is wrong.
+    """
+    policy = with_options(load_policy(options.policy), options.set, "context_management")
+    window = options.window or policy.default_window
+    if window < 1:
+        raise InputError(f"window is {window}; expected 1 or more tokens")
+    counter = _counter(options.count)
+    messages = tuple(with_changes(message, tokens=counter.message(message)) for message in transcript.messages)
+    cycle = current_cycle(messages)
+    view = with_messages(View(cycle=cycle), messages)
+    env = _env(options, window, counter, cycle)
+    make = compact if options.manual else prepare
+    prepared, asked = _drive(make(view, policy, env), options)
+    return _answer(transcript, options.policy, window, env, prepared, asked)
+
+
+def _counter(name: str) -> MessageCounter:
+    if name == "":
+        return MessageCounter()
+    if name == "chars4":
+        return MessageCounter.chars4()
+    raise InputError(f"count is {name!r}; expected chars4 or nothing")
+
+
+def _env(options: Options, window: int, counter: MessageCounter, cycle: int) -> Env:
+    def measure(messages: Messages) -> Measure:
+        total = sum(map(counter.message, messages))
+        return Measure(total, total)
+
+    made: list[str] = []
+
+    def new_id(purpose: str) -> str:
+        made.append(purpose)
+        return f"{purpose}-{len(made)}"
+
+    return Env(
+        window=window,
+        measure=measure,
+        count=counter.message,
+        count_text=counter.text,
+        cycle=cycle,
+        manual=options.manual,
+        summariser_window=0 if options.adapter else NO_WINDOW_LIMIT,
+        new_id=new_id,
+    )
+
+
+def _drive(preparation: Preparation, options: Options) -> tuple[Prepared, list[Ask]]:
+    """Run the preparation to its end, answering as the options say."""
+    asked: list[Ask] = []
+    answer = _answerer(options)
+    try:
+        ask = next(preparation)
+        while True:
+            asked.append(ask)
+            ask = preparation.send(answer(ask))
+    except StopIteration as stop:
+        return stop.value, asked
+
+
+def _answerer(options: Options) -> Callable[[Ask], SummaryReply]:
+    if options.summary_error is not None:
+        return lambda ask: SummaryReply(error=options.summary_error or "the summariser failed")
+    if options.summary is not None:
+        return lambda ask: SummaryReply(text=options.summary or "")
+    if options.adapter is not None:
+        adapter = _adapter(options.adapter)
+        return lambda ask: asyncio.run(
+            ask_summary(adapter, adapter.default_model, ask.request, timeout_s=SUMMARY_TIMEOUT_S)
+        )
+    return _offline_summary
+
+
+def _offline_summary(ask: Ask) -> SummaryReply:
+    counter = MessageCounter()
+    return SummaryReply(text=summarise(ask.request.subject, ask.request.max_output_tokens, counter.text))
+
+
+def _adapter(name: str) -> Adapter:
+    from codecompanion.cli.adapters import make_registry  # the SDK is not needed for anything else here
+
+    return make_registry().get(name)
+
+
+def _answer(
+    transcript: Transcript, policy: str, window: int, env: Env, prepared: Prepared, asked: list[Ask]
+) -> dict[str, Any]:
+    before, after = env.measure(transcript.messages).tokens, prepared.measure.tokens
+    changed = [report for report in prepared.reports if report.outcome == "changed"]
+    actions = ["repaired"] if prepared.repair.changed else []
+    actions += ["edited" if report.event == "context_edited" else "compacted" for report in changed]
+    compacted = "compacted" in actions
+    return {
+        "policy": policy,
+        "window": window,
+        "actions": actions,
+        "before": {"messages": len(transcript.messages), "tokens": before},
+        "after": {"messages": len(prepared.messages), "tokens": after},
+        "messages": _written(transcript, prepared.messages),
+        "events": list(_events(prepared, asked)),
+        "result": {
+            "compacted": compacted,
+            "originalCount": len(transcript.messages),
+            "finalCount": len(prepared.messages),
+            "originalTokens": before,
+            "finalTokens": after,
+            "tier": 0,
+            "warningLevel": warning_level(before, window),
+        },
+    }
+
+
+def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:
+    """Return the messages as objects; an untouched one is written as it came in.
+
+    Once messages have left, cycles can no longer be derived from what is there, so each object says its own.
+    """
+    read = {message.id: message for message in transcript.messages}
+    kept = {message.id for message in messages}
+    some_left = any(message.id not in kept for message in transcript.messages)
+    written = []
+    for message in messages:
+        original = transcript.originals.get(message.id)
+        same = original is not None and _same(read[message.id], message)
+        if same and (not some_left or "cycle" in ((original or {}).get("meta") or {})):
+            written.append(dict(original or {}))
+        elif same:
+            written.append(
+                {**(original or {}), "meta": {**((original or {}).get("meta") or {}), "cycle": message.cycle}}
+            )
+        else:
+            written.append(write_message(message, original))
+    return written
+
+
+def _same(read: Message, now: Message) -> bool:
+    return with_changes(read, tokens=0) == with_changes(now, tokens=0)
+
+
+def _events(prepared: Prepared, asked: list[Ask]) -> Iterable[Mapping[str, Any]]:
+    """Yield what happened, in order, under the names of the log."""
+    if prepared.repair.changed:
+        yield {
+            "type": "pairs_repaired",
+            "completed": len(prepared.repair.completed),
+            "dropped": len(prepared.repair.dropped),
+        }
+    for report in prepared.reports:
+        if report.event == "context_edited":
+            if report.work is not None:
+                cleared = report.work.cleared
+                yield {
+                    "type": "context_edited",
+                    "cleared": len(cleared),
+                    "tokens_before": report.before.tokens,
+                    "tokens_after": report.after.tokens,
+                    "call_ids": [message.tool_call_id for message in cleared],
+                }
+            continue
+        yield from _compaction_events(report, [ask for ask in asked if ask.stage == report.stage])
+
+
+def _compaction_events(report: StageReport, asked: list[Ask]) -> Iterable[Mapping[str, Any]]:
+    if asked:
+        yield {
+            "type": "compaction_started",
+            "trigger": report.trigger,
+            "tokens_before": report.before.tokens,
+            "calls": len(asked),
+        }
+    if report.work is not None:
+        yield {
+            "type": "context_compacted",
+            "trigger": report.trigger,
+            "messages": len(report.work.removed),
+            "tokens_before": report.before.tokens,
+            "tokens_after": report.after.tokens,
+        }
+    elif report.outcome == "failed":
+        yield {"type": "compaction_failed", "trigger": report.trigger, "reason": report.detail}
+    else:
+        yield {
+            "type": "compaction_skipped",
+            "trigger": report.trigger,
+            "reason": report.reason,
+            "detail": report.detail,
+        }

@@ -1,0 +1,119 @@
+"""`sessions list|show|export`: the stored chats, without Neovim (design.md, Command line). Reads, never changes."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from codecompanion.errors import InputError
+from codecompanion.history import LogEvent, MessageAdded, payload_type, project
+from codecompanion.messages import Message
+from codecompanion.store.opening import open_store
+from codecompanion.store.store import Store
+from codecompanion.transcript_format import write_message
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show or export stored chats")
+    parser.add_argument("--data-dir", type=Path, default=None, help="folder of sessions.db (default: Neovim's)")
+    actions = parser.add_subparsers(required=True, metavar="list|show|export")
+    listing = actions.add_parser("list", help="one line per chat, newest first")
+    listing.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    listing.add_argument("--limit", type=int, default=50, help="at most so many (default: 50)")
+    listing.set_defaults(act=_list)
+    show = actions.add_parser("show", help="print a chat to read")
+    show.add_argument("chat", help="id, or the beginning of it")
+    show.set_defaults(act=_show)
+    export = actions.add_parser("export", help="print a chat in the transcript format")
+    export.add_argument("chat", help="id, or the beginning of it")
+    export.add_argument("--view", action="store_true", help="what the model would be sent, instead of everything")
+    export.set_defaults(act=_export)
+    parser.set_defaults(run=run)
+
+
+def data_dir() -> Path:
+    """Return the folder Neovim keeps its data in (`stdpath("data")`), with our part of it."""
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError: there is no store, or no such chat.
+        StoreError: the store cannot be read.
+    """
+    folder = arguments.data_dir or data_dir()
+    if not (folder / "sessions.db").exists():
+        raise InputError(f"{folder / 'sessions.db'} does not exist; expected the folder of a Neovim with stored chats")
+    store = open_store(folder, report=lambda problem: print(f"codecompanion: {problem}", file=sys.stderr))
+    try:
+        status: int = arguments.act(store, arguments, out)
+        return status
+    finally:
+        store.close()
+
+
+def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    if arguments.limit < 1:
+        raise InputError(f"--limit {arguments.limit}: expected 1 or more")
+    for info in store.list_sessions(limit=arguments.limit):
+        when = datetime.datetime.fromtimestamp(info.updated).astimezone()
+        if arguments.json:
+            fields = ("id", "title", "updated", "messages", "cwd", "adapter", "model", "owned")
+            print(json.dumps({name: getattr(info, name) for name in fields}, ensure_ascii=False), file=out)
+        else:
+            title = info.title or "(no message yet)"
+            print(f"{info.id}  {when:%Y-%m-%d %H:%M}  {info.messages:5} messages  {info.model}  {title}", file=out)
+    return 0
+
+
+def _events(store: Store, wanted: str) -> Sequence[LogEvent]:
+    """Return the log of the chat whose id begins with `wanted`."""
+    found = [info.id for info in store.list_sessions(limit=1_000_000) if info.id.startswith(wanted)]
+    exact = [chat for chat in found if chat == wanted] or found
+    if len(exact) > 1:
+        raise InputError(f"{len(exact)} chats begin with {wanted!r}: {', '.join(exact[:5])}; expected one")
+    if not exact:
+        raise InputError(f"there is no stored chat {wanted!r}; `sessions list` shows them all")
+    return store.load_events(exact[0])
+
+
+def _show(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    for event in _events(store, arguments.chat):
+        payload = event.payload
+        when = datetime.datetime.fromtimestamp(event.ts).astimezone()
+        if isinstance(payload, MessageAdded):
+            _show_message(payload.message, f"{when:%H:%M:%S}", out)
+        else:
+            print(f"-- {when:%H:%M:%S} {payload_type(payload)}", file=out)
+    return 0
+
+
+def _show_message(message: Message, when: str, out: TextIO) -> None:
+    label = f" [{message.tag}]" if message.tag else ""
+    print(f"## {message.role}{label} · cycle {message.cycle} · {message.tokens} tokens · {when}", file=out)
+    if message.text:
+        print(message.text, file=out)
+    for call in message.tool_calls:
+        print(f"> {call.name}({call.arguments})", file=out)
+    print(file=out)
+
+
+def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    events = _events(store, arguments.chat)
+    if arguments.view:
+        messages: Sequence[Message] = project(events).messages
+    else:
+        messages = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
+    for message in messages:
+        print(json.dumps(write_message(message), ensure_ascii=False), file=out)
+    return 0

@@ -1,0 +1,66 @@
+"""What `:checkhealth codecompanion` and `codecompanion doctor` find out about the Python side."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import sys
+
+import msgspec
+
+from codecompanion.context.policy import policy_names
+from codecompanion.session.services import Services
+
+PACKAGES = ("pynvim", "openai", "tiktoken", "msgspec", "pydantic", "pathspec", "tree-sitter", "genai-prices")
+OLDEST_PYTHON = (3, 11)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One line of the check-up. `advice` is what to do when `ok` is false."""
+
+    name: str
+    ok: bool
+    text: str
+    advice: str = ""
+
+
+def examine(services: Services) -> list[Finding]:
+    """Return the findings about a running host; reads the store, so call it in a thread."""
+    store = services.store
+    problems = store.check()
+    if store.path is None:
+        history = Finding("history", False, "kept in memory only", "Make the data folder writable and restart")
+    elif problems:
+        history = Finding("history", False, f"{store.path}: {problems[0]}", "Restart the host: it repairs the file")
+    else:
+        history = Finding("history", True, f"{store.path}")
+    chat = services.settings.chat
+    adapter = services.adapters.settings(chat.adapter)
+    limits = services.limits(chat.adapter, chat.model or adapter.model, services.policy({}).default_window)
+    window = Finding(
+        "context window",
+        limits.source != "default",
+        f"{chat.adapter} · {chat.model or adapter.model or 'default model'}: {limits.context_window} tokens",
+        "Its real size is unknown: set models[…].context_window",
+    )
+    return [*examine_environment(), history, window]
+
+
+def examine_environment() -> list[Finding]:
+    """Return the findings that need no running host: Python, packages, programs, policies."""
+    version = platform.python_version()
+    found = [
+        Finding("python", sys.version_info >= OLDEST_PYTHON, f"{version} ({sys.executable})", "Python 3.11 or newer")
+    ]
+    found += [_package(name) for name in PACKAGES]
+    found.append(Finding("ripgrep", True, shutil.which("rg") or "not there: a slower search is built in"))
+    found.append(Finding("policies", True, ", ".join(policy_names())))
+    return found
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, True, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, False, "not installed", "Run :CodeCompanion install")

@@ -1,0 +1,316 @@
+"""Builds everything once and carries requests out; the owner of all chats of this host (design.md, Running)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codecompanion import settings, text_files, tokens
+from codecompanion.adapters import catalog
+from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.context.ledger import summarise
+from codecompanion.engine.doctor import examine
+from codecompanion.errors import CodeCompanionError, InputError, StoreError
+from codecompanion.events import Event, Notice
+from codecompanion.messages import Message
+from codecompanion.models import ModelLimits
+from codecompanion.requests import (
+    AddRules,
+    Approve,
+    Attach,
+    Cancel,
+    Clear,
+    CloseChat,
+    Compact,
+    Detach,
+    Doctor,
+    Hello,
+    Inspect,
+    ListModels,
+    ListRules,
+    ListSessions,
+    OpenChat,
+    Regenerate,
+    Request,
+    SaveDraft,
+    SetModel,
+    SetOverrides,
+    SetYolo,
+    ShowOriginal,
+    ShowSystemPrompt,
+    Submit,
+)
+from codecompanion.session.attached import image_attachment, text_attachment
+from codecompanion.session.inspection import inspect, original, state_of
+from codecompanion.session.opening import open_new, open_stored
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.store.opening import open_memory_store, open_store
+from codecompanion.store.store import Store, durable
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.registry import ToolRegistry
+
+_log = logging.getLogger(__name__)
+WARM_UP_AFTER_S = 0.2
+
+
+class Runtime:
+    """One host: its services, its chats. `emit` may be called from any thread."""
+
+    def __init__(self, emit: Callable[[Event], None]) -> None:
+        self._emit = emit
+        self._services: Services | None = None
+        self._chats: dict[str, Session] = {}
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def handle(self, request: Request) -> object:
+        """Carry out one request and return its result.
+
+        Raises:
+            CodeCompanionError: it could not be carried out; the text is for the user.
+        """
+        match request:
+            case Hello():
+                await self._greet(request)
+            case OpenChat():
+                await self._open(request)
+            case CloseChat():
+                await self._close(request.chat)
+            case ListSessions():
+                found = await asyncio.to_thread(self.services.store.list_sessions, request.cwd or None, request.limit)
+                return list(found)
+            case ListModels():
+                return await self._list_models(request.adapter)
+            case ListRules():
+                return self._list_rules()
+            case Doctor():
+                return await asyncio.to_thread(examine, self.services)
+            case SaveDraft():
+                await durable(self.services.store.save_draft(request.chat, request.text))
+            case _:
+                return await self._handle_chat(self._session(request.chat), request)
+        return None
+
+    async def aclose(self) -> None:
+        """Stop every chat so that its history is valid, then write and release everything."""
+        await asyncio.gather(*(session.stop() for session in self._chats.values()), return_exceptions=True)
+        for task in self._background:
+            task.cancel()
+        if self._services is not None:
+            await self._services.adapters.aclose()
+            await self._services.store.aclose()
+
+    @property
+    def services(self) -> Services:
+        """Return the services; there are none before `hello`."""
+        if self._services is None:
+            raise InputError("the host was not greeted yet")
+        return self._services
+
+    # ---- the host
+
+    async def _greet(self, request: Hello) -> None:
+        """Take the settings and build what they describe."""
+        loaded = settings.load(request.settings)
+        data_dir = Path(request.data_dir)
+        store = await asyncio.to_thread(self._open_store, data_dir)
+        services = Services(
+            settings=loaded,
+            store=store,
+            adapters=AdapterRegistry(
+                read_settings(loaded.adapters),
+                read_blob=store.read_blob,
+                summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
+                secrets=request.secrets,
+            ),
+            tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
+            emit=self._emit,
+            clock=time.time,
+            lookup=self._lookup,
+            memory_dir=data_dir / "memories",
+            count_text=tokens.estimate_text,
+            report_bug=lambda error: _log.error("internal error", exc_info=error),
+        )
+        for learned in await asyncio.to_thread(store.load_calibration):
+            services.calibrations[learned.adapter, learned.model] = tokens.Calibration(learned.ratio, learned.samples)
+        previous, self._services = self._services, services
+        if previous is not None:
+            await previous.store.aclose()
+
+    def _open_store(self, data_dir: Path) -> Store:
+        """Open the store; when the disk cannot be used, go on in memory and say so."""
+        try:
+            return open_store(data_dir, report=self._tell)
+        except StoreError as error:
+            self._tell_text(f"{error}. This chat works, but nothing is kept when Neovim closes.")
+            return open_memory_store(report=self._tell)
+
+    def _tell(self, problem: StoreError) -> None:
+        self._tell_text(str(problem))
+
+    def _tell_text(self, text: str) -> None:
+        self._emit(Notice(level="WARN", text=text[:1].upper() + text[1:]))
+
+    def _lookup(self, adapter_name: str, model: str) -> ModelLimits | None:
+        entry = self.services.adapters.settings(adapter_name)
+        facts = catalog.lookup(entry.base_url, model)
+        return ModelLimits(facts.context_window, facts.max_output_tokens) if facts else None
+
+    async def _list_models(self, adapter: str) -> list[dict[str, Any]]:
+        """Return `[{adapter, models: [{name, window}], problem}]`; one endpoint's silence does not hide the others."""
+        registry = self.services.adapters
+        names = [adapter] if adapter else registry.names()
+        found = await asyncio.gather(*(self._models_of(name) for name in names))
+        return list(found)
+
+    async def _models_of(self, name: str) -> dict[str, Any]:
+        registry = self.services.adapters
+        problem, known = "", list(registry.settings(name).models)
+        try:
+            async with asyncio.timeout(5):
+                known = known or await registry.get(name).list_models()
+        except (CodeCompanionError, TimeoutError) as error:
+            problem = str(error) or f"{name} did not answer in 5 s"
+        default = registry.settings(name).model
+        if default and default not in known:
+            known.insert(0, default)
+        models = [{"name": model, "window": self._window(name, model)} for model in known]
+        return {"adapter": name, "models": models, "problem": problem}
+
+    def _window(self, adapter: str, model: str) -> int:
+        return self.services.limits(adapter, model, 0).context_window
+
+    def _list_rules(self) -> list[dict[str, Any]]:
+        groups = self.services.settings.rules.groups
+        return [
+            {"name": name, "description": group.description, "files": [file.path for file in group.files]}
+            for name, group in groups.items()
+        ]
+
+    # ---- chats
+
+    def _session(self, chat_id: str) -> Session:
+        session = self._chats.get(chat_id)
+        if session is None:
+            raise InputError("this chat is not open in the host any more; open it again")
+        return session
+
+    async def _open(self, request: OpenChat) -> None:
+        services = self.services
+        services.adapters.give_secrets(request.secrets)
+        if request.resume:
+            session = await open_stored(services, request)
+        else:
+            session = await open_new(services, request)
+        if session is not None:
+            self._chats[request.chat] = session
+            self._warm_up(session)
+
+    def _warm_up(self, session: Session) -> None:
+        """Import the SDK once the chat stands on the screen, so that the first request need not wait for it."""
+
+        async def warm() -> None:
+            await asyncio.sleep(WARM_UP_AFTER_S)
+            try:
+                await session.control.adapter().warm_up()
+            except CodeCompanionError as error:
+                _log.info("warm-up: %s", error)
+
+        task = asyncio.get_running_loop().create_task(warm())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _close(self, chat_id: str) -> None:
+        session = self._chats.pop(chat_id, None)
+        if session is not None:
+            await session.stop()
+            await durable(self.services.store.release(session.chat_id))
+
+    async def _handle_chat(self, session: Session, request: Request) -> object:
+        match request:
+            case Submit():
+                session.submit(request)
+            case Cancel():
+                session.cancel()
+            case Compact():
+                session.compact(request.instructions)
+            case Attach():
+                await session.attach(await self._attachment(request))
+            case Detach():
+                await session.detach(request.items)
+            case AddRules():
+                await self._add_rules(session, request.group)
+            case Approve():
+                session.desk.answer(request.call_id, request.decision, request.reason)
+            case SetYolo():
+                session.desk.approvals = session.desk.approvals.with_yolo(request.on)
+            case SetModel():
+                self.services.adapters.give_secrets(request.secrets)
+                await session.use_model(request.adapter, request.model)
+                self._warm_up(session)
+            case SetOverrides():
+                session.use_overrides(request.context_management)
+            case Clear():
+                await session.clear()
+            case Regenerate():
+                await session.regenerate(request.snapshot)
+            case Inspect():
+                return inspect(session.control, session.log)
+            case ShowOriginal():
+                return await self._show_original(session, request.item)
+            case ShowSystemPrompt():
+                names = [spec.name for spec in session.specs]
+                return {"text": session.control.system_message.text, "tools": names}
+            case _:
+                raise InputError(f"{type(request).__name__} is not a request to a chat")
+        return None
+
+    async def _attachment(self, request: Attach) -> Message:
+        """Return what the user attaches; files and images are read here, off the loop.
+
+        Raises:
+            CodeCompanionError: the file cannot be read; names it.
+        """
+        token = self.services.new_token()
+        if request.kind == "image":
+            data = await asyncio.to_thread(_read_bytes, request.path)
+            message, digest = image_attachment(request.path, data, token)
+            stored = await asyncio.to_thread(self.services.store.put_blob, data)
+            if stored != digest:
+                raise InputError(f"{request.path} changed while it was read; attach it again")
+            return message
+        text = request.text
+        if request.kind == "file":
+            text = await asyncio.to_thread(_read_text, request.path)
+        return text_attachment(request.kind, request.path, text, token)
+
+    async def _add_rules(self, session: Session, group: str) -> None:
+        root = self.services.root(session.snapshot)
+        messages, problems = await session.rules.add_group(group, root)
+        for problem in problems:
+            self._emit(Notice(chat=session.chat_id, level="WARN", text=problem))
+        for message in messages:
+            await session.attach(message)
+
+    async def _show_original(self, session: Session, item: str) -> dict[str, Any]:
+        events = await asyncio.to_thread(self.services.store.load_events, session.chat_id)
+        message = original(events, session.log.view.messages, item)
+        text = message.text
+        if message.blob:
+            stored = await asyncio.to_thread(self.services.store.read_blob, message.blob)
+            text = stored.decode("utf-8", "surrogatepass")
+        now = next((m for m in session.log.view.messages if m.id == message.id), None)
+        state = state_of(now) if now else "summarised"
+        return {"title": message.path or message.role, "text": text, "filetype": "text", "state": state}
+
+
+def _read_bytes(path: str) -> bytes:
+    return text_files.read_bytes(Path(path).expanduser().resolve())
+
+
+def _read_text(path: str) -> str:
+    return text_files.printable(text_files.read_text(Path(path).expanduser().resolve()).text)

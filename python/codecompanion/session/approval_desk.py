@@ -1,0 +1,76 @@
+"""Where a chat's open approval questions wait for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from codecompanion.errors import InputError
+from codecompanion.events import ApprovalClosed, ApprovalRequested, Event
+from codecompanion.messages import ToolCall
+from codecompanion.tools.approval import Approvals, Decision
+from codecompanion.tools.base import ApprovalQuestion
+
+REJECTED = "The user rejected this call."
+
+
+class ApprovalDesk:
+    """Asks the user, one question at a time, and remembers what the chat has granted."""
+
+    def __init__(
+        self,
+        chat_id: str,
+        approvals: Approvals,
+        emit: Callable[[Event], None],
+        on_waiting: Callable[[bool, str], None],
+        on_cancel_all: Callable[[], None],
+    ) -> None:
+        """`on_waiting(True, title)` while a question is open; `on_cancel_all` when the answer is to stop the turn."""
+        self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
+        self._on_waiting, self._on_cancel_all = on_waiting, on_cancel_all
+        self._answers: dict[str, asyncio.Future[tuple[Decision, str]]] = {}
+
+    async def ask(self, call: ToolCall, question: ApprovalQuestion) -> str | None:
+        """Return None when the call may run, else the text the model gets instead of a result.
+
+        Raises:
+            asyncio.CancelledError: the user cancelled all, or the turn was stopped meanwhile.
+        """
+        answer: asyncio.Future[tuple[Decision, str]] = asyncio.get_running_loop().create_future()
+        self._answers[call.id] = answer
+        self._on_waiting(True, question.title)
+        self._emit(
+            ApprovalRequested(
+                chat=self._chat_id,
+                call_id=call.id,
+                name=call.name,
+                title=question.title,
+                body=question.body,
+                filetype=question.filetype,
+            )
+        )
+        decision: Decision = "cancel"
+        try:
+            decision, reason = await answer
+        finally:
+            del self._answers[call.id]
+            self._emit(ApprovalClosed(chat=self._chat_id, call_id=call.id, decision=decision))
+        self.approvals = self.approvals.after(question, decision)
+        if decision == "cancel":
+            self._on_cancel_all()
+            raise asyncio.CancelledError
+        self._on_waiting(False, "")
+        if decision == "reject":
+            return f"{REJECTED} Reason: {reason}" if reason.strip() else REJECTED
+        return None
+
+    def answer(self, call_id: str, decision: Decision, reason: str) -> None:
+        """Pass the user's answer on.
+
+        Raises:
+            InputError: nothing is being asked about that call (any more).
+        """
+        waiting = self._answers.get(call_id)
+        if waiting is None or waiting.done():
+            raise InputError("that approval is no longer open")
+        waiting.set_result((decision, reason))

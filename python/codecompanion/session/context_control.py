@@ -1,0 +1,216 @@
+"""A chat's context management: policy, limits, meter and guard of the model it talks to (R-501…R-533).
+
+Owns what follows from adapter and model; decides nothing itself: `context.pipeline` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from codecompanion import prompts
+from codecompanion.adapters.base import Adapter
+from codecompanion.context.budget import is_crossed, threshold_tokens
+from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare
+from codecompanion.context.policy import Policy, Stage
+from codecompanion.context.work import Env, Measure
+from codecompanion.events import Meter, Notice
+from codecompanion.messages import Message
+from codecompanion.session.compaction import Compactor, Summariser
+from codecompanion.session.guards import CompactionGuard
+from codecompanion.session.log import ChatLog
+from codecompanion.session.meter import ContextMeter
+from codecompanion.session.services import Services
+from codecompanion.tokens import Calibration, MessageCounter
+
+SMALLEST_SUMMARISER_WINDOW = 4096
+
+
+class MakePreparation(Protocol):
+    """`pipeline.prepare` or `pipeline.compact`, with the arguments of this chat filled in."""
+
+    def __call__(self, policy: Policy, env: Env) -> Preparation:
+        """Return the generator."""
+        ...
+
+
+class ContextControl:
+    """Everything about one chat's context window."""
+
+    def __init__(self, services: Services, chat_id: str, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
+        self._services, self._chat_id, self._log = services, chat_id, log
+        self._on_compacting = on_compacting
+        self._overrides: Mapping[str, Any] = {}
+        self._guard = CompactionGuard()
+        self._told_unknown_window: set[str] = set()
+        self.adapter_name = self.model = ""
+        self.policy = services.policy({})
+        self.specs = services.tools.specs() if services.settings.tools.enabled else ()
+        text = services.settings.chat.full_system_prompt(prompts.load("system"))
+        self.system_message = Message(id="system", role="system", content=text)
+        self.meter = ContextMeter(MessageCounter(services.count_text), Calibration())
+        self.meter.set_fixed_part(self.system_message, self.specs)
+
+    def use_model(self, adapter_name: str, model: str) -> None:
+        """Talk to another adapter and model: limits, meter and the next decision follow (lesson 4).
+
+        Raises:
+            ConfigError: there is no such adapter.
+        """
+        adapter = self._services.adapters.get(adapter_name)
+        self.adapter_name, self.model = adapter_name, model or adapter.default_model
+        self.limits = self._services.limits(adapter_name, self.model, self.policy.default_window)
+        self.meter.switch_model(self._services.calibration(adapter_name, self.model))
+        self._tell_unknown_window()
+
+    def use_overrides(self, overrides: Mapping[str, Any]) -> None:
+        """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
+
+        Raises:
+            ConfigError: an option does not exist or does not fit; the policy stays as it was.
+        """
+        self.policy = self._services.policy(overrides)
+        self._overrides = overrides
+
+    def reset_guard(self) -> None:
+        """Forget failures: the view was cleared or the model changed."""
+        self._guard = CompactionGuard()
+
+    def adapter(self) -> Adapter:
+        """Return the chat's adapter."""
+        return self._services.adapters.get(self.adapter_name)
+
+    async def prepare(self) -> Prepared:
+        """Prepare the next request and commit what that changed (R-518)."""
+        automatic = self._guard.allows(self._log.view.cycle) and not self.adapter().compacts_natively
+        prepared = await self._run(
+            lambda policy, env: prepare(self._log.view, policy, env, automatic_summaries=automatic)
+        )
+        self._watch(prepared)
+        return prepared
+
+    async def compact(self, instructions: str) -> Prepared:
+        """Compact at any token count (R-533); the user is told when there was nothing to do."""
+        prepared = await self._run(
+            lambda policy, env: compact(self._log.view, policy, env), instructions=instructions, manual=True
+        )
+        for report in prepared.reports:
+            if report.outcome == "skipped":
+                self._notice("INFO", f"Nothing was compacted: {report.detail}.")
+        return prepared
+
+    async def _run(self, make: MakePreparation, instructions: str = "", *, manual: bool = False) -> Prepared:
+        compactor = Compactor(
+            chat_id=self._chat_id,
+            log=self._log,
+            emit=self._services.emit,
+            clock=self._services.clock,
+            new_id=self._services.new_token,
+            timeout_s=self._services.settings.chat.compaction_timeout_s,
+            summariser=self._summariser,
+            on_compacting=self._on_compacting,
+        )
+        return await compactor.run(make(self.policy, self._env(instructions, manual=manual)), self.policy)
+
+    def _env(self, instructions: str, *, manual: bool) -> Env:
+        view, services = self._log.view, self._services
+        window, ratio = self._summariser_size()
+        return Env(
+            window=self.limits.context_window,
+            reserve=self.limits.max_output_tokens,
+            measure=lambda messages: self.meter.measure(messages, view),
+            count=self.meter.counter.message,
+            count_text=self.meter.counter.text,
+            cycle=max(1, view.cycle),
+            manual=manual,
+            instructions=instructions,
+            summariser_window=window,
+            summariser_ratio=ratio,
+            new_id=lambda purpose: services.new_token(),
+            now=services.clock(),
+        )
+
+    def _summariser(self, use_chat_adapter: bool) -> Summariser:
+        """Return who writes the summary (R-504, R-529); raises `ConfigError` for a name that does not resolve."""
+        wanted = self.policy.summary_adapter
+        if use_chat_adapter or not wanted.name:
+            return Summariser(self.adapter(), self.model)
+        adapter = self._services.adapters.get(wanted.name)
+        return Summariser(adapter, wanted.model or adapter.default_model)
+
+    def _summariser_size(self) -> tuple[int, float]:
+        """Return the summariser's window, and how far its tokens exceed the estimate (lesson 3)."""
+        wanted = self.policy.summary_adapter
+        if not wanted.name or wanted.name not in self._services.adapters.names():
+            return self.limits.context_window, self.meter.calibration.ratio * (1 + self.meter.calibration.margin)
+        model = wanted.model or self._services.adapters.get(wanted.name).default_model
+        limits = self._services.limits(wanted.name, model, self.policy.default_window)
+        calibration = self._services.calibration(wanted.name, model)
+        return limits.context_window, calibration.ratio * (1 + calibration.margin)
+
+    def _watch(self, prepared: Prepared) -> None:
+        """Keep the guard: a compaction that failed, was not worth it, or did not help counts (R-532, lesson 5)."""
+        for report in prepared.reports:
+            stage = next(stage for stage in self.policy.stages if stage.id == report.stage)
+            if not stage.needs_model:
+                continue
+            problem = self._problem(report, stage)
+            if not problem:
+                self._guard = self._guard.after_success()
+                continue
+            cycle, cooldown = self._log.view.cycle, self.policy.cooldown
+            self._guard = self._guard.after_failure(cycle, cooldown)
+            if not self._guard.allows(cycle):
+                self._notice(
+                    "WARN",
+                    f"Automatic compaction rests for {cooldown.cycles} of your messages after {cooldown.failures}"
+                    f" tries: {problem}. /compact still works.",
+                )
+
+    def _problem(self, report: StageReport, stage: Stage) -> str:
+        if report.outcome != "changed":
+            return report.detail
+        if not is_crossed(stage.trigger, report.after, self._env("", manual=False)):
+            return ""
+        fixed = self.meter.measure((), self._log.view).tokens
+        return (
+            f"even compacted the request has {report.after.tokens} tokens, above the trigger"
+            f" (system prompt and tools alone have {fixed})"
+        )
+
+    def _tell_unknown_window(self) -> None:
+        """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
+        if self.limits.source != "default" or self.model in self._told_unknown_window:
+            return
+        self._told_unknown_window.add(self.model)
+        self._notice(
+            "WARN",
+            f"The context window of {self.model or self.adapter_name} is unknown; {self.limits.context_window} tokens"
+            f' are assumed. Set models["{self.model}"].context_window to its real size.',
+        )
+
+    def meter_event(self) -> Meter:
+        """Return the meter as the editor shows it."""
+        count, window = self.meter.count(self._log.view), self.limits.context_window
+        thresholds = {stage.id: self._threshold(stage) for stage in self.policy.stages}
+        return Meter(
+            chat=self._chat_id,
+            tokens=count.tokens,
+            window=window,
+            ratio=count.tokens / window,
+            exact=count.exact,
+            edit_at=thresholds.get("editing", 0),
+            compact_at=thresholds.get("compaction", 0),
+        )
+
+    def _threshold(self, stage: Stage) -> int:
+        if not self.policy.enabled:
+            return 0
+        return threshold_tokens(stage.trigger, self.limits.context_window, self.limits.max_output_tokens) or 0
+
+    def measured(self) -> Measure:
+        """Return the size of the next request as it stands."""
+        return self.meter.measure(self._log.view.messages, self._log.view)
+
+    def _notice(self, level: str, text: str) -> None:
+        self._services.emit(Notice(chat=self._chat_id, level=level, text=text))  # type: ignore[arg-type]

@@ -1,0 +1,94 @@
+"""What the user may look at: the next request message by message, and the original behind a placeholder (R-516, R-546).
+
+Projections of log and view; nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from codecompanion.errors import InputError
+from codecompanion.history import LogEvent, MessageAdded
+from codecompanion.messages import RULES_TAG, SUMMARY_TAG, Message
+from codecompanion.session.context_control import ContextControl
+from codecompanion.session.log import ChatLog
+
+PREVIEW_CHARS = 100
+
+
+def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
+    """Return `{rows, total, window}`: one row per message of the next request, `total` the meter's figure.
+
+    The rows are scaled to the meter (what a provider counted), so that their sum is what the meter shows.
+    """
+    view = log.view
+    specs_tokens = control.meter.counter.tools(control.specs)
+    counted = [(control.system_message, control.meter.counter.message(control.system_message))]
+    counted += [(message, message.tokens) for message in view.messages]
+    total = control.meter.count(view).tokens
+    figures = scaled([tokens for _, tokens in counted] + [specs_tokens], total)
+    rows = [_row(message, tokens, view.cycle) for (message, _), tokens in zip(counted, figures[:-1], strict=True)]
+    tools = {
+        "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
+        "tokens": figures[-1], "cycle": 0, "age": 0, "state": "live", "preview": "",
+    }  # fmt: skip
+    return {"rows": [rows[0], tools, *rows[1:]], "total": total, "window": control.limits.context_window}
+
+
+def scaled(figures: Sequence[int], total: int) -> list[int]:
+    """Return the figures in the same proportions, summing up to `total` exactly."""
+    whole = sum(figures)
+    if whole <= 0:
+        return [0 for _ in figures]
+    result, given, seen = [], 0, 0
+    for figure in figures:
+        seen += figure
+        share = total * seen // whole - given
+        given += share
+        result.append(share)
+    return result
+
+
+def _row(message: Message, tokens: int, cycle: int) -> dict[str, Any]:
+    text = " ".join(message.text.split())
+    names = ", ".join(call.name for call in message.tool_calls)
+    return {
+        "id": message.id,
+        "role": message.role,
+        "tag": message.tag or "",
+        "name": message.path or names,
+        "tokens": tokens,
+        "cycle": message.cycle or 0,
+        "age": max(0, cycle - (message.cycle or cycle)),
+        "state": state_of(message),
+        "preview": text[:PREVIEW_CHARS],
+    }
+
+
+def state_of(message: Message) -> str:
+    """Return the state of a message in the view, in one word."""
+    if message.tag == RULES_TAG:
+        return "rules"
+    if message.pinned:
+        return "pinned"
+    if message.edited or message.compacted:
+        return "cleared"
+    return "summary" if message.tag == SUMMARY_TAG else "live"
+
+
+def original(events: Sequence[LogEvent], view_messages: Sequence[Message], item: str) -> Message:
+    """Return the message as it was logged, by message id or call id.
+
+    Raises:
+        InputError: nothing in this chat has that id.
+    """
+    current = next((m for m in view_messages if m.id == item), None)
+    for event in reversed(events):
+        if isinstance(event.payload, MessageAdded):
+            message = event.payload.message
+            if message.id == item or (message.role == "tool" and message.tool_call_id == item):
+                return message
+    if current is not None:
+        return current
+    raise InputError(f"nothing in this chat has the id {item!r}")

@@ -1,0 +1,124 @@
+"""Open a chat: a new one, or one from the log (lessons 35, 36; design.md, Crash)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from codecompanion.errors import InputError, LeaseHeld
+from codecompanion.events import ChatOpened, Notice, Restored
+from codecompanion.history import ChatCreated, LogEvent, ViewChanged, project
+from codecompanion.requests import OpenChat
+from codecompanion.session.log import ChatLog
+from codecompanion.session.restore import entries, model_of, pieces, repairs
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.store.store import durable
+
+
+async def open_new(services: Services, request: OpenChat) -> Session:
+    """Return a new chat with the rules every chat starts with.
+
+    Raises:
+        ConfigError: there is no such adapter.
+        StoreError: the chat cannot be stored.
+    """
+    session = Session(services, request.chat, ChatLog(services.store, request.chat), request.snapshot)
+    chat = services.settings.chat
+    adapter_name = request.adapter or chat.adapter
+    session.control.use_model(adapter_name, request.model or (chat.model if adapter_name == chat.adapter else ""))
+    await durable(services.store.acquire(request.chat))
+    await session.log.write(
+        ChatCreated(
+            adapter=session.adapter_name,
+            model=session.model,
+            policy=session.control.policy.name,
+            cwd=request.snapshot.cwd,
+        )
+    )
+    messages, problems = await session.rules.autoload(services.root(request.snapshot))
+    for problem in problems:
+        services.emit(Notice(chat=request.chat, level="WARN", text=problem))
+    for message in messages:
+        await session.attach(message)
+    _announce(session, resumed=False)
+    return session
+
+
+async def open_stored(services: Services, request: OpenChat) -> Session | None:
+    """Return a stored chat, repaired; None when another Neovim owns it, and then it is only shown.
+
+    Raises:
+        InputError: there is no such chat.
+        StoreError: it cannot be read.
+    """
+    chat_id, store, read_only = request.resume, services.store, False
+    try:
+        await durable(store.acquire(chat_id))
+    except LeaseHeld as error:
+        read_only = True
+        services.emit(Notice(chat=request.chat, level="WARN", text=f"{error} It can only be read here."))
+    events = await asyncio.to_thread(store.load_events, chat_id)
+    if not events:
+        raise InputError(f"there is no stored chat {chat_id!r}")
+    log = ChatLog(store, chat_id)
+    if not read_only:
+        partial = await asyncio.to_thread(store.load_partial, chat_id)
+        mending = repairs(events, partial, services.new_token, services.clock())
+        if mending:
+            events = [*events, *await log.write(*mending)]
+    log.view = await asyncio.to_thread(project, events)
+    session = Session(services, chat_id, log, request.snapshot)
+    await _use_stored_model(session, events)
+    _show(session, events)
+    if read_only:
+        _announce(session, resumed=True, read_only=True)
+        return None
+    draft = await asyncio.to_thread(store.load_draft, chat_id)
+    _announce(session, resumed=True, draft=draft)
+    await _refresh_rules(session)
+    return session
+
+
+async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
+    """Go on with the chat's own adapter; one that is no longer configured is replaced, and said so."""
+    adapter_name, model = model_of(events)
+    chat = session.services.settings.chat
+    if adapter_name in session.services.adapters.names():
+        session.control.use_model(adapter_name, model)
+        return
+    session.control.use_model(chat.adapter, chat.model)
+    text = f"The chat's adapter {adapter_name!r} is not configured any more; {chat.adapter} is used instead."
+    session.emit(Notice(chat=session.chat_id, level="WARN", text=text))
+
+
+def _show(session: Session, events: list[LogEvent]) -> None:
+    for shown, first, last in pieces(entries(events)):
+        session.emit(Restored(chat=session.chat_id, entries=shown, first=first, last=last))
+
+
+def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft: str = "") -> None:
+    session.emit(
+        ChatOpened(
+            chat=session.chat_id,
+            title="",
+            adapter=session.adapter_name,
+            model=session.model,
+            window=session.limits.context_window,
+            policy=session.control.policy.name,
+            resumed=resumed,
+            read_only=read_only,
+            draft=draft,
+        )
+    )
+    session.show_context()
+    session.show_meter()
+
+
+async def _refresh_rules(session: Session) -> None:
+    """Take in rule files that changed while the chat was closed."""
+    fresh = await session.rules.resume(session.log.view, session.services.root(session.snapshot))
+    if fresh:
+        counted = tuple(session.meter.counted(message) for message in fresh)
+        change_id = session.services.new_token()
+        await session.log.write(ViewChanged(change_id=change_id, kind="rules_reread", replaced=counted))
+        session.show_meter()

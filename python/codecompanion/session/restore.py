@@ -1,0 +1,185 @@
+"""Bring a stored chat back: repair what a crash left open, and tell the editor what to draw (lessons 35, 36, 49).
+
+`repairs` gives the events that must be appended before anything else happens; `entries` projects the log to the
+buffer. Both are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from codecompanion.events import Entry
+from codecompanion.history import ChatCreated as Created
+from codecompanion.history import (
+    CompactionBegan,
+    CompactionEnded,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    ModelSet,
+    ToolRan,
+    TurnBegan,
+    TurnEnded,
+    ViewChanged,
+    append,
+    open_tool_calls,
+    project,
+)
+from codecompanion.messages import Message, ReasoningPart, is_typed_by_user
+from codecompanion.placeholders import INTERRUPTED
+from codecompanion.session.tool_round import preview, recorded_title
+
+FIRST_PIECE, PIECE = 60, 400
+
+
+def repairs(events: Sequence[LogEvent], partial: str, new_id: Callable[[], str], now: float) -> list[EventPayload]:
+    """Return what an interrupted host could not write any more.
+
+    A reply that was arriving is kept and marked as cut, open calls get an "interrupted" result, a compaction and a
+    turn without an end get one. A log that ended well needs nothing.
+    """
+    found: list[EventPayload] = []
+    turn = _open_turn(events)
+    view = project(events)
+    if partial.strip() and turn is not None:
+        message = Message(
+            id=new_id(), role="assistant", content=partial, cycle=turn.cycle, turn_id=turn.turn_id, cut=True, ts=now
+        )
+        if not view.open_calls:
+            found.append(MessageAdded(message=message))
+            view = append(view, message)
+    for call in open_tool_calls(view):
+        newest = next(message for message in reversed(view.messages) if message.tool_calls)
+        result = Message(
+            id=new_id(), role="tool", content=INTERRUPTED, tool_call_id=call.id, is_error=True,
+            cycle=newest.cycle, turn_id=newest.turn_id, ts=now,
+        )  # fmt: skip
+        found.append(MessageAdded(message=result))
+    ended = {e.payload.compaction_id for e in events if isinstance(e.payload, CompactionEnded)}
+    ended |= {e.payload.change_id for e in events if isinstance(e.payload, ViewChanged)}
+    for event in events:
+        if isinstance(event.payload, CompactionBegan) and event.payload.compaction_id not in ended:
+            found.append(CompactionEnded(compaction_id=event.payload.compaction_id, reason="interrupted"))
+    if turn is not None:
+        found.append(TurnEnded(turn_id=turn.turn_id, reason="interrupted"))
+    return found
+
+
+def _open_turn(events: Sequence[LogEvent]) -> TurnBegan | None:
+    """Return the turn that began last and never ended."""
+    for event in reversed(events):
+        if isinstance(event.payload, TurnEnded):
+            return None
+        if isinstance(event.payload, TurnBegan):
+            return event.payload
+    return None
+
+
+def model_of(events: Sequence[LogEvent]) -> tuple[str, str]:
+    """Return the adapter and model the chat used last."""
+    for event in reversed(events):
+        if isinstance(event.payload, ModelSet | Created):
+            return event.payload.adapter, event.payload.model
+    return "", ""
+
+
+def entries(events: Sequence[LogEvent]) -> list[Entry]:
+    """Return what the buffer shows of a log, in order; attachments are in the context block instead."""
+    cleared = {
+        replaced.id
+        for event in events
+        if isinstance(event.payload, ViewChanged) and event.payload.kind == "edited"
+        for replaced in event.payload.replaced
+    }
+    ran = {event.payload.message_id: event.payload for event in events if isinstance(event.payload, ToolRan)}
+    names: dict[str, tuple[str, str]] = {}
+    adapter, model = "", ""
+    shown: list[Entry] = []
+    for event in events:
+        match event.payload:
+            case Created(adapter=adapter, model=model) | ModelSet(adapter=adapter, model=model):
+                pass
+            case MessageAdded(message=message):
+                for call in message.tool_calls:
+                    names[call.id] = (call.name, recorded_title(call))
+                shown.extend(_message_entries(message, adapter, model, ran, names, message.id in cleared))
+            case ViewChanged() as change:
+                shown.extend(_change_entries(change))
+            case _:
+                pass
+    return shown
+
+
+def _message_entries(
+    message: Message,
+    adapter: str,
+    model: str,
+    ran: dict[str, ToolRan],
+    names: dict[str, tuple[str, str]],
+    is_cleared: bool,
+) -> Iterator[Entry]:
+    if is_typed_by_user(message):
+        yield Entry(kind="user", text=message.text, message_id=message.id, tokens=message.tokens)
+    elif message.role == "assistant":
+        reasoning = "" if isinstance(message.content, str) else _reasoning(message)
+        if reasoning:
+            yield Entry(kind="reasoning", text=reasoning, message_id=message.id, adapter=adapter, model=model)
+        yield Entry(
+            kind="reply", text=message.text, message_id=message.id, adapter=adapter, model=model, cut=message.cut
+        )
+    elif message.role == "tool":
+        call_id = message.tool_call_id or ""
+        record = ran.get(message.id)
+        name, title = names.get(call_id, ("tool", "tool"))
+        yield Entry(
+            kind="tool",
+            text=preview(message.text),
+            message_id=message.id,
+            call_id=call_id,
+            name=record.name if record else name,
+            title=record.title if record else title,
+            summary=record.summary if record else ("interrupted" if message.is_error else ""),
+            status=record.status if record else ("cancelled" if message.is_error else "ok"),
+            tokens=message.tokens,
+            cleared=is_cleared,
+            duration_ms=record.duration_ms if record else 0,
+        )
+
+
+def _reasoning(message: Message) -> str:
+    return "".join(part.text for part in message.content if isinstance(part, ReasoningPart))
+
+
+def _change_entries(change: ViewChanged) -> Iterator[Entry]:
+    report = change.report
+    if change.kind == "edited":
+        yield Entry(
+            kind="edited",
+            messages=report.get("cleared", 0),
+            tokens_before=change.tokens_before,
+            tokens_after=change.tokens_after,
+        )
+    elif change.kind == "compacted":
+        cycles = report.get("cycles", [0, 0])
+        yield Entry(
+            kind="compacted",
+            text=report.get("summary", ""),
+            messages=report.get("messages", 0),
+            cycles=(cycles[0], cycles[1]),
+            trigger=report.get("trigger", ""),
+            summariser=report.get("summariser", ""),
+            tokens_before=change.tokens_before,
+            tokens_after=change.tokens_after,
+            duration_ms=report.get("duration_ms", 0),
+        )
+
+
+def pieces(shown: Sequence[Entry]) -> Iterator[tuple[tuple[Entry, ...], bool, bool]]:
+    """Return (entries, first, last) from the newest to the oldest piece; the first one fills a screen."""
+    end, first = len(shown), True
+    while True:
+        start = max(0, end - (FIRST_PIECE if first else PIECE))
+        yield tuple(shown[start:end]), first, start == 0
+        if start == 0:
+            return
+        end, first = start, False

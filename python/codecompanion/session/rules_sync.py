@@ -1,0 +1,89 @@
+"""A chat's rules: loaded as tagged messages, and read again when their files change (R-549, lesson 10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from codecompanion.errors import InputError
+from codecompanion.history import View
+from codecompanion.messages import RULES_TAG, Message, with_changes
+from codecompanion.rules.groups import RulesItem, RulesLoaded, autoload, load_named, reread, rules_text
+from codecompanion.session.services import Services
+
+
+class RuleKeeper:
+    """Knows which files the rules of one chat came from."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._items: dict[str, RulesItem] = {}
+
+    async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:
+        """Return the rules every new chat starts with, and what could not be read."""
+        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root)
+        return self._messages(loaded.items), loaded.problems
+
+    async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
+        """Return the rules of a group the chat does not have yet, and what could not be read.
+
+        Raises:
+            InputError: the group holds nothing to add; says why.
+        """
+        known = frozenset(item.real for item in self._items.values())
+        loaded = await asyncio.to_thread(load_named, self._services.settings.rules, group, root, known)
+        if not loaded.items:
+            raise InputError(_nothing_found(group, loaded))
+        return self._messages(loaded.items), loaded.problems
+
+    async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+        """Return the rule messages whose file has changed, with their new text, and what could not be read."""
+        if not self._items:
+            return (), ()
+        again = await asyncio.to_thread(reread, tuple(self._items.values()))
+        for item in again.items:
+            self._items[item.path] = item
+        return self._replacements(view, again.items), again.problems
+
+    async def resume(self, view: View, root: Path) -> tuple[Message, ...]:
+        """Find the files behind a restored chat's rules again; return the messages whose text is out of date."""
+        labels = {message.path for message in view.messages if message.tag == RULES_TAG}
+        if not labels:
+            return ()
+        rules = self._services.settings.rules
+        for group in rules.groups:
+            loaded = await asyncio.to_thread(load_named, rules, group, root)
+            self._items.update({item.path: item for item in loaded.items if item.path in labels})
+        return self._replacements(view, self._items.values())
+
+    def forget(self, labels: Iterable[str]) -> None:
+        """Stop watching files whose rules were taken out of the chat."""
+        for label in labels:
+            self._items.pop(label, None)
+
+    def _messages(self, items: Iterable[RulesItem]) -> list[Message]:
+        made = []
+        for item in items:
+            self._items[item.path] = item
+            text = rules_text(item.path, item.text)
+            made.append(
+                Message(id=self._services.new_token(), role="user", tag=RULES_TAG, path=item.path, content=text)
+            )
+        return made
+
+    def _replacements(self, view: View, items: Iterable[RulesItem]) -> tuple[Message, ...]:
+        fresh = {item.path: rules_text(item.path, item.text) for item in items}
+        return tuple(
+            with_changes(message, content=fresh[message.path])
+            for message in view.messages
+            if message.tag == RULES_TAG and message.path in fresh and message.text != fresh[message.path]
+        )
+
+
+def _nothing_found(group: str, loaded: RulesLoaded) -> str:
+    if loaded.problems:
+        return " ".join(loaded.problems)
+    if loaded.missing:
+        return f"No file of the rules {group!r} exists here: {', '.join(loaded.missing)}."
+    return f"The rules {group!r} are already part of this chat, or the group has no files."

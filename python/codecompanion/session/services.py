@@ -1,0 +1,95 @@
+"""What a chat is given by the engine: everything with an effect, made once and shared by all chats."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.context.policy import Policy, load_policy, with_options
+from codecompanion.events import Event
+from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
+from codecompanion.requests import Snapshot
+from codecompanion.settings import Settings
+from codecompanion.store.store import Store
+from codecompanion.tokens import Calibration
+from codecompanion.tools.base import ToolContext
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.workspace.files import walk
+from codecompanion.workspace.paths import Workspace
+
+OPTIONS_KEY = "interactions.chat.opts.context_management"
+DEFAULT_TOOL_TIMEOUT_S = 60.0
+
+
+@dataclass(slots=True)
+class Services:
+    """The engine's side of a chat.
+
+    `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
+    windows (None = unknown), `report_bug` logs ours. `calibrations` holds what was learned about (adapter, model).
+    """
+
+    settings: Settings
+    store: Store
+    adapters: AdapterRegistry
+    tools: ToolRegistry
+    emit: Callable[[Event], None]
+    clock: Callable[[], float]
+    lookup: Callable[[str, str], ModelLimits | None]
+    memory_dir: Path
+    count_text: Callable[[str], int]
+    report_bug: Callable[[BaseException], None]
+    calibrations: dict[tuple[str, str], Calibration] = field(default_factory=dict)
+    new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
+
+    def policy(self, overrides: Mapping[str, Any]) -> Policy:
+        """Return the configured policy with the user's settings and the chat's overrides over it.
+
+        Raises:
+            ConfigError: an option does not exist or does not fit.
+        """
+        policy = load_policy(self.settings.chat.policy)
+        policy = with_options(policy, self.settings.chat.context_management, OPTIONS_KEY)
+        return with_options(policy, overrides, OPTIONS_KEY)
+
+    def limits(self, adapter_name: str, model: str, default_window: int) -> ResolvedLimits:
+        """Return the window and reply reserve in force for a model (K4, R-506)."""
+        entry = self.adapters.settings(adapter_name)
+        return resolve_limits(
+            model,
+            user_table=self.settings.models,
+            adapter_limits=ModelLimits(entry.context_window, entry.max_output_tokens),
+            lookup=lambda name: self.lookup(adapter_name, name),
+            default_window=default_window,
+        )
+
+    def calibration(self, adapter_name: str, model: str) -> Calibration:
+        """Return what is known about the model's counts."""
+        return self.calibrations.get((adapter_name, model)) or Calibration.for_model(model)
+
+    def keep_calibration(self, adapter_name: str, model: str, learned: Calibration) -> None:
+        """Let what was learned outlive the chat and the host."""
+        if self.calibrations.get((adapter_name, model)) != learned:
+            self.calibrations[adapter_name, model] = learned
+            self.store.save_calibration(adapter_name, model, learned.ratio, learned.samples)
+
+    def root(self, snapshot: Snapshot) -> Path:
+        """Return the workspace: the configured folder, else the editor's working folder."""
+        return Path(self.settings.workspace.root or snapshot.cwd or ".").expanduser()
+
+    def tool_context(self, snapshot: Snapshot, name: str) -> ToolContext:
+        """Return what a call of the tool may know."""
+        workspace = Workspace(self.root(snapshot))
+        return ToolContext(
+            root=workspace.root,
+            resolve=workspace.resolve,
+            memory_dir=self.memory_dir,
+            snapshot=snapshot,
+            read_stored=lambda sha256: self.store.read_blob(sha256).decode("utf-8", "surrogatepass"),
+            timeout_s=self.tools.timeout_s(name, DEFAULT_TOOL_TIMEOUT_S),
+            walk=walk,
+        )

@@ -1,0 +1,437 @@
+"""One chat: its state, its queue, and what the user may ask of it. Runs on the engine's loop, never blocks it.
+
+A submit while busy waits in the queue and is delivered exactly once, at the next request boundary (lesson 16). One task
+at a time works on the history: a turn, or a manual compaction. What the user attaches meanwhile waits for a boundary
+too, because between a call and its result nothing may stand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from codecompanion.adapters.offline import OfflineAdapter
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.events import (
+    Cleared,
+    ContextItems,
+    Event,
+    MessageSent,
+    ModelChanged,
+    Notice,
+    Queued,
+    SubmitFailed,
+)
+from codecompanion.events import State as StateEvent
+from codecompanion.history import ChangeKind, EventPayload, MessageAdded, ModelSet, TitleSet, ViewChanged
+from codecompanion.messages import RULES_TAG, Message, ToolCall, ToolSpec, is_typed_by_user, with_changes
+from codecompanion.models import ResolvedLimits
+from codecompanion.requests import Snapshot, Submit
+from codecompanion.session.approval_desk import ApprovalDesk
+from codecompanion.session.attached import context_items
+from codecompanion.session.context_control import ContextControl
+from codecompanion.session.log import ChatLog
+from codecompanion.session.meter import ContextMeter
+from codecompanion.session.rules_sync import RuleKeeper
+from codecompanion.session.services import Services
+from codecompanion.session.state import State, step
+from codecompanion.session.tool_round import Recorded, RoundServices, ToolRound
+from codecompanion.session.turn import Turn
+from codecompanion.tools.approval import Approvals
+from codecompanion.tools.base import ToolContext
+
+TITLE_CHARS = 60
+
+
+class Session:
+    """One chat of this host."""
+
+    def __init__(self, services: Services, chat_id: str, log: ChatLog, snapshot: Snapshot) -> None:
+        self.services, self.chat_id, self.log = services, chat_id, log
+        self.snapshot = snapshot
+        self.state = State.IDLE
+        self.control = ContextControl(services, chat_id, log, self._on_compacting)
+        self.rules = RuleKeeper(services)
+        tools = services.settings.tools
+        approvals = Approvals(services.tools.settings, yolo=tools.yolo)
+        self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
+        self._queue: deque[Submit] = deque()
+        self._attachments: deque[Message] = deque()
+        self._joining = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._compaction_request: str | None = None
+        self._partial: Future[None] | None = None
+
+    # ---- what the parts of a turn use
+
+    @property
+    def meter(self) -> ContextMeter:
+        """Return the chat's counter."""
+        return self.control.meter
+
+    @property
+    def limits(self) -> ResolvedLimits:
+        """Return the window and reserve of the model in use."""
+        return self.control.limits
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tools offered to the model."""
+        return self.control.specs
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to the editor."""
+        self.services.emit(event)
+
+    def enter(self, state: State, label: str = "") -> None:
+        """Go to another state and tell the editor."""
+        self.state = step(self.state, state)
+        self.emit(StateEvent(chat=self.chat_id, state=state.value, label=label))
+
+    def show_meter(self) -> None:
+        """Show how large the next request is."""
+        self.emit(self.control.meter_event())
+
+    def show_context(self) -> None:
+        """Show the context block: what is in the view, and what waits to join it."""
+        items = context_items((*self.log.view.messages, *self._attachments))
+        self.emit(ContextItems(chat=self.chat_id, items=items))
+
+    def take_compaction_request(self) -> str | None:
+        """Return what `/compact` asked for while the chat was busy, once."""
+        wanted, self._compaction_request = self._compaction_request, None
+        return wanted
+
+    def keep_calibration(self) -> None:
+        """Let what was learned about this model's counts outlive the chat."""
+        self.services.keep_calibration(self.adapter_name, self.model, self.meter.calibration)
+
+    def save_partial(self, text: str) -> None:
+        """Keep what has arrived of the reply, unless the last write is still on its way."""
+        if self._partial is None or self._partial.done():
+            self._partial = self.services.store.save_partial(self.chat_id, text)
+
+    async def deliver_queued(self, turn_id: str, cycle: int) -> None:
+        """Log what waits for a request boundary, then show it as sent (lesson 36)."""
+        await self._join_attachments(turn_id, cycle)
+        while self._queue:
+            submit = self._queue[0]
+            message = self._counted(
+                Message(
+                    id=self.services.new_token(),
+                    role="user",
+                    content=submit.text,
+                    cycle=cycle,
+                    turn_id=turn_id,
+                    ts=self.services.clock(),
+                )
+            )
+            payloads: list[EventPayload] = [MessageAdded(message=message)]
+            if not any(is_typed_by_user(old) for old in self.log.view.messages):
+                payloads.insert(0, TitleSet(title=title_of(submit.text)))
+            await self.log.write(*payloads)
+            self._queue.popleft()
+            self.emit(
+                MessageSent(
+                    chat=self.chat_id,
+                    submit_id=submit.submit_id,
+                    message_id=message.id,
+                    text=submit.text,
+                    cycle=cycle,
+                    tokens=message.tokens,
+                )
+            )
+        self.show_meter()
+
+    def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
+        """Return the round that runs these calls."""
+        services = self.services
+        round_services = RoundServices(
+            chat_id=self.chat_id,
+            tools=services.tools,
+            desk=self.desk,
+            context=self._tool_context,
+            emit=self.emit,
+            write=self.log.write,
+            store_text=self._store_text,
+            counted=self._counted,
+            clock=services.clock,
+            new_id=services.new_token,
+            limit_chars=services.settings.tools.max_result_chars,
+            recorded=self._recorded(),
+            on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
+        )
+        return ToolRound(round_services, calls, cycle, turn_id)
+
+    # ---- what the user may ask
+
+    def submit(self, request: Submit) -> None:
+        """Take a message: sent at once when idle, else queued and shown (lesson 16). Returns at once.
+
+        Raises:
+            InputError: the text is empty.
+        """
+        if not request.text.strip():
+            raise InputError("there is nothing to send")
+        self.snapshot = request.snapshot
+        self._queue.append(request)
+        if self._task is not None:
+            self.emit(Queued(chat=self.chat_id, submit_id=request.submit_id))
+            return
+        self._start(self._turns())
+
+    def cancel(self) -> None:
+        """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
+        self._compaction_request = None
+        self._return_queued("stopped before it was sent")
+        if self._task is None or self.state is State.CANCELLING:
+            return
+        self.enter(State.CANCELLING, "stopping")
+        self._task.cancel()
+
+    def compact(self, instructions: str) -> None:
+        """`/compact`: now when idle, at the next request boundary when busy (R-533)."""
+        if self._task is not None:
+            self._compaction_request = instructions
+            return
+        self._start(self._compact_now(instructions))
+
+    async def attach(self, message: Message) -> None:
+        """Attach a message (file, buffer, image, rules) to the next request; once per kind and path."""
+        self._attachments.append(message)
+        if self._task is None:
+            await self._join_attachments("", max(1, self.log.view.cycle))
+        self.show_context()
+        self.show_meter()
+
+    async def detach(self, items: tuple[str, ...]) -> None:
+        """Take attachments out of the next request; the log keeps them (R-003).
+
+        Raises:
+            InputError: a turn is running, which has already sent them.
+        """
+        self._attachments = deque(message for message in self._attachments if message.id not in items)
+        known = tuple(message.id for message in self.log.view.messages if message.tag and message.id in items)
+        if known:
+            self._must_be_idle("the context can be changed once the reply is complete")
+            self.rules.forget(m.path or "" for m in self.log.view.messages if m.id in known and m.tag == RULES_TAG)
+            await self._change("detached", known)
+        self.show_context()
+        self.show_meter()
+
+    async def use_model(self, adapter_name: str, model: str) -> None:
+        """Talk to another adapter and model from the next request on (lesson 4).
+
+        Raises:
+            ConfigError: there is no such adapter; nothing is changed.
+        """
+        self.control.use_model(adapter_name, model)
+        self.control.reset_guard()
+        await self.log.write(ModelSet(adapter=self.adapter_name, model=self.model))
+        self.emit(
+            ModelChanged(
+                chat=self.chat_id,
+                adapter=self.adapter_name,
+                model=self.model,
+                window=self.limits.context_window,
+            )
+        )
+        self.show_meter()
+
+    def use_overrides(self, overrides: Mapping[str, Any]) -> None:
+        """Take the triggers that are functions in the configuration (R-502)."""
+        self.control.use_overrides(overrides)
+        self.show_meter()
+
+    async def clear(self) -> None:
+        """Empty the view but for rules (`/clear`); the log keeps everything. What runs is stopped first."""
+        await self.stop()
+        gone = tuple(message.id for message in self.log.view.messages if message.tag != RULES_TAG)
+        if gone:
+            await self._change("cleared", gone)
+        self.control.reset_guard()
+        self.emit(Cleared(chat=self.chat_id))
+        self.show_context()
+        self.show_meter()
+
+    async def regenerate(self, snapshot: Snapshot) -> None:
+        """Answer the last user message again; the old answer leaves the view, never the log.
+
+        Raises:
+            InputError: a turn is running, or there is no user message.
+        """
+        self._must_be_idle("the reply is still being written")
+        messages = self.log.view.messages
+        last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
+        if last is None:
+            raise InputError("there is no message to answer yet")
+        self.snapshot = snapshot
+        old = tuple(message.id for message in messages[last + 1 :])
+        if old:
+            await self._change("regenerated", old)
+        self._start(self._turns(answer_again=True))
+
+    async def stop(self) -> None:
+        """Cancel what runs and wait until the history is valid again."""
+        task = self._task
+        self.cancel()
+        if task is not None and task is not asyncio.current_task():
+            await asyncio.wait({task})
+
+    # ---- inside
+
+    @property
+    def adapter_name(self) -> str:
+        """Return the adapter in use."""
+        return self.control.adapter_name
+
+    @property
+    def model(self) -> str:
+        """Return the model in use."""
+        return self.control.model
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._guarded(work), name=f"chat {self.chat_id}")
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            return
+        except CodeCompanionError as error:
+            self._notice("ERROR", str(error))
+        except Exception as error:
+            self.services.report_bug(error)
+            self._notice("ERROR", f"internal error: {type(error).__name__}: {error}")
+        finally:
+            self._task = None
+            if self.state is not State.IDLE:
+                self.enter(State.IDLE)
+            if self._queue:
+                self._start(self._turns())
+            elif self._compaction_request is not None:
+                self.compact(self.take_compaction_request() or "")
+
+    async def _turns(self, *, answer_again: bool = False) -> None:
+        """Run turns until nothing is queued."""
+        while self._queue or answer_again:
+            new_cycle = not answer_again
+            answer_again = False
+            cycle = self.log.view.cycle + 1 if new_cycle else max(1, self.log.view.cycle)
+            self.enter(State.PREPARING)
+            if not await self._run_turn(cycle):
+                return
+
+    async def _run_turn(self, cycle: int) -> bool:
+        """Run one turn; return whether it ended well. What could not be stored goes back as a draft."""
+        reason = await Turn(self, self.services.new_token(), cycle).run()
+        if reason != "done":
+            self._return_queued("the turn ended early")
+        return reason == "done"
+
+    async def _compact_now(self, instructions: str) -> None:
+        """Compact the idle chat, then let the model go on unless the user wants otherwise (R-528)."""
+        self.enter(State.PREPARING)
+        await self._join_attachments("", max(1, self.log.view.cycle))
+        prepared = await self.control.compact(instructions)
+        self.show_meter()
+        self.show_context()
+        changed = any(report.outcome == "changed" for report in prepared.reports)
+        if not changed or self._queue:
+            return
+        match self.services.settings.chat.on_compact:
+            case "submit":
+                await self._run_turn(max(1, self.log.view.cycle))
+            case "ask":
+                self._notice("INFO", "Compacted. Send a message, or regenerate, to let the model go on.")
+            case "stop":
+                pass
+
+    async def _join_attachments(self, turn_id: str, cycle: int) -> None:
+        """Log what was attached; a newer one of the same kind and path takes the older one's place."""
+        async with self._joining:
+            if not self._attachments:
+                return
+            while self._attachments:
+                message = self._attachments[0]
+                await self._detach_older(message)
+                fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self.services.clock())
+                await self.log.write(MessageAdded(message=self._counted(fresh)))
+                self._attachments.popleft()
+        self.show_context()
+
+    async def _detach_older(self, message: Message) -> None:
+        old = tuple(
+            known.id
+            for known in self.log.view.messages
+            if known.tag == message.tag and known.path == message.path and not known.compacted
+        )
+        if old:
+            await self._change("detached", old)
+
+    async def _change(self, kind: ChangeKind, removed: tuple[str, ...]) -> None:
+        before = self.control.measured().tokens
+        change = ViewChanged(change_id=self.services.new_token(), kind=kind, removed=removed, tokens_before=before)
+        await self.log.write(change)
+
+    async def reread_rules(self) -> None:
+        """Take in rule files that changed since they were read (R-549)."""
+        replaced, problems = await self.rules.changed(self.log.view)
+        for problem in problems:
+            self._notice("WARN", problem)
+        if replaced:
+            counted = tuple(self._counted(with_changes(message)) for message in replaced)
+            await self.log.write(
+                ViewChanged(change_id=self.services.new_token(), kind="rules_reread", replaced=counted)
+            )
+
+    def _return_queued(self, why: str) -> None:
+        """Give queued messages back as drafts, so that nothing typed is lost."""
+        while self._queue:
+            submit = self._queue.popleft()
+            self.emit(SubmitFailed(chat=self.chat_id, submit_id=submit.submit_id, text=submit.text, error=why))
+
+    def _recorded(self) -> Recorded | None:
+        """Return the tool results of the recording that plays the model, None for a real model."""
+        adapter = self.control.adapter()
+        if not isinstance(adapter, OfflineAdapter) or adapter.playback is None:
+            return None
+        playback, reply = adapter.playback, adapter.played(self.chat_id) - 1
+        return lambda call: playback.result_of(reply, call)
+
+    def _tool_context(self, name: str) -> ToolContext:
+        return self.services.tool_context(self.snapshot, name)
+
+    async def _store_text(self, text: str) -> str:
+        return await asyncio.to_thread(self.services.store.put_blob, text.encode("utf-8", "surrogatepass"))
+
+    def _counted(self, message: Message) -> Message:
+        return self.meter.counted(message)
+
+    def _on_compacting(self, running: bool) -> None:
+        if running:
+            self.enter(State.COMPACTING, "compacting… q to cancel")
+        elif self.state is State.COMPACTING:
+            self.enter(State.PREPARING)
+
+    def _on_waiting(self, waiting: bool, title: str) -> None:
+        if waiting:
+            self.enter(State.AWAITING_APPROVAL, f"waiting for your approval: {title}")
+        else:
+            self.enter(State.RUNNING_TOOLS)
+
+    def _must_be_idle(self, why: str) -> None:
+        if self._task is not None:
+            raise InputError(why)
+
+    def _notice(self, level: str, text: str) -> None:
+        self.emit(Notice(chat=self.chat_id, level=level, text=text))  # type: ignore[arg-type]
+
+
+def title_of(text: str) -> str:
+    """Return a chat's title: the first words of its first message, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"

@@ -1,0 +1,213 @@
+"""One tool round: approval, running, and the results of a reply's calls, in the order of the calls (lessons 28, 47).
+
+Calls that only read run side by side; anything that asks or changes something runs alone. Every call ends with exactly
+one result in the log, also when the user says no, stops, or the tool fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from codecompanion.errors import ToolError
+from codecompanion.events import Event, ToolFinished, ToolStarted
+from codecompanion.history import EventPayload, MessageAdded, ToolRan
+from codecompanion.messages import Message, ToolCall
+from codecompanion.placeholders import CANCELLED_BY_USER
+from codecompanion.session.approval_desk import ApprovalDesk
+from codecompanion.tools.base import ToolContext, ToolOutput
+from codecompanion.tools.limit import shorten
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.runner import approval_question, failed, run_call
+
+Status = Literal["ok", "error", "cancelled", "rejected"]
+Recorded = Callable[[int], Message | None]
+"""Position of a call in its reply → the recorded result."""
+PREVIEW_LINES = 24
+PREVIEW_CHARS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class RoundServices:
+    """What a round needs of its chat. `store_text` keeps a long result whole and returns its sha256."""
+
+    chat_id: str
+    tools: ToolRegistry
+    desk: ApprovalDesk
+    context: Callable[[str], ToolContext]
+    emit: Callable[[Event], None]
+    write: Callable[..., Awaitable[Sequence[object]]]
+    store_text: Callable[[str], Awaitable[str]]
+    counted: Callable[[Message], Message]
+    clock: Callable[[], float]
+    new_id: Callable[[], str]
+    limit_chars: int
+    recorded: Recorded | None = None
+    on_running: Callable[[str], None] = lambda title: None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    call: ToolCall
+    output: ToolOutput
+    status: Status
+    title: str
+
+
+class ToolRound:
+    """The calls of one reply."""
+
+    def __init__(self, services: RoundServices, calls: Sequence[ToolCall], cycle: int, turn_id: str) -> None:
+        self._services, self._calls = services, tuple(calls)
+        self._cycle, self._turn_id = cycle, turn_id
+        self._done: set[int] = set()
+
+    async def run(self) -> None:
+        """Run all calls; results are durable in the order of the calls.
+
+        Raises:
+            asyncio.CancelledError: the user stopped; call `complete_as_cancelled` then.
+        """
+        position = 0
+        while position < len(self._calls):
+            group = self._side_by_side(position)
+            for index in group:
+                self._announce(self._calls[index])
+            ran = await asyncio.gather(*(self._run_one(index) for index in group))
+            for index, result in zip(group, ran, strict=True):
+                await self._record(index, result)
+            position = group[-1] + 1
+
+    async def complete_as_cancelled(self) -> None:
+        """Give every call without a result the result "cancelled" (lesson 28)."""
+        for index, call in enumerate(self._calls):
+            if index not in self._done:
+                output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True)
+                await self._record(index, _Ran(call, output, "cancelled", self._title(call)))
+
+    def _side_by_side(self, first: int) -> range:
+        """Return the positions that may run at once: a run of reading calls, or one call."""
+        end = first
+        while end < len(self._calls) and self._only_reads(self._calls[end]):
+            end += 1
+        return range(first, max(end, first + 1))
+
+    def _only_reads(self, call: ToolCall) -> bool:
+        if self._services.recorded is not None:
+            return True
+        try:
+            tool = self._services.tools.get(call.name)
+        except ToolError:
+            return True
+        return tool.effect == "read" and not self._services.desk.approvals.asks_before(tool)
+
+    def _title(self, call: ToolCall) -> str:
+        if self._services.recorded is not None:
+            return recorded_title(call)
+        try:
+            tool = self._services.tools.get(call.name)
+            return tool.title(self._services.tools.validate(call.name, call.arguments))
+        except ToolError:
+            return recorded_title(call)
+
+    def _announce(self, call: ToolCall) -> None:
+        title = self._title(call)
+        self._services.on_running(title)
+        self._services.emit(ToolStarted(chat=self._services.chat_id, call_id=call.id, name=call.name, title=title))
+
+    async def _run_one(self, index: int) -> _Ran:
+        services, call = self._services, self._calls[index]
+        title = self._title(call)
+        if services.recorded is not None:
+            output = _recorded_output(services.recorded(index))
+            return _Ran(call, output, "error" if output.is_error else "ok", title)
+        try:
+            tool = services.tools.get(call.name)
+            arguments = services.tools.validate(call.name, call.arguments)
+            context = services.context(call.name)
+            question = await approval_question(tool, arguments, context, services.desk.approvals)
+        except ToolError as error:
+            return _Ran(call, failed(str(error)), "error", title)
+        if question is not None:
+            refusal = await services.desk.ask(call, question)
+            if refusal is not None:
+                return _Ran(call, ToolOutput(text=refusal, summary="rejected", is_error=True), "rejected", title)
+            services.on_running(title)
+        output = await run_call(tool, arguments, context)
+        return _Ran(call, output, "error" if output.is_error else "ok", title)
+
+    async def _record(self, index: int, ran: _Ran) -> None:
+        """Log the result, then show it; from here on the call counts as answered."""
+        services = self._services
+        text, blob = ran.output.text, ""
+        if len(text) > services.limit_chars:
+            blob = await services.store_text(text)
+            text = shorten(text, services.limit_chars, blob)
+        message = services.counted(
+            Message(
+                id=services.new_id(),
+                role="tool",
+                content=text or "(no output)",
+                tool_call_id=ran.call.id,
+                is_error=ran.output.is_error,
+                cycle=self._cycle,
+                turn_id=self._turn_id,
+                blob=blob,
+                ts=services.clock(),
+            )
+        )
+        summary = ran.output.summary or f"{ran.output.text.count(chr(10)) + 1} lines"
+        payloads: tuple[EventPayload, ...] = (
+            MessageAdded(message=message),
+            ToolRan(
+                call_id=ran.call.id,
+                message_id=message.id,
+                name=ran.call.name,
+                title=ran.title,
+                summary=summary,
+                status=ran.status,
+                duration_ms=ran.output.duration_ms,
+            ),
+        )
+        self._done.add(index)
+        await services.write(*payloads)
+        services.emit(
+            ToolFinished(
+                chat=services.chat_id,
+                call_id=ran.call.id,
+                message_id=message.id,
+                name=ran.call.name,
+                title=ran.title,
+                summary=summary,
+                preview=preview(ran.output.text),
+                status=ran.status,
+                tokens=message.tokens,
+                duration_ms=ran.output.duration_ms,
+            )
+        )
+
+
+def _recorded_output(result: Message | None) -> ToolOutput:
+    if result is None:
+        return failed("The recording has no result for this call.")
+    return ToolOutput(text=result.text, is_error=result.is_error)
+
+
+def recorded_title(call: ToolCall) -> str:
+    """Return a fold title for a call whose tool is not ours: the name and the start of its arguments."""
+    arguments = " ".join(call.arguments.split())
+    return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"
+
+
+def preview(text: str) -> str:
+    """Return what the buffer shows of a result: its head and tail, bounded in lines and characters (lesson 47)."""
+    if len(text) > PREVIEW_CHARS:
+        half = PREVIEW_CHARS // 2
+        text = f"{text[:half]}\n… {len(text) - PREVIEW_CHARS:,} characters not shown …\n{text[-half:]}"
+    lines = text.split("\n")
+    if len(lines) > PREVIEW_LINES:
+        head, tail = PREVIEW_LINES * 2 // 3, PREVIEW_LINES // 3
+        lines = [*lines[:head], f"… {len(lines) - head - tail:,} lines not shown …", *lines[-tail:]]
+    return "\n".join(lines)

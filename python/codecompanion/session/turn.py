@@ -1,0 +1,222 @@
+"""One user turn: the agent loop (design.md, The way of one message; R-518, R-336).
+
+    log the user message → prepare → request → log the reply → run its tools → prepare → … → done
+
+Every exit leaves a valid history: unanswered calls are completed, what arrived of a reply is kept and marked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Literal
+
+from codecompanion.adapters.base import ChatRequest, Finished
+from codecompanion.errors import CodeCompanionError
+from codecompanion.events import Notice, ReplyFinished, ReplyStarted, TurnFinished
+from codecompanion.history import (
+    EventPayload,
+    MessageAdded,
+    RequestSent,
+    TurnBegan,
+    TurnEnded,
+    UsageReported,
+    open_tool_calls,
+)
+from codecompanion.messages import Message, ToolCall
+from codecompanion.session.guards import over_request_limit, repeated_call
+from codecompanion.session.reply import ReplySoFar, stream_reply
+from codecompanion.session.state import State
+
+if TYPE_CHECKING:
+    from codecompanion.session.session import Session
+
+Reason = Literal["done", "stopped", "failed", "limit"]
+
+
+class Turn:
+    """A turn of one chat; run once."""
+
+    def __init__(self, session: Session, turn_id: str, cycle: int) -> None:
+        self._session, self.turn_id, self.cycle = session, turn_id, cycle
+        self._requests = 0
+        self._calls: list[ToolCall] = []
+        self._started_at = session.services.clock()
+        self._reply: ReplySoFar | None = None
+
+    async def run(self) -> Reason:
+        """Run until control goes back to the user; tell the user how it ended. Never raises but for our own bugs."""
+        session = self._session
+        reason: Reason = "done"
+        error = ""
+        try:
+            await session.log.write(TurnBegan(turn_id=self.turn_id, cycle=self.cycle))
+            error = await self._loop()
+            reason = "limit" if error else "done"
+        except asyncio.CancelledError:
+            # Cancelling is asked for by the user; this task cleans up and ends as stopped.
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            reason = "stopped"
+        except CodeCompanionError as failure:
+            reason, error = "failed", str(failure)
+        except Exception as failure:
+            session.services.report_bug(failure)
+            reason, error = "failed", f"an internal error: {type(failure).__name__}: {failure} (see the log)"
+        await self._settle()
+        await self._end(reason, error)
+        return reason
+
+    async def _loop(self) -> str:
+        """Return why the turn had to stop early, "" when the model is done."""
+        session = self._session
+        while True:
+            await session.deliver_queued(self.turn_id, self.cycle)
+            stopped = over_request_limit(self._requests, session.services.settings.chat.max_provider_requests_per_turn)
+            if stopped:
+                return stopped
+            await self._prepare()
+            finished = await self._request()
+            if not finished.tool_calls:
+                return ""
+            self._calls.extend(finished.tool_calls)
+            await self._run_tools(finished)
+            stopped = repeated_call(self._calls)
+            if stopped:
+                return stopped
+
+    async def _prepare(self) -> None:
+        """Run the policy before every request (R-518), or the compaction the user asked for meanwhile."""
+        session = self._session
+        session.enter(State.PREPARING)
+        await session.reread_rules()
+        wanted = session.take_compaction_request()
+        if wanted is not None:
+            await session.control.compact(wanted)
+        else:
+            await session.control.prepare()
+        session.show_meter()
+
+    async def _request(self) -> Finished:
+        session = self._session
+        session.enter(State.PREPARING)
+        adapter = session.services.adapters.get(session.adapter_name)
+        self._requests += 1
+        estimated = session.meter.estimated_prompt(session.log.view)
+        request = ChatRequest(
+            messages=(session.control.system_message, *session.log.view.messages),
+            tools=session.specs,
+            model=session.model,
+            max_output_tokens=session.limits.max_output_tokens,
+            chat_id=session.chat_id,
+        )
+        await session.log.write(
+            RequestSent(
+                turn_id=self.turn_id,
+                adapter=session.adapter_name,
+                model=session.model,
+                messages=len(request.messages),
+                estimated_tokens=session.meter.count(session.log.view).tokens,
+            )
+        )
+        session.enter(State.STREAMING, "waiting for the model")
+        session.emit(ReplyStarted(chat=session.chat_id, adapter=session.adapter_name, model=session.model))
+        self._reply = reply = ReplySoFar()
+        finished = await stream_reply(
+            adapter,
+            request,
+            reply,
+            emit=session.emit,
+            on_label=lambda label: session.enter(State.STREAMING, label),
+            save_partial=session.save_partial,
+        )
+        await self._log_reply(reply, finished, estimated)
+        return finished
+
+    async def _log_reply(self, reply: ReplySoFar, finished: Finished, estimated: int) -> None:
+        session = self._session
+        message = self._message(reply, finished)
+        payloads: list[EventPayload] = [MessageAdded(message=message)]
+        if finished.usage is not None:
+            payloads.append(
+                UsageReported(
+                    message_id=message.id,
+                    adapter=session.adapter_name,
+                    model=session.model,
+                    usage=finished.usage,
+                    estimated_prompt_tokens=estimated,
+                )
+            )
+        self._reply = None
+        await session.log.write(*payloads)
+        if finished.usage is not None:
+            session.meter.learn(finished.usage, estimated, session.log.view)
+            session.keep_calibration()
+        usage = finished.usage
+        session.emit(
+            ReplyFinished(
+                chat=session.chat_id,
+                message_id=message.id,
+                stop=finished.stop,
+                prompt_tokens=usage.prompt_tokens if usage else 0,
+                output_tokens=usage.output_tokens if usage else 0,
+            )
+        )
+        session.show_meter()
+        if finished.stop == "length":
+            self._notice("The reply ended at the model's output limit; send a message to let it go on.")
+        if finished.stop == "filtered":
+            self._notice("The provider's content filter ended the reply.")
+
+    def _message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
+        """Return the reply as a message; without an end marker it is marked as cut and its calls do not count."""
+        session = self._session
+        return session.meter.counted(
+            Message(
+                id=session.services.new_token(),
+                role="assistant",
+                content=reply.content(),
+                tool_calls=finished.tool_calls if finished else (),
+                cycle=self.cycle,
+                turn_id=self.turn_id,
+                cut=finished is None,
+                ts=session.services.clock(),
+                usage=finished.usage if finished else None,
+            )
+        )
+
+    async def _run_tools(self, finished: Finished) -> None:
+        session = self._session
+        session.enter(State.RUNNING_TOOLS)
+        await session.tool_round(finished.tool_calls, self.cycle, self.turn_id).run()
+        session.show_meter()
+
+    async def _settle(self) -> None:
+        """Make the history valid after an early end: keep what arrived, answer every open call (lesson 28)."""
+        session = self._session
+        try:
+            await session.log.settled()
+            if self._reply is not None and not self._reply.is_empty:
+                message = self._message(self._reply, None)
+                await session.log.write(MessageAdded(message=message))
+                session.emit(ReplyFinished(chat=session.chat_id, message_id=message.id, stop="cut"))
+            calls = open_tool_calls(session.log.view)
+            if calls:
+                await session.tool_round(calls, self.cycle, self.turn_id).complete_as_cancelled()
+        except CodeCompanionError as failure:
+            self._notice(f"What arrived could not be stored: {failure}")
+        self._reply = None
+
+    async def _end(self, reason: Reason, error: str) -> None:
+        session = self._session
+        try:
+            await session.log.write(TurnEnded(turn_id=self.turn_id, reason=reason, error=error))
+        except CodeCompanionError as failure:
+            error = error or str(failure)
+        duration_ms = round((session.services.clock() - self._started_at) * 1000)
+        session.enter(State.IDLE)
+        session.show_meter()
+        session.emit(TurnFinished(chat=session.chat_id, reason=reason, error=error, duration_ms=duration_ms))
+
+    def _notice(self, text: str) -> None:
+        self._session.emit(Notice(chat=self._session.chat_id, level="INFO", text=text))

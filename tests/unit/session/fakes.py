@@ -1,0 +1,161 @@
+"""A chat without editor and network: scripted adapter, real tools, store in memory, collected events."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from codecompanion import settings as settings_module
+from codecompanion import tokens
+from codecompanion.adapters.base import (
+    AdapterSettings,
+    ChatRequest,
+    Finished,
+    RetryScheduled,
+    StreamEvent,
+    TextDelta,
+)
+from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.events import Event
+from codecompanion.messages import ToolCall, Usage
+from codecompanion.models import ModelLimits
+from codecompanion.requests import OpenChat, Snapshot, Submit
+from codecompanion.session.opening import open_new, open_stored
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from codecompanion.store.opening import open_memory_store
+from codecompanion.store.store import Store
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.registry import ToolRegistry
+
+Step = StreamEvent | Exception | asyncio.Event
+Reply = Sequence[Step]
+
+
+def says(text: str, usage: Usage | None = None) -> Reply:
+    """Return a reply of one text."""
+    return (TextDelta(text), Finished("stop", (), usage))
+
+
+def calls(*wanted: tuple[str, str, str], text: str = "", usage: Usage | None = None) -> Reply:
+    """Return a reply that calls tools: (id, name, arguments)."""
+    made = tuple(ToolCall(*call) for call in wanted)
+    return (*([TextDelta(text)] if text else []), Finished("tool_calls", made, usage))
+
+
+class ScriptedAdapter:
+    """Answers the n-th request with the n-th reply; an `asyncio.Event` in a reply is waited for."""
+
+    compacts_natively = False
+
+    def __init__(self, name: str, replies: Sequence[Reply] | Callable[[ChatRequest], Reply]) -> None:
+        self.name = self.formatted_name = name
+        self.default_model = "scripted-1"
+        self.requests: list[ChatRequest] = []
+        self._replies = replies if callable(replies) else None
+        self._script = iter(()) if callable(replies) else iter(replies)
+
+    def render(self, request: ChatRequest) -> bytes:
+        return b""
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
+        self.requests.append(request)
+        for step in self._replies(request) if self._replies else next(self._script):
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            elif isinstance(step, Exception):
+                raise step
+            else:
+                yield step
+                await asyncio.sleep(0)
+
+    async def list_models(self) -> list[str]:
+        return [self.default_model]
+
+    async def warm_up(self) -> None:
+        return
+
+    async def aclose(self) -> None:
+        return
+
+
+class Bench:
+    """One host's services and what it told the editor."""
+
+    def __init__(
+        self,
+        root: Path,
+        *adapters: ScriptedAdapter,
+        window: int = 100_000,
+        store: Store | None = None,
+        settings: dict[str, Any] | None = None,
+        tools: dict[str, Any] | None = None,
+    ) -> None:
+        self.root, self.events = root, list[Event]()
+        given: dict[str, Any] = {"workspace": {"root": str(root)}, "rules": {"enabled": False}}
+        given["tools"] = {"yolo": True, **(tools or {})}
+        given["chat"] = {"adapter": "offline", **(settings or {})}
+        loaded = settings_module.load(given)
+        registry = AdapterRegistry(
+            {}, read_blob=lambda sha: b"", summarise=lambda messages, limit: "offline summary", secrets={}
+        )
+        for adapter in adapters:
+            registry.add(adapter, AdapterSettings(name=adapter.name, kind="offline", context_window=window))
+        self._changed = asyncio.Event()
+        numbers = itertools.count(1)
+        self.bugs: list[BaseException] = []
+        self.store = store or open_memory_store()
+        self.services = Services(
+            settings=loaded,
+            store=self.store,
+            adapters=registry,
+            tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
+            emit=self._take,
+            clock=lambda: 1000.0,
+            lookup=lambda adapter, model: ModelLimits(),
+            memory_dir=root / "memories",
+            count_text=tokens.estimate_text,
+            report_bug=self.bugs.append,
+            new_token=lambda: f"t{next(numbers)}",
+        )
+        self.adapter = adapters[0]
+
+    def _take(self, event: Event) -> None:
+        self.events.append(event)
+        self._changed.set()
+
+    async def open(self, chat: str = "chat-1") -> Session:
+        return await open_new(self.services, OpenChat(chat=chat, snapshot=Snapshot(), adapter=self.adapter.name))
+
+    async def resume(self, chat: str = "chat-1") -> Session | None:
+        return await open_stored(self.services, OpenChat(chat=chat, snapshot=Snapshot(), resume=chat))
+
+    async def until(self, found: Callable[[], bool], limit_s: float = 5.0) -> None:
+        """Wait until the predicate holds; say what was seen when it never does."""
+        try:
+            async with asyncio.timeout(limit_s):
+                while not found():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"waited in vain; events: {self.events}; bugs: {self.bugs}") from None
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """Return the events of one type."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def idle(self, session: Session) -> None:
+        """Wait until control is back with the user."""
+        await self.until(lambda: session.state is State.IDLE and session._task is None)
+
+
+def submit(text: str, submit_id: int = 1) -> Submit:
+    """Return a submit request."""
+    return Submit(chat="chat-1", submit_id=submit_id, text=text, snapshot=Snapshot())
+
+
+__all__ = ["Bench", "RetryScheduled", "ScriptedAdapter", "calls", "says", "submit"]

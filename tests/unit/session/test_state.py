@@ -1,0 +1,60 @@
+"""The state machine: every pair of states (design.md, Session state)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from codecompanion.context.policy import Cooldown
+from codecompanion.errors import InvalidTransition
+from codecompanion.messages import ToolCall
+from codecompanion.session.guards import CompactionGuard, over_request_limit, repeated_call
+from codecompanion.session.state import TRANSITIONS, State, step
+
+
+@pytest.mark.parametrize(("current", "wanted"), list(itertools.product(State, State)))
+def test_only_the_steps_of_the_table_are_possible(current, wanted):
+    if wanted is current or wanted in TRANSITIONS[current]:
+        assert step(current, wanted) is wanted
+    else:
+        with pytest.raises(InvalidTransition, match=f"from {current} to {wanted}"):
+            step(current, wanted)
+
+
+def test_everything_but_idle_can_be_cancelled_and_cancelling_ends_idle():
+    for state in set(State) - {State.IDLE, State.CANCELLING}:
+        assert State.CANCELLING in TRANSITIONS[state]
+    assert TRANSITIONS[State.CANCELLING] == {State.IDLE}
+
+
+def test_every_state_leads_back_to_idle():
+    for state in set(State) - {State.IDLE}:
+        assert State.IDLE in TRANSITIONS[state]
+
+
+@pytest.mark.parametrize(
+    ("requests", "limit", "stops"), [(31, 32, False), (32, 32, True), (10**6, -1, False), (0, 0, True)]
+)
+def test_the_request_limit_is_exact_and_negative_means_none(requests, limit, stops):
+    """R-336."""
+    assert bool(over_request_limit(requests, limit)) is stops
+
+
+def test_a_call_repeated_four_times_in_ten_is_a_loop():
+    """R-336."""
+    same, other = ToolCall("x", "t", "{}"), [ToolCall(str(i), "t", str(i)) for i in range(20)]
+    assert not repeated_call([same] * 3 + other[:7])
+    assert repeated_call([same] * 3 + other[:6] + [same])
+    assert not repeated_call([same, *other[:3], same, *other[3:6], same, *other[6:9], same])
+
+
+def test_the_guard_rests_after_three_failures_and_forgets_after_a_success():
+    """R-532."""
+    cooldown, guard = Cooldown(failures=3, cycles=2), CompactionGuard()
+    for cycle in (5, 5):
+        guard = guard.after_failure(cycle, cooldown)
+        assert guard.allows(5)
+    resting = guard.after_failure(5, cooldown)
+    assert [resting.allows(cycle) for cycle in (5, 6, 7)] == [False, False, True]
+    assert guard.after_success().after_failure(9, cooldown).allows(9)

@@ -1,0 +1,540 @@
+"""The agent loop: R-336, R-508…R-520, R-528…R-532, R-543, R-544, R-551; lessons 16, 28, 36…41."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import Future
+
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
+from codecompanion.errors import InputError, NetworkFailed, StoreUnavailable, StreamCut
+from codecompanion.events import (
+    ApprovalRequested,
+    Compacted,
+    CompactionFailed,
+    CompactionStarted,
+    ContextEdited,
+    MessageSent,
+    Meter,
+    Notice,
+    Queued,
+    ReplyFinished,
+    SubmitFailed,
+    ToolFinished,
+    TurnFinished,
+)
+from codecompanion.history import CompactionEnded, project
+from codecompanion.invariants import violations
+from codecompanion.messages import Usage
+from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.session.state import State
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+
+READ = ("c1", "read_file", '{"path": "a.txt"}')
+
+
+def roles(session):
+    return [message.role for message in session.log.view.messages]
+
+
+def stored_view(bench, chat="chat-1"):
+    return project(bench.store.load_events(chat))
+
+
+async def test_a_message_is_answered(tmp_path):
+    adapter = ScriptedAdapter("s", [says("hello")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    assert [m.text for m in session.log.view.messages] == ["hi", "hello"]
+    assert bench.of(TurnFinished)[0].reason == "done"
+    assert bench.of(MessageSent)[0].text == "hi"
+    assert adapter.requests[0].messages[0].role == "system"
+    assert stored_view(bench).messages == session.log.view.messages
+
+
+async def test_tools_run_until_the_model_is_done(tmp_path):
+    """R-508: the whole loop is one cycle."""
+    (tmp_path / "a.txt").write_text("content of a")
+    adapter = ScriptedAdapter("s", [calls(READ, ("c2", "read_file", '{"path": "b.txt"}')), says("done")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("read"))
+    await bench.idle(session)
+    assert roles(session) == ["user", "assistant", "tool", "tool", "assistant"]
+    assert {m.cycle for m in session.log.view.messages} == {1}
+    finished = bench.of(ToolFinished)
+    assert [event.status for event in finished] == ["ok", "error"]
+    assert "content of a" in adapter.requests[1].messages[3].text
+
+
+async def test_every_message_opens_the_next_cycle(tmp_path):
+    """R-509."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("1"), says("2")]))
+    session = await bench.open()
+    for number in (1, 2):
+        session.submit(submit(f"m{number}", number))
+        await bench.idle(session)
+    assert [m.cycle for m in session.log.view.messages] == [1, 1, 2, 2]
+
+
+async def test_a_submit_while_busy_is_queued_and_sent_once(tmp_path):
+    """Lesson 16: at the next request boundary, inside the running turn."""
+    gate = asyncio.Event()
+    adapter = ScriptedAdapter("s", [(gate, *calls(READ)), says("both"), says("never")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("first", 1))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.submit(submit("second", 2))
+    assert [event.submit_id for event in bench.of(Queued)] == [2]
+    gate.set()
+    await bench.idle(session)
+    assert roles(session) == ["user", "assistant", "tool", "user", "assistant"]
+    assert [event.submit_id for event in bench.of(MessageSent)] == [1, 2]
+    assert len(adapter.requests) == 2
+    assert violations(session.log.view.messages) == []
+
+
+async def test_what_was_queued_during_the_last_reply_starts_the_next_turn(tmp_path):
+    gate = asyncio.Event()
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *says("one")), says("two")]))
+    session = await bench.open()
+    session.submit(submit("first", 1))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.submit(submit("second", 2))
+    gate.set()
+    await bench.until(lambda: len(bench.of(TurnFinished)) == 2)
+    assert [m.cycle for m in session.log.view.messages] == [1, 1, 2, 2]
+
+
+async def test_an_empty_submit_is_refused(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    session = await bench.open()
+    with pytest.raises(InputError, match="nothing to send"):
+        session.submit(submit("  \n"))
+
+
+@pytest.mark.parametrize("where", ["streaming", "tools", "approval"])
+async def test_stopping_leaves_a_valid_history(tmp_path, where):
+    """Lesson 28: unanswered calls are completed as cancelled; what arrived is kept and marked."""
+    never = asyncio.Event()
+    command = ("c1", "run_command", json.dumps({"command": "sleep 60"}))
+    replies = {
+        "streaming": [(TextDelta("half a "), never)],
+        "tools": [calls(command, READ)],
+        "approval": [calls(command, READ)],
+    }
+    bench = Bench(tmp_path, ScriptedAdapter("s", replies[where]), tools={"yolo": where != "approval"})
+    session = await bench.open()
+    session.submit(submit("go"))
+    if where == "streaming":
+        await bench.until(lambda: any(m for m in bench.events if type(m).__name__ == "Text"))
+    elif where == "tools":
+        await bench.until(lambda: session.state is State.RUNNING_TOOLS and "sleep" in str(bench.events[-1]))
+    else:
+        await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+    session.cancel()
+    session.cancel()
+    await bench.idle(session)
+    view = session.log.view
+    assert violations(view.messages) == []
+    assert view.open_calls == ()
+    assert bench.of(TurnFinished)[-1].reason == "stopped"
+    if where == "streaming":
+        assert view.messages[-1].cut
+        assert view.messages[-1].text == "half a "
+    else:
+        assert [m.text for m in view.messages if m.role == "tool"] == [CANCELLED_BY_USER] * 2
+    assert stored_view(bench).messages == view.messages
+    assert bench.bugs == []
+
+
+async def test_cancel_all_in_an_approval_stops_the_turn(tmp_path):
+    command = ("c1", "run_command", json.dumps({"command": "true"}))
+    bench = Bench(tmp_path, ScriptedAdapter("s", [calls(command, READ)]), tools={"yolo": False})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+    session.desk.answer("c1", "cancel", "")
+    await bench.idle(session)
+    assert bench.of(TurnFinished)[-1].reason == "stopped"
+    assert [m.text for m in session.log.view.messages if m.role == "tool"] == [CANCELLED_BY_USER] * 2
+
+
+@pytest.mark.parametrize(("decision", "expected"), [("once", "ok"), ("always", "ok"), ("reject", "rejected")])
+async def test_an_approval_is_asked_and_answered(tmp_path, decision, expected):
+    run = json.dumps({"command": "echo hi"})
+    replies = [calls(("c1", "run_command", run)), calls(("c2", "run_command", run)), says("ok")]
+    adapter = ScriptedAdapter("s", replies)
+    bench = Bench(tmp_path, adapter, tools={"yolo": False})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: len(bench.of(ApprovalRequested)) == 1)
+    assert "echo hi" in bench.of(ApprovalRequested)[0].body
+    session.desk.answer("c1", decision, "not now")
+    if decision != "always":
+        await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
+        session.desk.answer("c2", decision, "")
+    await bench.idle(session)
+    assert len(bench.of(ApprovalRequested)) == (1 if decision == "always" else 2)
+    assert [event.status for event in bench.of(ToolFinished)] == [expected] * 2
+    if decision == "reject":
+        assert "not now" in adapter.requests[1].messages[-1].text
+
+
+async def test_answering_an_approval_that_is_over_is_an_error(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    session = await bench.open()
+    with pytest.raises(InputError, match="no longer open"):
+        session.desk.answer("c9", "once", "")
+
+
+async def test_a_failed_request_keeps_the_message_and_says_one_sentence(tmp_path):
+    """Lessons 37, 38: the next message goes out together with the one before."""
+    adapter = ScriptedAdapter("s", [(NetworkFailed("s: no connection."),), says("now")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("one", 1))
+    await bench.idle(session)
+    assert bench.of(TurnFinished)[0].reason == "failed"
+    assert bench.of(TurnFinished)[0].error == "s: no connection."
+    session.submit(submit("two", 2))
+    await bench.idle(session)
+    assert [m.text for m in adapter.requests[1].messages[1:]] == ["one", "two"]
+
+
+async def test_a_reply_cut_in_the_middle_is_kept_and_marked(tmp_path):
+    """Lesson 39."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(TextDelta("half"), StreamCut("s: cut."))]))
+    session = await bench.open()
+    session.submit(submit("one"))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].cut
+    assert bench.of(ReplyFinished)[-1].stop == "cut"
+    assert bench.of(TurnFinished)[-1].error == "s: cut."
+
+
+async def test_a_reply_without_an_end_marker_is_no_answer(tmp_path):
+    """Lesson 39."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(TextDelta("half"),)]))
+    session = await bench.open()
+    session.submit(submit("one"))
+    await bench.idle(session)
+    assert bench.of(TurnFinished)[-1].reason == "failed"
+    assert session.log.view.messages[-1].cut
+
+
+async def test_a_turn_ends_after_its_last_allowed_request(tmp_path):
+    """R-336."""
+    (tmp_path / "a.txt").write_text("a")
+    replies = [calls((f"c{i}", "read_file", json.dumps({"path": "a.txt", "start_line": i + 1}))) for i in range(9)]
+    bench = Bench(tmp_path, ScriptedAdapter("s", replies), settings={"max_provider_requests_per_turn": 3})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.idle(session)
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+    assert "max_provider_requests_per_turn = 3" in bench.of(TurnFinished)[-1].error
+    assert violations(session.log.view.messages) == []
+
+
+async def test_the_same_call_again_and_again_ends_the_turn(tmp_path):
+    """R-336: four times within ten calls."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [calls((f"c{i}", *READ[1:])) for i in range(9)]))
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.idle(session)
+    assert len(bench.of(ToolFinished)) == 4
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+    assert "read_file" in bench.of(TurnFinished)[-1].error
+
+
+async def test_a_long_result_is_stored_whole_and_shown_in_part(tmp_path):
+    """Lesson 47."""
+    (tmp_path / "a.txt").write_text("\n".join(f"line {i} of the long file" for i in range(1900)))
+    adapter = ScriptedAdapter("s", [calls(READ), says("ok")])
+    bench = Bench(tmp_path, adapter, tools={"max_result_chars": 2000})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.idle(session)
+    result = session.log.view.messages[2]
+    assert len(result.text) <= 2000
+    assert "line 1899" in bench.store.read_blob(result.blob).decode()
+    assert f"stored:{result.blob}" in result.text
+    assert len(bench.of(ToolFinished)[0].preview) < 6000
+
+
+async def test_old_results_are_cleared_between_tool_rounds(tmp_path):
+    """R-518: the policy runs before every request; the editor is told."""
+    (tmp_path / "a.txt").write_text("word " * 2000)
+    replies = []
+    for i in range(5):
+        replies += [calls((f"c{i}", *READ[1:])), says("ok")]
+    adapter = ScriptedAdapter("s", replies)
+    bench = Bench(tmp_path, adapter, window=14_000)
+    session = await bench.open()
+    for i in range(5):
+        session.submit(submit(f"m{i}", i + 1))
+        await bench.idle(session)
+    assert bench.of(ContextEdited)
+    edited = bench.of(ContextEdited)[0]
+    assert edited.tokens_after < edited.tokens_before
+    assert any(m.text == TOOL_RESULT_CLEARED for m in adapter.requests[-1].messages)
+    assert stored_view(bench).messages == session.log.view.messages
+
+
+def long_chat(summary):
+    """Return replies that fill a window with talk, and a summariser."""
+
+    def reply(request):
+        if request.purpose == "summary":
+            return summary
+        return says("word " * 1500)
+
+    return ScriptedAdapter("s", reply)
+
+
+SMALL = {"context_management": {"compaction": {"min_token_savings": 100}}}
+
+
+async def talk(bench, session, number):
+    for i in range(number):
+        session.submit(submit(f"question {i}", i + 1))
+        await bench.idle(session)
+
+
+async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
+    """R-501, R-521, R-527, R-528, R-543: one request goes out, the pending one, behind the summary."""
+    adapter = long_chat(says("THE SUMMARY"))
+    bench = Bench(tmp_path, adapter, window=12_000, settings=SMALL)
+    session = await bench.open()
+    await talk(bench, session, 8)
+    compacted = bench.of(Compacted)[0]
+    assert compacted.tokens_after < compacted.tokens_before
+    assert [type(e) for e in bench.events if type(e) in (CompactionStarted, Compacted)][:2] == [
+        CompactionStarted,
+        Compacted,
+    ]
+    chat_requests = [r for r in adapter.requests if r.purpose == "chat"]
+    assert len(chat_requests) == 8
+    first_after = chat_requests[next(i for i, r in enumerate(chat_requests) if "THE SUMMARY" in r.messages[1].text)]
+    assert first_after.messages[1].text.startswith(SUMMARY_PREFIX)
+    assert first_after.messages[2].text.startswith("question")
+    assert all(meter.tokens < 12_000 for meter in bench.of(Meter))
+    assert stored_view(bench).messages == session.log.view.messages
+
+
+async def test_the_meter_falls_at_once_after_a_compaction(tmp_path):
+    """Lessons 8, 45."""
+    usage = Usage(input_tokens=10_000)
+
+    def reply(request):
+        return says("SUMMARY") if request.purpose == "summary" else says("word " * 4000, usage)
+
+    bench = Bench(tmp_path, ScriptedAdapter("s", reply), window=100_000, settings={"on_compact": "stop"})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.idle(session)
+    assert bench.of(Meter)[-1].exact
+    before = bench.of(Meter)[-1].tokens
+    session.compact("")
+    await bench.idle(session)
+    meter = bench.of(Meter)[-1]
+    assert meter.tokens < before - 3000
+    assert not meter.exact
+    assert meter.tokens == bench.of(Compacted)[0].tokens_after
+
+
+async def test_a_manual_compaction_lets_the_model_go_on(tmp_path):
+    """R-528, R-533: no new cycle opens (R-509)."""
+    adapter = long_chat(says("SUMMARY"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("keep names")
+    await bench.idle(session)
+    assert "keep names" in adapter.requests[1].messages[0].text
+    assert len(adapter.requests) == 3
+    assert session.log.view.messages[0].text == SUMMARY_PREFIX + "SUMMARY"
+    assert session.log.view.cycle == 1
+
+
+async def test_a_failing_summariser_changes_nothing(tmp_path):
+    """R-529, R-530."""
+    bench = Bench(tmp_path, long_chat((NetworkFailed("s: down."),)), settings={"on_compact": "stop"})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    before = session.log.view.messages
+    session.compact("")
+    await bench.idle(session)
+    assert session.log.view.messages == before
+    assert bench.of(CompactionFailed)[0].reason == "Compaction skipped: s: down. Nothing was changed."
+    assert isinstance(bench.store.load_events("chat-1")[-1].payload, CompactionEnded)
+
+
+async def test_useless_compactions_rest_after_three_tries(tmp_path):
+    """R-532, lesson 40: no endless loop, one sentence that explains it."""
+    adapter = long_chat((NetworkFailed("s: down."),))
+    bench = Bench(tmp_path, adapter, window=12_000, settings=SMALL)
+    session = await bench.open()
+    await talk(bench, session, 12)
+    tries = [r for r in adapter.requests if r.purpose == "summary"]
+    notices = [n.text for n in bench.of(Notice) if "rests" in n.text]
+    assert len(tries) <= 6
+    assert len(notices) >= 1
+    assert "s: down" in notices[0]
+
+
+async def test_a_running_compaction_can_be_stopped(tmp_path):
+    """R-544, lesson 41: immediate, nothing changed, the chat usable."""
+    never = asyncio.Event()
+    bench = Bench(tmp_path, long_chat((never,)))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    before = session.log.view.messages
+    session.compact("")
+    await bench.until(lambda: bool(bench.of(CompactionStarted)))
+    session.cancel()
+    await bench.idle(session)
+    assert bench.of(CompactionFailed)[0].cancelled
+    assert session.log.view.messages == before
+    session.submit(submit("still there?", 9))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].role == "assistant"
+
+
+async def test_a_summariser_that_hangs_is_given_up(tmp_path):
+    """Lesson 18."""
+    settings = {"compaction_timeout_s": 0.05, "on_compact": "stop"}
+    bench = Bench(tmp_path, long_chat((asyncio.Event(),)), settings=settings)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert "did not answer in 0.05 s" in bench.of(CompactionFailed)[0].reason
+
+
+async def test_a_message_typed_during_a_compaction_is_sent_once(tmp_path):
+    """R-531, lesson 16."""
+    gate = asyncio.Event()
+    adapter = long_chat((gate, *says("SUMMARY")))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.until(lambda: bool(bench.of(CompactionStarted)))
+    session.submit(submit("meanwhile", 7))
+    gate.set()
+    await bench.idle(session)
+    await bench.until(lambda: len(session.log.view.messages) == 3)
+    assert [m.text[:9] for m in session.log.view.messages] == ["Below is ", "meanwhile", "word word"]
+    assert sum(r.purpose == "chat" for r in adapter.requests) == 2
+
+
+async def test_an_unknown_summary_adapter_is_a_failure_not_a_lock(tmp_path):
+    """R-504."""
+    settings = {"context_management": {"compaction": {"adapter": "nobody"}}, "on_compact": "stop"}
+    bench = Bench(tmp_path, long_chat(says("x")), settings=settings)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert "nobody" in bench.of(CompactionFailed)[0].reason
+
+
+async def test_another_adapter_writes_the_summary(tmp_path):
+    """R-504: also for a manual compaction."""
+    other = ScriptedAdapter("cheap", [says("CHEAP")])
+    settings = {"context_management": {"compaction": {"adapter": "cheap"}}, "on_compact": "stop"}
+    bench = Bench(tmp_path, long_chat(says("x")), other, settings=settings)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == SUMMARY_PREFIX + "CHEAP"
+    assert len(other.requests) == 1
+
+
+async def test_switching_to_a_smaller_model_decides_again_before_sending(tmp_path):
+    """Lesson 4."""
+    big = long_chat(says("SUMMARY"))
+    bench = Bench(tmp_path, big, settings=SMALL)
+    small = ScriptedAdapter("small", big._replies)
+    bench.services.adapters.add(small, AdapterSettings(name="small", kind="offline", context_window=6000))
+    session = await bench.open()
+    await talk(bench, session, 4)
+    assert not bench.of(Compacted)
+    await session.use_model("small", "")
+    session.submit(submit("go on", 9))
+    await bench.idle(session)
+    assert bench.of(Compacted)
+    sent = next(r for r in small.requests if r.purpose == "chat")
+    assert len(sent.messages) == 3
+
+
+async def test_regenerate_answers_again(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("bad"), says("good")]))
+    session = await bench.open()
+    session.submit(submit("q"))
+    await bench.idle(session)
+    await session.regenerate(session.snapshot)
+    await bench.idle(session)
+    assert [m.text for m in session.log.view.messages] == ["q", "good"]
+    assert session.log.view.cycle == 1
+
+
+async def test_clear_empties_the_view_and_keeps_the_log(tmp_path):
+    """R-003."""
+    never = asyncio.Event()
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a"), (TextDelta("x"), never)]))
+    session = await bench.open()
+    session.submit(submit("q", 1))
+    await bench.idle(session)
+    session.submit(submit("r", 2))
+    await bench.until(lambda: session.state is State.STREAMING)
+    await session.clear()
+    assert session.log.view.messages == ()
+    texts = [e.payload.message.text for e in bench.store.load_events("chat-1") if hasattr(e.payload, "message")]
+    assert texts[:3] == ["q", "a", "r"]
+
+
+async def test_a_message_that_cannot_be_stored_goes_back_as_a_draft(tmp_path, monkeypatch):
+    """Lesson 36: not shown as sent unless it is durable."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
+    session = await bench.open()
+
+    def full():
+        future: Future = Future()
+        future.set_exception(StoreUnavailable("the disk is full"))
+        return future
+
+    monkeypatch.setattr(type(bench.store), "append", lambda store, chat_id, payloads: full())
+    session.submit(submit("precious"))
+    await bench.idle(session)
+    assert bench.of(MessageSent) == []
+    assert bench.of(SubmitFailed)[0].text == "precious"
+    assert "disk is full" in bench.of(TurnFinished)[0].error
+
+
+async def test_usage_makes_the_meter_exact_and_teaches_the_ratio(tmp_path):
+    """R-505, lesson 7."""
+    usage = Usage(input_tokens=500, cache_read_tokens=2500, output_tokens=40, reasoning_tokens=10)
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", usage)]))
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    meter = bench.of(Meter)[-1]
+    assert (meter.tokens, meter.exact) == (3000 + 30, True)
+    assert session.meter.calibration.samples == 1
+
+
+async def test_what_the_model_sees_is_a_finished_reply_only(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(TextDelta("a"), TextDelta("b"), Finished("length"))]))
+    session = await bench.open()
+    session.submit(submit("q"))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == "ab"
+    assert any("output limit" in n.text for n in bench.of(Notice))
