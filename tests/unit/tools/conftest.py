@@ -79,8 +79,12 @@ def ask(context: ToolContext) -> Callable[..., ApprovalQuestion | None]:
 
 
 @pytest.fixture
-def as_nobody() -> Iterator[Path]:
-    """A folder owned by a user without privileges, who runs the test: root is permitted everything."""
+def as_nobody(root: Path) -> Iterator[Path]:
+    """A folder owned by a user without privileges, who runs the test: root is permitted everything.
+
+    Comes after the fixtures that make folders as root.
+    """
+    del root
     folder = Path(tempfile.mkdtemp())
     is_root = os.geteuid() == 0
     if is_root:

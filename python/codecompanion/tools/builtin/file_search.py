@@ -59,7 +59,7 @@ def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
         spec = GitIgnoreSpec.from_lines(escaped)
     except ValueError as error:
         raise ToolError(f"{pattern!r} is not a valid glob pattern: {error}.") from error
-    if not spec:
+    if all(one.include is None for one in spec.patterns):
         raise ToolError(f"{pattern!r} is not a glob pattern that can match a file.")
     return spec
 

@@ -213,7 +213,8 @@ def _batches(names: Sequence[str]) -> Iterator[list[str]]:
 def _ripgrep(program: str, arguments: dict[str, Any]) -> list[str]:
     case = "--ignore-case" if arguments.get("ignore_case") else "--case-sensitive"
     kind = "--engine=auto" if arguments.get("is_regex") else "--fixed-strings"
-    fixed = ["--no-config", "--no-ignore", "--hidden", "--no-messages", "--json", "--crlf", "--with-filename"]
+    # Without --no-mmap a NUL late in a file would not make it binary.
+    fixed = ["--no-config", "--no-ignore", "--no-mmap", "--no-messages", "--json", "--crlf"]
     return [program, *fixed, case, kind, "--regexp", arguments["query"], "--"]
 
 

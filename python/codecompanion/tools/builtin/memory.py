@@ -124,10 +124,10 @@ def _file(virtual: str, folder: Path) -> Path:
 
 
 def _view(arguments: dict[str, Any], folder: Path) -> ToolOutput:
-    virtual = arguments["path"]
+    virtual = arguments["path"].rstrip("/")
     real = _real(virtual, folder)
     if real == Path(os.path.realpath(folder)) or real.is_dir():
-        lines = list(_listing(real, virtual.rstrip("/"), depth=2)) if real.is_dir() else []
+        lines = list(_listing(real, virtual, depth=2)) if real.is_dir() else []
         if not lines:
             return ToolOutput(text=f"{virtual} is empty: there are no memories yet.", summary="empty")
         return ToolOutput(

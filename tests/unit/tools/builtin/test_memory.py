@@ -1,0 +1,154 @@
+"""`memory` (R-550): notes under `/memories`, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.tools.base import ApprovalQuestion
+from codecompanion.tools.builtin.memory import _real
+from tests.unit.tools.conftest import Call
+
+Ask = Callable[..., ApprovalQuestion | None]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    return tmp_path / "memory"
+
+
+async def test_a_note_is_created_viewed_edited_renamed_and_deleted(memory: Path, call: Call) -> None:
+    assert (await call("memory", command="view", path="/memories")).text == "/memories is empty: there are no memories yet."
+    await call("memory", command="create", path="/memories/a/b.md", file_text="one\nthree\n")
+    await call("memory", command="insert", path="/memories/a/b.md", insert_line=1, insert_text="two")
+    await call("memory", command="str_replace", path="/memories/a/b.md", old_str="three", new_str="3")
+    assert (memory / "a" / "b.md").read_text() == "one\ntwo\n3\n"
+    assert (await call("memory", command="view", path="/memories/a/b.md")).text == "1\tone\n2\ttwo\n3\t3"
+    assert (await call("memory", command="view", path="/memories/a/b.md", view_range=[2, -1])).text == "2\ttwo\n3\t3"
+    await call("memory", command="rename", old_path="/memories/a/b.md", new_path="/memories/c/d.md")
+    view = await call("memory", command="view", path="/memories/")
+    assert view.text == "Files in /memories:\n/memories/a/\n/memories/c/\n/memories/c/d.md (10 bytes)"
+    assert (await call("memory", command="delete", path="/memories/c")).text == "Deleted /memories/c."
+    assert os.listdir(memory) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "text", "result"),
+    [
+        ("", 0, "a", "a"),
+        ("b\n", 0, "a", "a\nb\n"),
+        ("a", 1, "b", "a\nb"),
+        ("a\n", 1, "b\n", "a\nb\n"),
+        ("a\x0bb\n", 1, "c", "a\x0bb\nc"),
+    ],
+)
+async def test_a_line_is_inserted_after_the_line_named(
+    memory: Path, call: Call, content: str, line: int, text: str, result: str
+) -> None:
+    await call("memory", command="create", path="/memories/n", file_text=content)
+    await call("memory", command="insert", path="/memories/n", insert_line=line, insert_text=text)
+    assert (memory / "n").read_text() == result
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "memories/../x",
+        "/memories/../secret",
+        "/memories/a/../../secret",
+        "/memories2/x",
+        "/memories\0/x",
+        "/memories/..\\x",
+        "/memories/link/secret.txt",
+        "/memories/file",
+        "../memories/x",
+        "",
+        "/",
+    ],
+)
+async def test_nothing_outside_the_folder_is_reached_by_any_command(
+    memory: Path, tmp_path: Path, call: Call, path: str
+) -> None:
+    memory.mkdir()
+    (memory / "link").symlink_to("../outside")
+    (memory / "file").symlink_to("../outside/secret.txt")
+    (memory / "note").write_text("x")
+    for arguments in (
+        {"command": "view", "path": path},
+        {"command": "create", "path": path, "file_text": "x"},
+        {"command": "str_replace", "path": path, "old_str": "secret", "new_str": "x"},
+        {"command": "insert", "path": path, "insert_line": 0, "insert_text": "x"},
+        {"command": "delete", "path": path},
+        {"command": "rename", "old_path": path, "new_path": "/memories/new"},
+        {"command": "rename", "old_path": "/memories/note", "new_path": path},
+    ):
+        output = await call("memory", **arguments)
+        assert output.is_error, arguments
+        assert "secret\n" not in output.text
+    assert (tmp_path / "outside" / "secret.txt").read_text() == "secret\n"
+    assert sorted(os.listdir(memory)) == ["file", "link", "note"]
+    assert os.listdir(tmp_path / "outside") == ["secret.txt"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(["/", "memories", "..", ".", "link", "a", "\0", "~", " ", "\\", "%2e%2e"]), max_size=10))
+def test_no_path_whatsoever_leads_out_of_the_folder(tmp_path: Path, pieces: list[str]) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "link").is_symlink():
+        (folder / "link").symlink_to("/")
+    try:
+        real = _real("/memories/" + "".join(pieces), folder)
+    except CodeCompanionError:
+        return
+    assert real == folder or folder in real.parents
+    assert os.path.realpath(real) == str(real)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"command": "create", "path": "/memories/x"}, "memory create also needs `file_text`."),
+        ({"command": "rename", "path": "/memories/x"}, "memory rename also needs `old_path`, `new_path`."),
+        ({"command": "create", "path": "/memories/note", "file_text": ""}, "exists already"),
+        ({"command": "create", "path": "/memories", "file_text": ""}, "exists already"),
+        ({"command": "create", "path": "/memories/big", "file_text": "x" * 200_001}, "a memory may have 200,000"),
+        ({"command": "create", "path": "/memories/note/x", "file_text": ""}, "Nothing was changed"),
+        ({"command": "view", "path": "/memories/none"}, "There is no /memories/none"),
+        ({"command": "view", "path": "/memories/note", "view_range": [2, 1]}, "is no range"),
+        ({"command": "insert", "path": "/memories/note", "insert_line": 5, "insert_text": ""}, "beyond its end"),
+        ({"command": "str_replace", "path": "/memories/note", "old_str": "zz", "new_str": ""}, "not found"),
+        ({"command": "delete", "path": "/memories"}, "cannot be deleted"),
+        ({"command": "rename", "old_path": "/memories/note", "new_path": "/memories/note"}, "exists already"),
+        ({"command": "rename", "old_path": "/memories", "new_path": "/memories/x"}, "cannot be renamed"),
+        ({"command": "rename", "old_path": "/memories/d", "new_path": "/memories/d/x"}, "memory rename failed"),
+        ({"command": "insert", "path": "/memories/d", "insert_line": 0, "insert_text": ""}, "is a folder"),
+    ],
+)
+async def test_what_cannot_be_done_is_an_error_that_says_why(
+    memory: Path, call: Call, arguments: dict[str, object], said: str
+) -> None:
+    memory.mkdir()
+    (memory / "note").write_text("a\n")
+    (memory / "d").mkdir()
+    output = await call("memory", **arguments)
+    assert output.is_error
+    assert said in output.text
+    assert (memory / "note").read_text() == "a\n"
+
+
+def test_writing_asks_viewing_does_not_and_a_deletion_asks_per_path(ask: Ask) -> None:
+    assert ask("memory", command="view", path="/memories") is None
+    created = ask("memory", command="create", path="/memories/a", file_text="x")
+    deleted = ask("memory", command="delete", path="/memories/a")
+    assert created is not None
+    assert deleted is not None
+    assert (created.key, created.title, created.body) == ("memory", "Memory: create", "path: /memories/a\nfile_text: x")
+    assert deleted.key == "memory:delete:/memories/a"
