@@ -65,8 +65,17 @@ _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
         "StreamConsumed",
         "LocalProtocolError",
         "CookieConflict",
+        "StreamAlreadyConsumed",
+        "SSEError",
     ),
-    "not sent": ("OpenAIError", "SubjectTokenProviderError", "InvalidURL"),
+    "not sent": (
+        "OpenAIError",
+        "SubjectTokenProviderError",
+        "MutuallyExclusiveAuthError",
+        "APIRemovedInV1",
+        "_AmbiguousModuleClientUsageError",
+        "InvalidURL",
+    ),
     "reported": ("APIError",),
 }
 EXCEPTION_KINDS: dict[str, ExceptionKind] = {name: kind for kind, names in _NAMES.items() for name in names}

@@ -1,0 +1,95 @@
+"""What endpoints report, as figures that do not overlap (lesson 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.adapters.usage import normalise_usage
+from codecompanion.messages import Usage
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, Usage(10, 5)),
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 20,
+                "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 10},
+                "completion_tokens_details": {"reasoning_tokens": 8},
+            },
+            Usage(30, 20, 60, 10, 8),
+        ),
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 20,
+                "prompt_cache_hit_tokens": 64,
+                "prompt_cache_miss_tokens": 36,
+            },
+            Usage(36, 20, 64),
+        ),
+        ({"prompt_tokens": 9, "completion_tokens": 0, "prompt_tokens_details": None}, Usage(9, 0)),
+        # xAI: the reasoning is not in completion_tokens, the total shows it.
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "total_tokens": 45,
+                "completion_tokens_details": {"reasoning_tokens": 30},
+            },
+            Usage(10, 35, 0, 0, 30),
+        ),
+        # A gateway that passes on Anthropic's names.
+        (
+            {
+                "prompt_tokens": 50,
+                "completion_tokens": 5,
+                "cache_read_input_tokens": 20,
+                "cache_creation_input_tokens": 10,
+            },
+            Usage(20, 5, 20, 10),
+        ),
+        # A report that contradicts itself.
+        (
+            {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 99}},
+            Usage(0, 1, 10),
+        ),
+        ({"prompt_tokens": "many", "completion_tokens": None}, None),
+        ({"cost": 0.1}, None),
+        ({}, None),
+        (None, None),
+        ([1], None),
+        ({"prompt_tokens": True, "completion_tokens": -5}, None),
+    ],
+)
+def test_a_report_is_normalised(reported: Any, expected: Usage | None) -> None:
+    """The shapes of OpenAI, OpenRouter, DeepSeek, xAI and gateways."""
+    assert normalise_usage(reported) == expected
+
+
+COUNTS = st.integers(0, 10**9)
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
+def test_the_prompt_is_never_larger_than_reported(
+    prompt: int, output: int, cached: int, written: int, reasoning: int
+) -> None:
+    """Property: the four figures add up and none is negative."""
+    usage = normalise_usage(
+        {
+            "prompt_tokens": prompt,
+            "completion_tokens": output,
+            "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
+            "completion_tokens_details": {"reasoning_tokens": reasoning},
+        }
+    )
+    assert usage is not None
+    assert usage.prompt_tokens == prompt
+    assert min(usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens) >= 0
+    assert usage.output_tokens >= max(output, usage.reasoning_tokens)
