@@ -1,14 +1,14 @@
 ---The configuration: what the user gave, checked and merged over the defaults of `codecompanion.config.schema`.
 ---
----`setup()` only keeps the table. The check runs when an option is first read, and at the latest right after start-up,
----so that mistakes are seen without costing start-up time. A mistake never breaks anything: the default stays in force.
+---The check runs when an option is first read, and at the latest right after start-up (`codecompanion.setup`), so that
+---mistakes are seen without costing start-up time. A mistake never breaks anything: the default stays in force.
 
 ---@class CodeCompanion.Config
 ---@field options table Everything, merged (checked on first use)
 local M = {}
 
 ---@type table What was given to setup(), untouched
-M.user = {}
+M.user = (package.loaded["codecompanion"] or {}).given or {}
 
 ---@type CodeCompanion.Checked?
 local checked
@@ -86,6 +86,7 @@ local function check_adapters(result)
     managed.compaction = next(managed.compaction) ~= nil and managed.compaction or nil
   end
   for name in require("codecompanion.config.sorted")(http.extend or {}) do
+    name = tostring(name)
     if not vim.list_contains(names, name) then
       table.insert(result.problems, ("adapters.http.extend.%s: %s"):format(name, resolve.no_such_adapter(name, names)))
     end
@@ -103,23 +104,10 @@ local function result()
   return checked
 end
 
----Keep the user's options. Calling it again replaces what was given before.
+---Replace what was given before; it is checked when an option is next read.
 ---@param opts? table
 function M.setup(opts)
   M.user, checked = opts or {}, nil
-  if opts == nil then
-    return
-  end
-  if vim.v.vim_did_enter == 1 then
-    vim.schedule(result)
-  else
-    vim.api.nvim_create_autocmd("VimEnter", {
-      once = true,
-      callback = function()
-        vim.schedule(result)
-      end,
-    })
-  end
 end
 
 ---Mistakes in the configuration, one line each; for `:checkhealth`.

@@ -2,10 +2,33 @@
 
 local M = {}
 
+---@type table? What was given to setup() before the configuration was loaded, which takes it from here
+M.given = nil
+
 ---Configure the plugin. Options: |codecompanion-options|. Calling it is not needed to use the defaults.
+---
+---It costs next to nothing: the table is looked at when an option is first needed, and at the latest right after
+---start-up, so that mistakes are seen.
 ---@param opts? CodeCompanion.Options
 function M.setup(opts)
-  require("codecompanion.config").setup(opts)
+  M.given = opts or {}
+  local loaded = package.loaded["codecompanion.config"]
+  if loaded then
+    loaded.setup(M.given)
+  end
+  local function check()
+    require("codecompanion.config").problems()
+  end
+  if vim.v.vim_did_enter == 1 then
+    vim.schedule(check)
+  else
+    vim.api.nvim_create_autocmd("VimEnter", {
+      once = true,
+      callback = function()
+        vim.schedule(check)
+      end,
+    })
+  end
 end
 
 ---Open a new chat.

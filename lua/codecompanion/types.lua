@@ -551,7 +551,8 @@
 ---@field llm? string|(fun(adapter: CodeCompanion.AdapterInfo): string)
 ---@field user? string|(fun(): string)
 
----Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false to leave the key alone. Other names are maps of your own and need a `callback`.
+---Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false to leave the key alone.
+---Other names are maps of your own and need a `callback`.
 ---@class CodeCompanion.Options.interactions.chat.keymaps
 ---@field options? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field completion? CodeCompanion.Options.interactions.chat.keymaps.key|false

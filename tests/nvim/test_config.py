@@ -509,7 +509,7 @@ def test_mistakes_are_told_after_startup_although_nothing_was_used(nvim_factory:
         init="""_G.said = {}
         vim.notify = function(text, level) table.insert(_G.said, text) end
         require("codecompanion").setup({ displya = {} })
-        _G.loaded_by_setup = package.loaded["codecompanion.config.schema"] ~= nil"""
+        _G.loaded_by_setup = package.loaded["codecompanion.config"] ~= nil"""
     )
     assert nvim.lua("return loaded_by_setup") is False
     nvim.wait_lua("return #said > 0")
@@ -574,3 +574,55 @@ def test_paths_in_the_workspace_option_are_expanded(config: Config, tmp_path: Pa
     config.nvim.lua("vim.env.CC_TEST_ROOT = ...", str(tmp_path))
     told = config.setup(at("workspace.root", "'$CC_TEST_ROOT/x/'")).for_host()
     assert told["workspace"]["root"] == f"{tmp_path}/x"
+
+
+def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: Config) -> None:
+    """Every key path gets every kind of value: it is taken over or told about, and the settings stay loadable."""
+    outcomes = config.nvim.lua(
+        _FRESH
+        + """
+        local schema = require("codecompanion.config.schema")
+        local junk = { 0, -1, 0.5, 1e300, true, false, "", "x", "${y}", {}, { 1, "a", {} }, { x = { y = 1 } },
+          function() end, function() error({}) end, vim.NIL, coroutine.create(function() end) }
+        local paths = {}
+        local function collect(node, path)
+          for _, field in ipairs(vim.list_extend(vim.list_extend({}, node.fields or {}), { node.values })) do
+            local here = vim.list_extend(vim.list_extend({}, path), { (field.name:gsub("[<>]", "")) })
+            paths[#paths + 1] = here
+            collect(field, here)
+          end
+        end
+        collect(schema, {})
+        local broken, told = {}, {}
+        for _, path in ipairs(paths) do
+          for index, value in ipairs(junk) do
+            local options = value
+            for position = #path, 1, -1 do
+              options = { [path[position]] = options }
+            end
+            local ok, answer = pcall(function()
+              config.setup(options)
+              local _ = config.options.display.chat.window.layout
+              config.evaluate_overrides({ adapter = "openai", model = "m", window = 1000 })
+              config.secrets()
+              return vim.json.encode(config.for_host())
+            end)
+            if not ok then
+              broken[#broken + 1] = table.concat(path, ".") .. " = " .. index .. ": " .. tostring(answer)
+            else
+              told[answer] = table.concat(path, ".") .. " = " .. index
+            end
+          end
+        end
+        return { broken = broken, told = told, paths = #paths }
+        """,
+        timeout=60,
+    )
+    assert outcomes["broken"] in ([], {})
+    assert outcomes["paths"] > 150
+    assert len(outcomes["told"]) > 30
+    for text, origin in outcomes["told"].items():
+        try:
+            settings.load(json.loads(text))
+        except Exception as error:
+            raise AssertionError(f"{origin}: {error}") from error

@@ -1,4 +1,5 @@
----The built-in adapters, as data: complete entries in the shape of `AdapterSettings` (python/codecompanion/adapters/base.py).
+---The built-in adapters, as data: complete entries in the shape of `AdapterSettings`
+---(python/codecompanion/adapters/base.py).
 
 ---@class CodeCompanion.AdapterSettings
 ---@field name string

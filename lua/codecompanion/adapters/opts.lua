@@ -52,7 +52,7 @@ return {
     field = "context_window",
     type = "integer",
     min = 1,
-    description = "Context window of the models of this endpoint, in tokens; `models.<name>.context_window` comes first.",
+    description = "Window of the models of the endpoint, in tokens; `models.<name>.context_window` comes first.",
   },
   max_output_tokens = {
     field = "max_output_tokens",

@@ -106,9 +106,8 @@ local function evaluate(value, ...)
   return pcall(value, ...)
 end
 
----@param layer table
----@param key string Key path below the entry, "" for the entry itself
-function Resolving:check_keys(layer, key)
+---@param layer table Values of the wrong type are taken out
+function Resolving:check_keys(layer)
   for name in sorted(layer) do
     local text = tostring(name)
     if FOREIGN_KEYS[name] then
@@ -134,7 +133,6 @@ function Resolving:check_keys(layer, key)
       layer[name] = nil
     end
   end
-  return key
 end
 
 ---The chain of entries an adapter is made of, the most general first. The first names a built-in entry.
@@ -168,7 +166,7 @@ function Resolving:layers(name, seen)
     return nil, {}
   end
   local layer = vim.deepcopy(value)
-  self:check_keys(layer, "")
+  self:check_keys(layer)
   local base = layer.extends or (self.builtin[name] and name)
   if not base then
     self:problem("", 'it needs `extends`, for instance extends = "openai_compatible"')
@@ -273,7 +271,7 @@ function Resolving:set_url()
     local base = self:env("url")
     settings.base_url = base and base:gsub("/+$", "") or settings.base_url
     -- CodeCompanion's base ends before the version; one that ends with it (`…/v1`) is meant as it stands.
-    local versioned = settings.base_url:match("/v%d+[%w]*$") ~= nil or settings.base_url:match("/v%d+/") ~= nil
+    local versioned = (settings.base_url .. "/"):match("/v%d+%w*/") ~= nil
     settings.chat_path = versioned and "/chat/completions" or "/v1/chat/completions"
     settings.models_path = versioned and "/models" or "/v1/models"
   end
@@ -453,10 +451,12 @@ function M.resolve(name, http, builtin)
     return self
   end
   local override = (http.extend or {})[name]
-  if type(override) == "table" then
+  if override ~= nil and type(override) ~= "table" then
+    table.insert(self.problems, ("adapters.http.extend.%s: got %s; expected a table"):format(name, type(override)))
+  elseif override then
     local layer = vim.deepcopy(override)
     self.path = "adapters.http.extend." .. name
-    self:check_keys(layer, "")
+    self:check_keys(layer)
     self.path = "adapters.http." .. name
     layers[#layers + 1] = layer
   end

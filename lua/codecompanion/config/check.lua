@@ -78,6 +78,20 @@ local function types_of(node)
   }
 end
 
+---The default of an option, or the defaults of a section.
+---@param node CodeCompanion.Option
+---@return any
+local function default_of(node)
+  if not node.fields then
+    return type(node.default) == "table" and vim.deepcopy(node.default) or node.default
+  end
+  local defaults = {}
+  for _, field in ipairs(node.fields) do
+    defaults[field.name] = default_of(field)
+  end
+  return defaults
+end
+
 ---What is wrong with the keys of { name = …, model = … }.
 ---@param value table
 ---@return string?
@@ -125,10 +139,10 @@ end
 ---@return boolean ok
 ---@return any normalised
 function Walk:leaf(node, value, path)
-  local types = types_of(node)
-  local fits = vim.iter(types):any(function(wanted)
-    return is_a(value, wanted)
-  end)
+  local types, fits = types_of(node), false
+  for _, wanted in ipairs(types) do
+    fits = fits or is_a(value, wanted)
+  end
   if not fits then
     self:problem(path, ("got %s; expected %s"):format(kind_of(value), either(types)))
     return false
@@ -234,7 +248,7 @@ function Walk:unknown(node, path, key)
 end
 
 ---@param node CodeCompanion.Option
----@param value any
+---@param value any Not nil
 ---@param path string[]
 ---@return any merged
 ---@return any given nil when nothing good was given
@@ -242,23 +256,23 @@ function Walk:section(node, value, path)
   if value == false and node.disable then
     return false, false
   end
-  if value ~= nil and type(value) ~= "table" then
+  if type(value) ~= "table" then
     self:problem(path, ("got %s; expected a table%s"):format(kind_of(value), node.disable and " or false" or ""))
-    value = nil
+    return default_of(node), nil
   end
-  local source = self:without_legacy(node, value or {}, path)
-  source = self:without_aliases(node, source, path)
+  local source = self:without_aliases(node, self:without_legacy(node, value, path), path)
   local merged, given, known = {}, {}, {}
   for _, field in ipairs(node.fields) do
-    known[field.name] = true
-    local template = field
-    if node.replace and value ~= nil then
-      template = vim.tbl_extend("force", field, { default = vim.NIL })
+    local name = field.name --[[@as string]]
+    known[name] = true
+    if source[name] ~= nil then
+      merged[name], given[name] = self:option(field, source[name], at(path, name))
+    elseif not node.replace then
+      merged[name] = default_of(field)
     end
-    merged[field.name], given[field.name] = self:option(template, source[field.name], at(path, field.name))
   end
   self:free_keys(node, source, known, path, merged, given)
-  if value ~= nil and node.require and given[node.require] == nil then
+  if node.require and given[node.require] == nil then
     self:problem(path, ("it needs `%s`: there is no built-in one of this name"):format(node.require))
     return nil, nil
   end
@@ -286,7 +300,7 @@ function Walk:free_keys(node, source, known, path, merged, given)
 end
 
 ---@param node CodeCompanion.Option
----@param value any
+---@param value any Not nil
 ---@param path string[]
 ---@return any merged
 ---@return any given
@@ -294,19 +308,13 @@ function Walk:option(node, value, path)
   if node.fields then
     return self:section(node, value, path)
   end
-  local default = node.default
-  if default == vim.NIL then
-    default = nil
+  local ok, normalised = self:leaf(node, value, path)
+  if not ok then
+    return default_of(node), nil
+  elseif node.type == "table" and type(node.default) == "table" then
+    return vim.tbl_deep_extend("force", node.default, normalised), normalised
   end
-  if value ~= nil then
-    local ok, normalised = self:leaf(node, value, path)
-    if ok and node.type == "table" and type(default) == "table" then
-      return vim.tbl_deep_extend("force", default, normalised), normalised
-    elseif ok then
-      return normalised, normalised
-    end
-  end
-  return type(default) == "table" and vim.deepcopy(default) or default, nil
+  return normalised, normalised
 end
 
 local M = {}

@@ -195,7 +195,7 @@ local function models(options, windows)
     limits[name] = { context_window = window }
   end
   for name, model in pairs(options.models) do
-    limits[name] = vim.tbl_extend("force", limits[name] or {}, model)
+    limits[name] = object(vim.tbl_extend("force", limits[name] or {}, model))
   end
   return object(limits)
 end

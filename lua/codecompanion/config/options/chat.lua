@@ -90,8 +90,8 @@ return {
     type = { "string", "table" },
     default = "offline",
     adapter = true,
-    description = "The adapter of new chats: its name, or { name = …, model = … }. The default answers without a network"
-      .. " or a key.",
+    description = "The adapter of new chats: its name, or { name = …, model = … }. The default answers without a"
+      .. " network or a key.",
   },
   {
     name = "roles",
@@ -118,8 +118,8 @@ return {
   },
   {
     name = "keymaps",
-    description = "Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false to leave the"
-      .. " key alone. Other names are maps of your own and need a `callback`.",
+    description = "Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false to leave"
+      .. " the key alone. Other names are maps of your own and need a `callback`.",
     fields = require("codecompanion.config.options.keymaps").list(),
     values = require("codecompanion.config.options.keymaps").custom(),
     alias = { goto_file_under_cursor = "open_file", inspect = "debug" },
@@ -140,7 +140,7 @@ return {
         optional = true,
         signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
         description = "Replaces the built-in system prompt. In a string, `${default_system_prompt}` stands for the"
-          .. " built-in one; a function finds it in `ctx.default_system_prompt` and is asked once, when the host starts.",
+          .. " built-in one; a function finds it in `ctx.default_system_prompt`. It is asked when the host starts.",
       },
       {
         name = "policy",

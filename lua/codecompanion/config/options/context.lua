@@ -13,8 +13,8 @@ return {
     type = { "boolean", "function" },
     default = true,
     signature = "fun(adapter: CodeCompanion.AdapterInfo): boolean",
-    description = "Whether context editing and compaction run at all. A function is asked when a chat opens and when its"
-      .. " adapter or model changes.",
+    description = "Whether context editing and compaction run at all. A function is asked when a chat opens and when"
+      .. " its adapter or model changes.",
   },
   {
     name = "editing",

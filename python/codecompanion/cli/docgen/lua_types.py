@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -115,7 +116,8 @@ def _verbs() -> str:
 
 def _option_classes(name: str, section: Option) -> Iterator[str]:
     """Yield the class of a section and of the sections in it; everything is optional for the user."""
-    lines = [f"---{section.description}", f"---@class {name}"]
+    lines = [*textwrap.wrap(section.description, 120, initial_indent="---", subsequent_indent="---")]
+    lines.append(f"---@class {name}")
     inner: dict[str, Option] = {}
     for field in section.children:
         key = "[string]" if _is_free(field) else f"{field.name}?"

@@ -1,0 +1,347 @@
+"""Adapters as users configure them, and what the host gets: inheritance, CodeCompanion's shapes, keys, mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion import settings
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.chat_render import RenderOptions
+from codecompanion.adapters.keys import FROM_FUNCTION
+from harness import Nvim
+
+_FRESH = """
+for name in pairs(package.loaded) do
+  if name:match("^codecompanion") then package.loaded[name] = nil end
+end
+_G.said = {}
+vim.notify = function(text, level) table.insert(_G.said, text) end
+_G.config = require("codecompanion.config")
+_G.extend = require("codecompanion.adapters").extend
+"""
+
+
+@pytest.fixture(scope="module")
+def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
+    """Return one Neovim for all tests of this file."""
+    with Nvim(tmp_path_factory.mktemp("adapters"), env={"LOCAL_URL": "http://10.0.0.1:9", "MY_KEY": "k"}) as nvim:
+        yield nvim
+
+
+class Adapters:
+    """The adapters of a configuration: `entry(name)` as the host would take it, `said` the messages as one text."""
+
+    def __init__(self, nvim: Nvim, http: str) -> None:
+        self.nvim = nvim
+        nvim.lua(f"{_FRESH} config.setup({{ adapters = {{ http = {http} }} }})")
+        self.told: dict[str, Any] = json.loads(nvim.lua("return vim.json.encode(config.for_host())"))
+
+    def entry(self, name: str) -> AdapterSettings:
+        """Return the entry, decoded as the registry does."""
+        return msgspec.convert(settings.load(self.told).adapters[name], AdapterSettings, strict=False)
+
+    @property
+    def said(self) -> str:
+        """Everything that was said."""
+        return "\n".join(self.nvim.lua("return said"))
+
+
+def test_the_built_in_adapters_are_there_without_a_word(child: Nvim) -> None:
+    adapters = Adapters(child, "{}")
+    assert sorted(adapters.told["adapters"]) == ["offline", "openai", "openai_compatible"]
+    assert adapters.entry("openai").key == "OPENAI_API_KEY"
+    assert adapters.entry("openai_compatible").key == ""
+    assert adapters.said == ""
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'function() return extend("openai_compatible", { formatted_name = "L", opts = { max_retries = 7 } }) end',
+        '{ extends = "openai_compatible", formatted_name = "L", opts = { max_retries = 7 } }',
+        'extend("openai_compatible", { formatted_name = "L", opts = { max_retries = 7 } })',
+    ],
+)
+def test_an_adapter_may_be_a_function_or_a_table_that_extends_another(child: Nvim, entry: str) -> None:
+    adapters = Adapters(child, f"{{ mine = {entry} }}")
+    mine = adapters.entry("mine")
+    assert (mine.name, mine.kind, mine.formatted_name, mine.max_retries) == ("mine", "openai_compatible", "L", 7)
+    assert adapters.said == ""
+
+
+def test_a_name_stands_for_another_adapter(child: Nvim) -> None:
+    adapters = Adapters(child, '{ openai = "openai", fast = "openai", faster = "fast" }')
+    assert adapters.entry("faster").base_url == "https://api.openai.com/v1"
+    assert adapters.entry("faster").formatted_name == "faster"
+    assert adapters.said == ""
+
+
+def test_layers_are_merged_from_the_most_general_to_the_most_special(child: Nvim) -> None:
+    adapters = Adapters(
+        child,
+        """{
+          base = { extends = "openai_compatible", env = { api_key = "MY_KEY", url = "http://a" },
+                   schema = { temperature = { default = 0.1 }, top_p = { default = 0.9 } } },
+          special = { extends = "base", schema = { temperature = { default = 0.7 } } },
+          extend = { special = { env = { url = "http://b" } } },
+        }""",
+    )
+    special = adapters.entry("special")
+    assert special.parameters == {"temperature": 0.7, "top_p": 0.9}
+    assert (special.key, special.base_url) == ("MY_KEY", "http://b")
+    assert adapters.entry("base").base_url == "http://a"
+    assert adapters.said == ""
+
+
+@pytest.mark.parametrize(
+    ("shape", "base_url", "chat_path", "models_path"),
+    [
+        ('env = { url = "http://h:1" }', "http://h:1", "/v1/chat/completions", "/v1/models"),
+        ('env = { url = "http://h:1/" }', "http://h:1", "/v1/chat/completions", "/v1/models"),
+        ('env = { url = "http://h:1/v1" }', "http://h:1/v1", "/chat/completions", "/models"),
+        ('env = { url = "http://h/api/v1/" }', "http://h/api/v1", "/chat/completions", "/models"),
+        ('env = { url = "http://h/v1beta/openai" }', "http://h/v1beta/openai", "/chat/completions", "/models"),
+        ('env = { url = "http://h", chat_url = "/api/chat" }', "http://h", "/api/chat", "/v1/models"),
+        ('env = { url = "http://h", models_endpoint = "/m" }', "http://h", "/v1/chat/completions", "/m"),
+        ('env = { url = "LOCAL_URL" }', "http://10.0.0.1:9", "/v1/chat/completions", "/v1/models"),
+        ('env = { url = function() return "http://f" end }', "http://f", "/v1/chat/completions", "/v1/models"),
+        ('url = "https://h/v1/chat/completions"', "https://h/v1", "/chat/completions", "/models"),
+        ('url = "https://h/odd/path"', "https://h", "/odd/path", "/models"),
+        ('url = "${url}${chat_url}", env = { url = "http://h" }', "http://h", "/v1/chat/completions", "/v1/models"),
+        (
+            'url = "https://${host}/v1/chat/completions", env = { host = "x.y" }',
+            "https://x.y/v1",
+            "/chat/completions",
+            "/models",
+        ),
+    ],
+)
+def test_addresses_are_put_together_as_in_codecompanion(
+    child: Nvim, shape: str, base_url: str, chat_path: str, models_path: str
+) -> None:
+    adapters = Adapters(child, f'{{ mine = {{ extends = "openai_compatible", {shape} }} }}')
+    mine = adapters.entry("mine")
+    assert (mine.base_url, mine.chat_path, mine.models_path) == (base_url, chat_path, models_path)
+    assert adapters.said == ""
+
+
+def test_parameters_models_and_windows_come_from_the_schema(child: Nvim) -> None:
+    adapters = Adapters(
+        child,
+        """{ mine = { extends = "openai_compatible", parameters = { seed = 1 }, schema = {
+          model = { default = function() return "b" end,
+                    choices = { "b", "a", big = { meta = { context_window = 1000000 } } } },
+          temperature = { default = 0.2, mapping = "parameters" },
+          num_ctx = { default = 8192, mapping = "parameters.options" },
+          max_tokens = { default = 2048 },
+          top_p = { default = 0.5, enabled = function() return false end },
+        } } }""",
+    )
+    mine = adapters.entry("mine")
+    assert (mine.model, mine.models) == ("b", ("b", "a", "big"))
+    assert mine.parameters == {"seed": 1, "temperature": 0.2, "options": {"num_ctx": 8192}}
+    assert (mine.max_output_tokens, mine.max_tokens_field) == (2048, "max_tokens")
+    assert adapters.told["models"] == {"big": {"context_window": 1000000}}
+    assert adapters.said == ""
+
+
+def test_options_reach_the_settings_in_their_units(child: Nvim) -> None:
+    adapters = Adapters(
+        child,
+        """{ mine = { extends = "openai_compatible", opts = {
+          timeout = 90000, connect_timeout = 1500, idle_timeout = 250, context_window = 32768, include_usage = false,
+          parallel_tool_calls = false, vision = false, short_call_ids = true, system_role = "developer",
+          send_reasoning = true, max_output_tokens = 100, stream = true, tools = true,
+        } }, opts = { proxy = "http://proxy:3128" } }""",
+    )
+    mine = adapters.entry("mine")
+    assert (mine.timeout_s, mine.connect_timeout_s, mine.idle_timeout_s) == (90, 1.5, 0.25)
+    assert (mine.context_window, mine.include_usage, mine.parallel_tool_calls) == (32768, False, False)
+    assert mine.max_output_tokens == 100
+    assert msgspec.convert(mine.options, RenderOptions) == RenderOptions(
+        send_reasoning=True, system_role="developer", short_call_ids=True, image_input=False
+    )
+    assert mine.proxy == "http://proxy:3128"
+    assert adapters.entry("offline").proxy == ""
+    assert adapters.said == ""
+
+
+def test_headers_are_passed_on_except_those_the_host_makes_itself(child: Nvim) -> None:
+    adapters = Adapters(
+        child,
+        """{ mine = { extends = "openai_compatible", env = { team = "blue" }, headers = {
+          ["Content-Type"] = "application/json", Authorization = "Bearer ${api_key}",
+          ["X-Team"] = "${team}", ["api-key"] = "${api_key}",
+        } } }""",
+    )
+    assert adapters.entry("mine").headers == {"X-Team": "blue", "api-key": "${api_key}"}
+    assert adapters.said == ""
+
+
+@pytest.mark.parametrize("place", ["OPENAI_API_KEY", "cmd:pass show x", "file:~/.key", ""])
+def test_a_key_is_named_by_its_place(child: Nvim, place: str) -> None:
+    adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{place}" }} }} }}')
+    assert adapters.entry("mine").key == place
+    assert adapters.said == ""
+
+
+@pytest.mark.parametrize("key", ["sk-proj-4f9a8c", "gsk_4f9a8clowercase", "4f9a8c77", "key with blanks"])
+def test_a_key_in_the_configuration_itself_is_refused_and_never_shown(child: Nvim, key: str) -> None:
+    """Lesson 44: neither in the message nor in what goes to the host."""
+    adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{key}" }} }} }}')
+    assert "adapters.http.mine.env.api_key: is not the name of an environment variable" in adapters.said
+    assert key not in adapters.said
+    assert key not in json.dumps(adapters.told)
+
+
+def test_a_key_function_is_only_called_when_its_adapter_is_used(child: Nvim) -> None:
+    adapters = Adapters(
+        child,
+        """{ mine = { extends = "openai", env = { api_key = function(adapter)
+               _G.asked = (_G.asked or 0) + 1
+               return " s3cret-" .. adapter.extends .. "\\n"
+             end } } }""",
+    )
+    assert adapters.entry("mine").key == FROM_FUNCTION
+    assert "s3cret" not in json.dumps(adapters.told)
+    assert child.lua("return _G.asked") is None
+    assert child.lua('return config.secrets("offline")') == {}
+    assert child.lua('return config.secrets("mine")') == {"mine": "s3cret-openai"}
+    assert child.lua("return _G.asked") == 1
+    assert adapters.said == ""
+
+
+def test_the_key_of_the_summary_adapter_is_asked_for_too(child: Nvim) -> None:
+    child.lua(
+        _FRESH
+        + """
+        config.setup({
+          adapters = { http = { writer = { extends = "openai", env = { api_key = function() return "w" end } } } },
+          interactions = { chat = { opts = { context_management = { compaction = { adapter = "writer" } } } } },
+        })"""
+    )
+    assert child.lua("return config.secrets()") == {"writer": "w"}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("error('locked')", "adapters.http.mine.env.api_key: the function failed: "),
+        ("return nil", "adapters.http.mine.env.api_key: the function returned no key"),
+        ("return ''", "adapters.http.mine.env.api_key: the function returned no key"),
+        ("return 7", "adapters.http.mine.env.api_key: the function returned no key"),
+    ],
+)
+def test_a_key_function_that_fails_is_named(child: Nvim, body: str, said: str) -> None:
+    adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = function() {body} end }} }} }}')
+    secrets, error = child.lua('return { config.secrets("mine") }')
+    assert secrets == {}
+    assert said in error
+    assert said in adapters.said
+
+
+@pytest.mark.parametrize(
+    ("http", "said"),
+    [
+        ("{ mine = {} }", 'adapters.http.mine: it needs `extends`, for instance extends = "openai_compatible"'),
+        ('{ mine = "opnai" }', 'adapters.http.mine: there is no adapter "opnai"; did you mean "openai"?'),
+        ('{ mine = "anthropic" }', 'adapters.http.mine: there is no adapter "anthropic"; there are'),
+        ('{ ollama = function() return extend("ollama", {}) end }', 'env.url = "http://localhost:11434"'),
+        ('{ a = { extends = "b" }, b = { extends = "a" } }', 'adapters.http.a: extends itself by way of "a"'),
+        ('{ mine = function() error("boom") end }', "adapters.http.mine: the function failed: "),
+        ("{ mine = function() return 7 end }", "adapters.http.mine: the function returned number; expected a table"),
+        ("{ mine = 7 }", "adapters.http.mine: got number 7; expected string, table or function"),
+        (
+            '{ mine = { extends = "openai", hedaers = {} } }',
+            "adapters.http.mine.hedaers: unknown key; did you mean `headers`?",
+        ),
+        (
+            '{ mine = { extends = "openai", zzz = {} } }',
+            "adapters.http.mine.zzz: unknown key; the keys of an adapter are",
+        ),
+        (
+            '{ mine = { extends = "openai", handlers = {} } }',
+            "adapters.http.mine.handlers: belongs to codecompanion.nvim",
+        ),
+        ('{ mine = { extends = "openai", env = "x" } }', "adapters.http.mine.env: got string; expected a table"),
+        ('{ mine = { extends = "openai", url = 7 } }', "adapters.http.mine.url: got number; expected a string"),
+        ('{ mine = { extends = "openai", url = "localhost" } }', "adapters.http.mine.url: got "),
+        ('{ mine = { extends = "openai", env = { url = "ftp://x" } } }', 'env.url: got "ftp://x"; expected http://'),
+        ('{ mine = { extends = "openai", env = { url = "cmd:x" } } }', "env.url: only env.api_key may be read from"),
+        ('{ mine = { extends = "openai", url = "http://${hst}/x" } }', "adapters.http.mine.url: ${hst} is not in env"),
+        ('{ mine = { extends = "openai", env = { api_key = 7 } } }', "env.api_key: got number; expected a string or a"),
+        (
+            '{ mine = { extends = "openai", headers = { A = 1 } } }',
+            "adapters.http.mine.headers.A: got number; expected",
+        ),
+        ('{ mine = { extends = "openai", schema = { model = "x" } } }', "schema.model: got string; expected { default"),
+        ('{ mine = { extends = "openai", schema = { model = { deflt = 1 } } } }', "schema.model.deflt: unknown key"),
+        ('{ mine = { extends = "openai", schema = { model = { default = 1 } } } }', "schema.model.default: got number"),
+        (
+            '{ mine = { extends = "openai", schema = { model = { choices = 1 } } } }',
+            "schema.model.choices: expected a table",
+        ),
+        (
+            '{ mine = { extends = "openai", schema = { max_tokens = { default = -1 } } } }',
+            "expected a whole number of tokens",
+        ),
+        (
+            '{ mine = { extends = "openai", schema = { x = { default = 1, mapping = "body" } } } }',
+            'schema.x.mapping: got "body"',
+        ),
+        (
+            '{ mine = { extends = "openai", opts = { max_retrys = 1 } } }',
+            "opts.max_retrys: unknown key; did you mean `max_retries`?",
+        ),
+        (
+            '{ mine = { extends = "openai", opts = { max_retries = -1 } } }',
+            "opts.max_retries: got -1; expected integer from 0 on",
+        ),
+        (
+            '{ mine = { extends = "openai", opts = { timeout = 1.5 } } }',
+            "opts.timeout: got 1.5; expected integer from 1 on",
+        ),
+        (
+            '{ mine = { extends = "openai", opts = { system_role = "root" } } }',
+            'got "root"; expected "system" or "developer"',
+        ),
+        ('{ mine = { extends = "openai", opts = { stream = false } } }', "opts.stream: cannot be switched off here"),
+        (
+            '{ mine = { extends = "openai", opts = { qqqqqq = 1 } } }',
+            "opts.qqqqqq: unknown key; expected one of connect_",
+        ),
+        ('{ mine = { extends = "offline", opts = { timeout = 5 } } }', "means nothing to an adapter of kind offline"),
+        (
+            "{ extend = { opnai = {} } }",
+            'adapters.http.extend.opnai: there is no adapter "opnai"; did you mean "openai"?',
+        ),
+        ("{ extend = { openai = { evn = {} } } }", "adapters.http.extend.openai.evn: unknown key; did you mean `env`?"),
+        ("{ extend = { openai = 7 } }", "adapters.http.extend.openai: got number; expected a table"),
+    ],
+)
+def test_a_mistake_in_an_adapter_names_its_key_path(child: Nvim, http: str, said: str) -> None:
+    adapters = Adapters(child, http)
+    assert said in adapters.said
+    assert settings.load(adapters.told).chat.adapter == "offline"
+
+
+def test_one_mistake_is_said_once_although_it_is_met_at_setup_and_at_the_start_of_the_host(child: Nvim) -> None:
+    adapters = Adapters(child, '{ mine = { extends = "openai", zzz = 1 } }')
+    assert adapters.said.count("adapters.http.mine.zzz") == 1
+
+
+def test_a_broken_adapter_does_not_take_the_others_with_it(child: Nvim) -> None:
+    adapters = Adapters(child, '{ broken = {}, good = { extends = "openai" } }')
+    assert "broken" not in adapters.told["adapters"]
+    assert adapters.entry("good").kind == "openai"
+
+
+def test_extend_with_the_wrong_arguments_says_what_it_takes(child: Nvim) -> None:
+    child.lua(_FRESH)
+    said = child.lua('return select(2, pcall(extend, "openai", "x"))')
+    assert 'extend("openai_compatible", { … })' in said
