@@ -14,7 +14,7 @@ _FENCE = re.compile(
     r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_CODE_SPAN = re.compile(r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
+_TICKS = re.compile("`+")
 _INCLUDE = re.compile(r"(?<![\w@/.\\-])@(?P<path>[^\s@`'\"<>()\[\]{},;]+)")
 _TRAILING = ".:!?"
 
@@ -29,8 +29,7 @@ class Include(msgspec.Struct, frozen=True):
 def find_includes(text: str) -> tuple[Include, ...]:
     """Return the includes of a rule file in the order they occur, each path once."""
     text = text.replace("\r\n", "\n")
-    for pattern in (_FENCE, _COMMENT, _CODE_SPAN):
-        text = pattern.sub(" ", text)
+    text = _without_code_spans(_COMMENT.sub(" ", _FENCE.sub(" ", text)))
     found: dict[str, Include] = {}
     for match in _INCLUDE.finditer(text):
         path = match["path"]
@@ -42,3 +41,25 @@ def find_includes(text: str) -> tuple[Include, ...]:
         if bare:
             found.setdefault(path, Include(tuple(dict.fromkeys((path, bare))), alone))
     return tuple(found.values())
+
+
+def _without_code_spans(text: str) -> str:
+    """Return the text with each code span blanked: from a run of backticks to the next one of the same length.
+
+    Runs are paired from the end in one pass; a regular expression would look for each partner through the whole text.
+    """
+    runs = list(_TICKS.finditer(text))
+    partner: dict[int, re.Match[str]] = {}
+    following: dict[int, re.Match[str]] = {}
+    for run in reversed(runs):
+        length = len(run[0])
+        if length in following:
+            partner[run.start()] = following[length]
+        following[length] = run
+    pieces, done = [], 0
+    for run in runs:
+        closing = partner.get(run.start())
+        if run.start() >= done and closing is not None:
+            pieces += [text[done : run.start()], " "]
+            done = closing.end()
+    return "".join((*pieces, text[done:]))

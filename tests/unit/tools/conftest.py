@@ -24,6 +24,11 @@ from codecompanion.workspace.paths import Workspace
 Call = Callable[..., Awaitable[ToolOutput]]
 
 
+def names_in(folder: Path) -> list[str]:
+    """Return the names of what a folder holds, sorted."""
+    return sorted(entry.name for entry in folder.iterdir())
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The workspace; beside it lies a folder that no tool may reach."""
@@ -98,5 +103,3 @@ def as_nobody(root: Path) -> Iterator[Path]:
             os.seteuid(0)
             os.setegid(0)
         shutil.rmtree(folder)
-
-

@@ -36,12 +36,12 @@ def test_the_diff_is_one_that_patch_can_apply(old: list[str], new: list[str]) ->
         file = Path(folder) / "x"
         file.write_text(before)
         command = ["patch", "-s", str(file)]
-        subprocess.run(command, input=file_diff("x", before, after), text=True, check=True)  # noqa: S603
+        subprocess.run(command, input=file_diff("x", before, after), text=True, check=True)
         assert (file.read_text() if file.exists() else "") == after
 
 
 def test_a_rewrite_of_a_huge_file_is_not_compared_line_by_line() -> None:
-    """difflib would take minutes; the time limit of the test run is the judge."""
+    """A comparison of all lines would take minutes; the time limit of the test run is the judge."""
     before = "".join(f"{number % 7} {number}\n" for number in range(60_000))
     after = "".join(f"{number % 5} {number}\n" for number in range(60_000))
     diff = file_diff("x", before, after)

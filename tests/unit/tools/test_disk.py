@@ -14,6 +14,7 @@ import pytest
 
 from codecompanion.errors import ToolError
 from codecompanion.tools.disk import Check, Stopped, in_thread, write_atomic
+from tests.unit.tools.conftest import names_in
 
 
 def test_a_file_is_replaced_with_its_mode_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_a_file_is_replaced_with_its_mode_and_nothing_is_left_beside_it(tmp_path
     write_atomic(file, b"new")
     assert file.read_bytes() == b"new"
     assert stat.S_IMODE(file.stat().st_mode) == 0o754
-    assert os.listdir(tmp_path) == ["run.sh"]
+    assert names_in(tmp_path) == ["run.sh"]
 
 
 def test_a_new_file_gets_its_folders_and_the_users_mask(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_what_cannot_be_replaced_is_refused_and_unchanged(tmp_path: Path, what: 
     with pytest.raises(ToolError, match=what) as caught:
         write_atomic(path, b"new")
     assert "Nothing was changed" in str(caught.value)
-    assert os.listdir(tmp_path) == ["target"]
+    assert names_in(tmp_path) == ["target"]
     if target.is_file():
         assert target.read_text() == "old"
 
@@ -59,9 +60,9 @@ def test_a_folder_or_file_without_permission_is_refused(as_nobody: Path) -> None
     file.write_text("old")
     as_nobody.chmod(0o555)
     try:
-        with pytest.raises(ToolError, match="permission denied. Nothing was changed"):
+        with pytest.raises(ToolError, match=r"permission denied\. Nothing was changed"):
             write_atomic(file, b"new")
-        with pytest.raises(ToolError, match="permission denied. Nothing was changed"):
+        with pytest.raises(ToolError, match=r"permission denied\. Nothing was changed"):
             write_atomic(as_nobody / "new", b"new")
     finally:
         as_nobody.chmod(0o755)
@@ -76,13 +77,13 @@ def test_a_full_disk_leaves_the_old_content_and_no_remains(tmp_path: Path) -> No
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        with pytest.raises(ToolError, match="file too large. Nothing was changed"):
+        with pytest.raises(ToolError, match=r"file too large\. Nothing was changed"):
             write_atomic(file, b"x" * 100_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
     assert file.read_text() == "old"
-    assert os.listdir(tmp_path) == ["file"]
+    assert names_in(tmp_path) == ["file"]
 
 
 def test_a_write_that_is_stopped_before_its_end_changes_nothing(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_a_write_that_is_stopped_before_its_end_changes_nothing(tmp_path: Path) 
     with pytest.raises(Stopped):
         write_atomic(file, b"new", check)
     assert file.read_text() == "old"
-    assert os.listdir(tmp_path) == ["file"]
+    assert names_in(tmp_path) == ["file"]
 
 
 async def test_cancelling_waits_for_the_thread_to_stop() -> None:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from codecompanion.tools.limit import MIN_LIMIT_CHARS, shorten
 
 _SHA = "ab" * 32
-_NOTE = re.compile(r"\[… ([\d,]+) of ([\d,]+) characters are left out here: lines ([\d,]+) to ([\d,]+) of ([\d,]+)\..*…\]")
+_NOTE = re.compile(
+    r"\[… ([\d,]+) of ([\d,]+) characters are left out here: lines ([\d,]+) to ([\d,]+) of ([\d,]+)\..*…\]"
+)
 
 
 def _parts(shortened: str) -> tuple[str, re.Match[str], str]:

@@ -11,9 +11,7 @@ from codecompanion.tools.registry import ToolRegistry
 
 
 def _setting(enabled: bool = True, timeout_s: float = 60) -> ToolSettings:
-    return ToolSettings(
-        enabled=enabled, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=timeout_s
-    )
+    return ToolSettings(enabled=enabled, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=timeout_s)
 
 
 def test_the_tools_are_told_in_a_stable_order() -> None:
@@ -46,7 +44,9 @@ def test_codecompanions_name_of_the_edit_tool_is_understood_everywhere() -> None
     assert registry.get("insert_edit_into_file").spec.name == "insert_edit"
     assert registry.timeout_s("insert_edit", 60) == 7
     assert registry.timeout_s("read_file", 60) == 60
-    assert ToolRegistry(BUILTIN_TOOLS, {"insert_edit_into_file": _setting(enabled=False)}).specs()[4].name != "insert_edit"
+    assert (
+        ToolRegistry(BUILTIN_TOOLS, {"insert_edit_into_file": _setting(enabled=False)}).specs()[4].name != "insert_edit"
+    )
 
 
 def test_a_setting_for_a_tool_that_does_not_exist_is_an_error() -> None:

@@ -29,7 +29,9 @@ def test_files_come_sorted_by_the_parts_of_their_path(tmp_path: Path) -> None:
 
 
 def test_ignore_files_of_every_level_count_and_the_nearest_wins(tmp_path: Path) -> None:
-    _make(tmp_path, "keep.log", "a.log", "build/out.o", "sub/b.log", "sub/c.tmp", "sub/build/keep", "top/x", "sub/top/x")
+    _make(
+        tmp_path, "keep.log", "a.log", "build/out.o", "sub/b.log", "sub/c.tmp", "sub/build/keep", "top/x", "sub/top/x"
+    )
     (tmp_path / ".gitignore").write_text("*.log\n!keep.log\nbuild/\n/top\n# comment\n\n")
     (tmp_path / "sub" / ".gitignore").write_text("!b.log\n*.tmp\n")
     assert _names(tmp_path) == [".gitignore", "keep.log", "sub/.gitignore", "sub/b.log", "sub/top/x"]
@@ -74,7 +76,7 @@ def test_the_walk_agrees_with_git(tmp_path: Path) -> None:
     _make(tmp_path, "a b.txt", "doc/x.md", "doc/y.txt", "foo/bar/z", "foo/baz/z", "q.o", "d/q.o", "d/e/f/g.c", "é.py")
     (tmp_path / ".gitignore").write_text("doc/**/*.md\n/foo/*\n!/foo/baz\n**/e/f/*.c\n*.o\n!d/q.o\na\\ b.txt\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)  # noqa: S607
-    listed = subprocess.run(  # noqa: S603
+    listed = subprocess.run(
         ["git", "ls-files", "-z", "--others", "--exclude-standard"],  # noqa: S607
         cwd=tmp_path,
         check=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from codecompanion.errors import ToolError
 from codecompanion.tools.base import ApprovalQuestion
-from tests.unit.tools.conftest import Call
+from tests.unit.tools.conftest import Call, names_in
 
 Ask = Callable[..., ApprovalQuestion | None]
 
@@ -54,7 +53,7 @@ async def test_a_file_is_never_created_outside_or_over_something_else(
     output = await call("create_file", path=path, content="x", overwrite=True)
     assert output.is_error
     assert said in output.text
-    assert os.listdir(tmp_path / "outside") == ["secret.txt"]
+    assert names_in(tmp_path / "outside") == ["secret.txt"]
 
 
 def test_the_question_shows_the_new_file_or_what_changes_in_the_old(root: Path, ask: Ask) -> None:

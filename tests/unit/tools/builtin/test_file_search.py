@@ -62,7 +62,9 @@ async def test_a_name_that_is_no_whole_name_finds_paths_that_contain_it(call: Ca
 
 
 async def test_ignored_files_are_only_listed_on_request(call: Call) -> None:
-    assert (await call("file_search", pattern="skip.log")).text == "No file matches 'skip.log' (ignored files were left out)."
+    assert (
+        await call("file_search", pattern="skip.log")
+    ).text == "No file matches 'skip.log' (ignored files were left out)."
     assert (await call("file_search", pattern="*.log", include_ignored=True)).text == "skip.log"
     assert "node_modules/x.py" in (await call("file_search", pattern="*.py", include_ignored=True)).text
 

@@ -22,7 +22,7 @@ _needs_ripgrep = pytest.mark.skipif(not _HAS_RIPGREP, reason="ripgrep is not ins
 def searcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test that uses this runs with each searcher."""
     if not request.param:
-        monkeypatch.setattr(grep_search.shutil, "which", lambda name: None)
+        monkeypatch.setattr(shutil, "which", lambda name: None)
 
 
 def _make(root: Path, **contents: str | bytes) -> None:
@@ -67,7 +67,14 @@ async def test_text_and_regular_expressions_mean_the_same_to_both(
 
 @pytest.mark.usefixtures("searcher")
 async def test_ignored_binary_and_linked_files_are_left_out(root: Path, call: Call) -> None:
-    _make(root, a="needle", skip="needle", binary=b"needle\n\0", node_modules__x="needle", late=b"x" * 70_000 + b"\nneedle\n\0")
+    _make(
+        root,
+        a="needle",
+        skip="needle",
+        binary=b"needle\n\0",
+        node_modules__x="needle",
+        late=b"x" * 70_000 + b"\nneedle\n\0",
+    )
     (root / ".gitignore").write_text("skip\n")
     (root / "link").symlink_to("a")
     (root / "out").symlink_to("../outside")
@@ -143,7 +150,9 @@ async def test_a_regular_expression_that_is_none_is_an_error(root: Path, call: C
 
 @pytest.mark.usefixtures("searcher")
 async def test_odd_names_and_undecodable_lines_are_searched(root: Path, call: Call) -> None:
-    _make(root, **{"a b\n[x]": b"needle \xff\n", "-rf": "needle", "é中": "needle", "bad\udcff": "needle", "utf16": "needle".encode("utf-16")})
+    names = ["a b\n[x]", "-rf", "é中", "bad\udcff"]
+    contents: dict[str, str | bytes] = dict.fromkeys(names, b"needle \xff\n")
+    _make(root, utf16="needle".encode("utf-16"), **contents)
     output = await call("grep_search", query="needle")
     assert output.summary == "5 hits in 5 files"
     assert output.text.encode("utf-8")
@@ -153,7 +162,7 @@ async def test_a_regular_expression_that_runs_away_is_killed_in_time(
     root: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a thread it would hold the interpreter for ever; the session would stand still."""
-    monkeypatch.setattr(grep_search.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     _make(root, a="a" * 60 + "b")
     output = await call("grep_search", {"timeout_s": 0.5}, query="(a+)+$", is_regex=True)
     assert output.text == "grep_search did not finish within 0.5 seconds and was stopped."
@@ -201,7 +210,7 @@ def test_both_searchers_give_the_same_result(
     arguments = {"query": query, "is_regex": is_regex, "ignore_case": ignore_case, "max_results": limit}
     with pytest.MonkeyPatch.context() as patch:
         with_ripgrep = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
-        patch.setattr(grep_search.shutil, "which", lambda name: None)
+        patch.setattr(shutil, "which", lambda name: None)
         with_python = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
     assert with_ripgrep.text == with_python.text
 

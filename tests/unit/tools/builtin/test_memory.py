@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from codecompanion.errors import CodeCompanionError
 from codecompanion.tools.base import ApprovalQuestion
 from codecompanion.tools.builtin.memory import _real
-from tests.unit.tools.conftest import Call
+from tests.unit.tools.conftest import Call, names_in
 
 Ask = Callable[..., ApprovalQuestion | None]
 
@@ -24,7 +24,9 @@ def memory(tmp_path: Path) -> Path:
 
 
 async def test_a_note_is_created_viewed_edited_renamed_and_deleted(memory: Path, call: Call) -> None:
-    assert (await call("memory", command="view", path="/memories")).text == "/memories is empty: there are no memories yet."
+    assert (
+        await call("memory", command="view", path="/memories")
+    ).text == "/memories is empty: there are no memories yet."
     await call("memory", command="create", path="/memories/a/b.md", file_text="one\nthree\n")
     await call("memory", command="insert", path="/memories/a/b.md", insert_line=1, insert_text="two")
     await call("memory", command="str_replace", path="/memories/a/b.md", old_str="three", new_str="3")
@@ -35,7 +37,7 @@ async def test_a_note_is_created_viewed_edited_renamed_and_deleted(memory: Path,
     view = await call("memory", command="view", path="/memories/")
     assert view.text == "Files in /memories:\n/memories/a/\n/memories/c/\n/memories/c/d.md (10 bytes)"
     assert (await call("memory", command="delete", path="/memories/c")).text == "Deleted /memories/c."
-    assert os.listdir(memory) == ["a"]
+    assert names_in(memory) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +95,14 @@ async def test_nothing_outside_the_folder_is_reached_by_any_command(
         assert output.is_error, arguments
         assert "secret\n" not in output.text
     assert (tmp_path / "outside" / "secret.txt").read_text() == "secret\n"
-    assert sorted(os.listdir(memory)) == ["file", "link", "note"]
-    assert os.listdir(tmp_path / "outside") == ["secret.txt"]
+    assert names_in(memory) == ["file", "link", "note"]
+    assert names_in(tmp_path / "outside") == ["secret.txt"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.sampled_from(["/", "memories", "..", ".", "link", "a", "\0", "~", " ", "\\", "%2e%2e"]), max_size=10))
+@given(
+    st.lists(st.sampled_from(["/", "memories", "..", ".", "link", "a", "\0", "~", " ", "\\", "%2e%2e"]), max_size=10)
+)
 def test_no_path_whatsoever_leads_out_of_the_folder(tmp_path: Path, pieces: list[str]) -> None:
     folder = tmp_path / "memory"
     folder.mkdir(exist_ok=True)

@@ -26,7 +26,9 @@ async def test_a_file_comes_with_the_numbers_of_its_lines(root: Path, call: Call
         (1, 1, "1\ta\n[4 more lines up to line 5]"),
     ],
 )
-async def test_a_range_is_inclusive_and_tells_what_follows(root: Path, call: Call, first: int, last: int, text: str) -> None:
+async def test_a_range_is_inclusive_and_tells_what_follows(
+    root: Path, call: Call, first: int, last: int, text: str
+) -> None:
     (root / "a").write_text("a\nb\nc\nd\ne\n")
     assert (await call("read_file", path="a", start_line=first, end_line=last)).text == text
 
@@ -47,7 +49,9 @@ async def test_a_range_is_inclusive_and_tells_what_follows(root: Path, call: Cal
         ({"path": "stored:../../etc/passwd"}, "There is no stored result"),
     ],
 )
-async def test_what_cannot_be_read_is_an_error_that_helps(root: Path, call: Call, arguments: dict[str, object], said: str) -> None:
+async def test_what_cannot_be_read_is_an_error_that_helps(
+    root: Path, call: Call, arguments: dict[str, object], said: str
+) -> None:
     (root / "a").write_text("1\n2\n3\n")
     (root / "sub").mkdir()
     (root / "sub" / "a.py").write_text("")
