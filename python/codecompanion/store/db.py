@@ -42,8 +42,15 @@ _OS_ADVICE = {
 
 def is_damage(error: BaseException) -> bool:
     """Return whether the error says that the file itself is damaged (not that it cannot be written)."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    return isinstance(error, sqlite3.DatabaseError) and (code & _PRIMARY_CODE) in _DAMAGED
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    # A full-text index with damaged settings fails with the general error code.
+    return primary_code(error) in _DAMAGED or "invalid fts5 file format" in str(error)
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """Return the primary result code of the error, 0 when it comes from the Python module itself."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY_CODE
 
 
 def explain(error: Exception, path: Path | None) -> StoreError:
@@ -54,7 +61,7 @@ def explain(error: Exception, path: Path | None) -> StoreError:
     if is_damage(error):
         return StoreCorrupt(f"{place} is damaged ({error}); restart the host (or Neovim) to have it repaired")
     if isinstance(error, sqlite3.Error):
-        advice = _UNWRITABLE.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE)
+        advice = _UNWRITABLE.get(primary_code(error))
         if advice:
             return StoreUnavailable(f"cannot use {place}: {advice} ({error})")
     if isinstance(error, OSError):
@@ -81,8 +88,13 @@ def make_private_folder(folder: Path) -> None:
 
 
 def create_private_file(path: Path) -> None:
-    """Create the file with mode 0600, or narrow an existing one; SQLite gives -wal and -shm the same mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+    """Create the file with mode 0600, or narrow an existing one; SQLite gives -wal and -shm the same mode.
+
+    An existing file is never opened here: closing it would drop the POSIX locks SQLite holds on it in this process.
+    """
+    if not path.exists():
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     if path.stat().st_mode & 0o077:
         with contextlib.suppress(PermissionError):
             path.chmod(0o600)

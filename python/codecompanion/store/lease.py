@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import LeaseHeld
-from codecompanion.store.db import create_private_file
+from codecompanion.store.db import create_private_file, primary_code
 
 FOLDER = "owners"
 LEFTOVER_AGE_S = 3_600.0  # a lock file this old that nobody locks belongs to a process that died
@@ -63,7 +63,7 @@ def is_locked(path: Path) -> bool:
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
-        return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+        return primary_code(error) == sqlite3.SQLITE_BUSY
     finally:
         connection.close()
     return False

@@ -24,7 +24,7 @@ from codecompanion.store.db import (
     told_as_ours,
 )
 from codecompanion.store.lease import FileLock, Owner
-from codecompanion.store.migrations import migrate
+from codecompanion.store.migrations import migrate, version_of
 from codecompanion.store.salvage import finish_swap, repair
 from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
@@ -97,12 +97,21 @@ def _open_sound(path: Path) -> sqlite3.Connection:
         migrate(connection, str(path))
         connection.execute("PRAGMA journal_mode = WAL")
         _look_for_damage(connection, path)
-        connection.execute("BEGIN IMMEDIATE")  # finds out now whether the file can be written
-        connection.execute("ROLLBACK")
+        _try_to_write(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _try_to_write(connection: sqlite3.Connection) -> None:
+    """Find out now whether the file can be written; BEGIN IMMEDIATE alone succeeds on a read-only file."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(f"PRAGMA user_version = {version_of(connection)}")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
@@ -114,6 +123,8 @@ def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
         lines = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
         if lines != ["ok"]:
             raise damage(str(lines[0]))
+        # The check of SQLite looks at pages only, not at what the full-text index says in them.
+        connection.execute("INSERT INTO message_text(message_text) VALUES ('integrity-check')")
         suspicion_of(path).unlink(missing_ok=True)
 
 

@@ -1,14 +1,15 @@
 """A damaged database: keep the file, save what can be read into a new one, say so in one sentence.
 
-Only copies are read, the damaged file itself is renamed and never written. Tried in turn: a plain scan; after the
-first unreadable page a look-up of every id; a lost first page (header and table of contents) is lent from a fresh
-database of ours, whose tables start on the same pages. The new file is made complete before anything is renamed and
-`finish_swap` takes up an interrupted exchange, so a crash in between hides nothing.
+Only copies are read, the damaged file itself is renamed and never written. A lost first page (header and table of
+contents) is lent from a fresh database of ours, whose tables start on the same pages. Then follow a plain scan of the
+log and, for what a broken tree hides, every page by itself (`carve`). The new file is complete before anything is
+renamed and `finish_swap` takes up an interrupted exchange, so a crash in between hides nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import sqlite3
 import struct
@@ -21,12 +22,10 @@ import msgspec
 from codecompanion.errors import StoreCorrupt
 from codecompanion.history import LogEvent
 from codecompanion.store import scratch
+from codecompanion.store.carve import PAGE_BYTES, CarvedRow, carve_events
 from codecompanion.store.db import connect, create_private_file
 from codecompanion.store.migrations import migrate
 from codecompanion.store.sessions import from_bytes, restore_events
-
-_PAGE = 4096  # bytes; SQLite's default, never changed by us
-_FURTHER_IDS = 20_000  # how far to look behind the last readable row when the newest id cannot be read
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -53,6 +52,10 @@ def repair(path: Path, now: float) -> StoreCorrupt:
             create_private_file(_wal(copy))
             shutil.copyfile(_wal(path), _wal(copy))
         saved = _rebuild(copy, fresh)
+    except BaseException:
+        for suffix in ("", "-wal", "-shm"):
+            fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
+        raise
     finally:
         for suffix in ("", "-wal", "-shm"):
             copy.with_name(copy.name + suffix).unlink(missing_ok=True)
@@ -86,31 +89,27 @@ def _free_name(path: Path, stamp: str) -> Path:
 
 def _rebuild(copy: Path, fresh: Path) -> str:
     """Fill a new database from the copy and return how that went, as part of a sentence."""
+    if not _knows_its_tables(copy):
+        _lend_first_page(copy)
     create_private_file(fresh)
+    reading = _Reading(copy)
     with contextlib.closing(connect(fresh)) as target:
         migrate(target, str(fresh))
         target.execute("BEGIN IMMEDIATE")
-        reading = _Reading(copy)
         written = restore_events(target, reading.events())
         reading.copy_scratch(target)
+        missing = reading.count_entries(target) - sum(written.values())
         target.execute("COMMIT")
-    entries = sum(written.values())
-    if not entries:
+    if not written:
         return "nothing in it could be read, so an empty one was made"
-    lost = f"{reading.lost} could not be read" if reading.lost else "nothing was found missing"
-    return f"{entries} entries of {len(written)} chats were saved, {lost}"
-
-
-_Row = tuple[str, int, float, bytes]
+    lost = f"{missing} could not be read" if missing > 0 else "nothing was found missing"
+    return f"{sum(written.values())} entries of {len(written)} chats were saved, {lost}"
 
 
 class _Reading:
-    """A careful reading of the copy; `lost` counts entries that are known to be gone."""
+    """A careful reading of the copy."""
 
     def __init__(self, copy: Path) -> None:
-        self.lost = 0
-        if not _knows_its_tables(copy):
-            _lend_first_page(copy)
         self._copy = copy
 
     @contextlib.contextmanager
@@ -124,44 +123,37 @@ class _Reading:
             source.close()
 
     def events(self) -> Iterator[tuple[str, LogEvent]]:
-        """Yield every event that can still be read, in the order of the log."""
-        with self._source() as source:
-            for chat_id, seq, ts, stored in self._rows(source):
-                try:
-                    yield str(chat_id), LogEvent(int(seq), float(ts), from_bytes(stored))
-                except (msgspec.MsgspecError, TypeError, ValueError):  # also when a column is not of its type
-                    self.lost += 1
+        """Yield every event that can still be read; most come twice."""
+        for chat_id, seq, ts, stored in itertools.chain(self._scan(), self._carve()):
+            # A wrong type in a column is damage like any other.
+            with contextlib.suppress(msgspec.MsgspecError, TypeError, ValueError):
+                yield str(chat_id), LogEvent(int(seq), float(ts), from_bytes(stored))
 
-    def _rows(self, source: sqlite3.Connection) -> Iterator[_Row]:
-        select = "SELECT id, chat_id, seq, ts, payload FROM events"
-        last = 0
-        with contextlib.suppress(sqlite3.Error):
-            for number, chat_id, seq, ts, stored in source.execute(f"{select} ORDER BY id"):
-                last = number
-                yield chat_id, seq, ts, stored
-            return
-        newest = self._newest_id(source)
-        for number in range(last + 1, (newest or last + _FURTHER_IDS) + 1):
-            try:
-                for _, chat_id, seq, ts, stored in source.execute(f"{select} WHERE id = ?", (number,)).fetchall():
-                    yield chat_id, seq, ts, stored
-            except sqlite3.Error:
-                self.lost += newest is not None
+    def _scan(self) -> Iterator[CarvedRow]:
+        with self._source() as source, contextlib.suppress(sqlite3.Error):
+            yield from source.execute("SELECT chat_id, seq, ts, payload FROM events ORDER BY id")
 
-    def _newest_id(self, source: sqlite3.Connection) -> int | None:
-        for select in (
-            "SELECT max(id) FROM events",
-            "SELECT max(id) FROM events INDEXED BY sqlite_autoindex_events_1",
-        ):
-            with contextlib.suppress(sqlite3.Error, TypeError):
-                return int(source.execute(select).fetchone()[0])
-        return None
+    def _carve(self) -> Iterator[CarvedRow]:
+        with self._source() as source, contextlib.suppress(sqlite3.Error):
+            source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        yield from carve_events(self._copy)
+
+    def count_entries(self, target: sqlite3.Connection) -> int:
+        """Return how many events there were, as far as the totals of old and new file tell."""
+        newest: dict[str, int] = dict(target.execute("SELECT chat_id, last_seq FROM chats"))
+        with self._source() as source, contextlib.suppress(sqlite3.Error):
+            for chat_id, last_seq in source.execute("SELECT chat_id, last_seq FROM chats"):
+                if isinstance(chat_id, str) and isinstance(last_seq, int):
+                    newest[chat_id] = max(newest.get(chat_id, 0), last_seq)
+        return sum(newest.values())
 
     def copy_scratch(self, target: sqlite3.Connection) -> None:
         """Copy drafts, partial replies and calibration as far as they can be read."""
         with self._source() as source:
             with contextlib.suppress(sqlite3.Error):
-                for row in source.execute("SELECT chat_id, kind, text, updated FROM scratch"):
+                for row in source.execute(
+                    "SELECT chat_id, kind, text, updated FROM scratch WHERE typeof(text) = 'blob'"
+                ):
                     target.execute("INSERT OR IGNORE INTO scratch(chat_id, kind, text, updated) VALUES (?,?,?,?)", row)
             with contextlib.suppress(sqlite3.Error):
                 for calibration in scratch.load_calibration(source):
@@ -180,12 +172,12 @@ def _knows_its_tables(copy: Path) -> bool:
 
 def _lend_first_page(copy: Path) -> None:
     """Overwrite the first page of the copy by that of a fresh database."""
-    pages = copy.stat().st_size // _PAGE
+    pages = copy.stat().st_size // PAGE_BYTES
     if pages < 2:
         return
     with contextlib.closing(connect(None)) as template:
         migrate(template, "a fresh database")
-        page = bytearray(template.serialize()[:_PAGE])
+        page = bytearray(template.serialize()[:PAGE_BYTES])
     page[18:20] = b"\x02\x02"  # WAL mode
     struct.pack_into(">III", page, 28, pages, 0, 0)  # size in pages; no free list
     page[92:96] = page[24:28]  # the size counts only when both change counters agree

@@ -26,6 +26,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import RULES_TAG, Message, is_typed_by_user
 from codecompanion.store import scratch
+from codecompanion.store.db import is_damage
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload) VALUES (?, ?, ?, ?, ?, ?)"
 _SELECT_TOTALS = "SELECT title, cwd, adapter, model, created, updated, messages, last_seq FROM chats WHERE chat_id = ?"
@@ -34,6 +35,7 @@ _SAVE_TOTALS = (
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
+_SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
 _SELECT_ONE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq = ?"
 
 
@@ -97,14 +99,14 @@ def from_bytes(stored: bytes) -> EventPayload:
     """Return the payload from what `to_bytes` wrote; raises `msgspec.MsgspecError` when it is damaged."""
     try:
         return decode_payload(stored)
-    except msgspec.MsgspecError:
-        if b"\\ud" not in stored:
-            raise
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         try:
+            if b"\\ud" not in stored:
+                raise error
             payload: EventPayload = msgspec.convert(json.loads(stored), EventPayload)
             return payload
-        except ValueError as error:
-            raise msgspec.DecodeError(str(error)) from error
+        except (ValueError, TypeError) as problem:
+            raise msgspec.DecodeError(str(problem)) from problem
 
 
 def turn_of(payload: EventPayload) -> str:
@@ -161,19 +163,20 @@ def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, L
 
     Returns how many events of each chat were written; one that is there twice is written once.
     """
-    totals: dict[str, _Totals] = {}
     written: dict[str, int] = {}
     for chat_id, event in events:
         try:
             insert_event(connection, chat_id, event)
         except sqlite3.IntegrityError:
             continue
-        chat = totals.setdefault(chat_id, _Totals(created=event.ts))
-        newest = max(chat.last_seq, event.seq)
-        chat.count(event.payload, event.ts)
-        chat.last_seq = newest
         written[chat_id] = written.get(chat_id, 0) + 1
-    for chat_id, chat in totals.items():
+    for chat_id in written:
+        chat, created = _Totals(), 0.0
+        for seq, ts, stored in connection.execute(_SELECT_SINCE, (chat_id, 0)):
+            created = created or ts
+            chat.count(from_bytes(stored), ts)
+            chat.last_seq = seq
+        chat.created = created
         save_totals(connection, chat_id, chat)
     return written
 
@@ -182,16 +185,19 @@ Row = tuple[int, float, bytes]
 
 
 def read_rows(connection: sqlite3.Connection, chat_id: str, since: int = 0) -> tuple[list[Row], list[int]]:
-    """Return the stored rows with `seq > since`, and the seqs that could not be read because a page is damaged."""
+    """Return the stored rows with `seq > since`, and the seqs that could not be read because a page is damaged.
+
+    Raises:
+        sqlite3.DatabaseError: the index is damaged, so that not even the seqs are known.
+    """
     try:
         return connection.execute(_SELECT_SINCE, (chat_id, since)).fetchall(), []
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+        if not is_damage(error):
             raise
     rows: list[Row] = []
     unreadable: list[int] = []
-    last = connection.execute("SELECT last_seq FROM chats WHERE chat_id = ?", (chat_id,)).fetchone()
-    for seq in range(since + 1, (last[0] if last else 0) + 1):
+    for (seq,) in connection.execute(_SELECT_SEQS, (chat_id, since)).fetchall():  # from the index alone
         try:
             rows += connection.execute(_SELECT_ONE, (chat_id, seq)).fetchall()
         except sqlite3.DatabaseError:
@@ -212,7 +218,7 @@ def decode_rows(rows: Iterable[Row]) -> tuple[list[LogEvent], list[int]]:
     for seq, ts, stored in rows:
         try:
             events.append(LogEvent(seq, ts, from_bytes(stored)))
-        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+        except msgspec.MsgspecError:
             damaged.append(seq)
     return events, damaged
 

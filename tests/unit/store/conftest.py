@@ -73,7 +73,7 @@ from codecompanion.history import ChatCreated, MessageAdded
 from codecompanion.messages import Message
 from codecompanion.store import open_store
 def said(text, role="user"):
-    return MessageAdded(message=Message(id="m", role=role, content=text))
+    return MessageAdded(message=Message(id="m0", role=role, content=text))
 def tell(*words):
     print(*words, flush=True)
 folder = Path(sys.argv[1])

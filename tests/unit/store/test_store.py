@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import stat
 import threading
 from pathlib import Path
@@ -137,6 +138,23 @@ async def test_closing_writes_what_is_queued_and_then_refuses(desk: Desk) -> Non
     with pytest.raises(StoreUnavailable, match="closed"):
         await durable(store.append("c", [said("late")]))
     assert len(desk.open().load_events("c")) == 20
+
+
+def test_the_log_is_flushed_to_disk_with_every_commit_and_drafts_are_not(store: Store) -> None:
+    """R-003 and lesson 36: `synchronous` FULL (2) for the log, also in a group with a draft; NORMAL (1) for drafts."""
+
+    def synchronous(connection: sqlite3.Connection) -> tuple[int]:
+        level: tuple[int] = connection.execute("PRAGMA synchronous").fetchone()
+        return level
+
+    assert store._writer.submit(synchronous).result() == (2,)
+    store.save_draft("c", "d").result()
+    assert store._writer.submit(synchronous, durable=False).result() == (1,)
+    gate = threading.Event()
+    store._writer.submit(lambda _: gate.wait(10), durable=False)
+    group = [store._writer.submit(synchronous, durable=False), store._writer.submit(synchronous)]
+    gate.set()
+    assert [future.result() for future in group] == [(2,), (2,)]
 
 
 def test_folder_and_files_are_private_also_when_they_were_not(desk: Desk) -> None:

@@ -1,0 +1,180 @@
+"""One chat, one host: leases between real processes (design, section Store)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from codecompanion.errors import LeaseHeld
+from codecompanion.store import lease
+from codecompanion.store.lease import FileLock, Owner, is_locked
+
+from .conftest import CREATED, Desk, Start, said
+
+OWN_AND_WAIT = """
+store = open_store(folder)
+store.acquire("c").result()
+store.append("c", [said("from the owner")]).result()
+tell(os.getpid())
+sys.stdin.read()
+store.close()
+tell("closed")
+"""
+
+
+def test_the_owner_of_a_chat_is_named_and_others_only_read(desk: Desk, start: Start) -> None:
+    """The refusal names process and machine; reading, listing and searching go on."""
+    process = start(OWN_AND_WAIT)
+    assert process.stdout is not None
+    pid = process.stdout.readline().strip()
+    store = desk.open()
+    with pytest.raises(LeaseHeld, match=f"process {pid} on "):
+        store.acquire("c").result()
+    with pytest.raises(LeaseHeld):
+        store.append("c", [said("intruder")]).result()
+    (event,) = store.load_events("c")
+    assert event.payload == said("from the owner")
+    assert store.list_sessions()[0].owned is True
+    held = store.foreign_lease("c")
+    assert held is not None
+    assert held.pid == int(pid)
+    store.append("another", [said("mine")]).result()
+    assert process.communicate("")[0] == "closed\n"
+    assert store.foreign_lease("c") is None
+    assert store.acquire("c").result().pid == os.getpid()
+
+
+def test_kill_9_of_the_owner_frees_the_chat_at_once(desk: Desk, start: Start) -> None:
+    """No waiting for an expiry: the operating system takes the lock away with the process."""
+    process = start(OWN_AND_WAIT)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.kill()
+    process.wait()
+    store = desk.open()
+    assert store.list_sessions()[0].owned is False
+    store.acquire("c").result()
+    assert store.append("c", [said("mine now")]).result()[0].seq == 2
+
+
+def test_a_stopped_owner_keeps_its_chat(desk: Desk, start: Start) -> None:
+    """A host that does not run for a while (a laptop asleep) is not robbed of its chat."""
+    process = start(OWN_AND_WAIT)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(19)  # SIGSTOP
+    with pytest.raises(LeaseHeld):
+        desk.open().acquire("c").result()
+
+
+def test_a_host_that_lost_its_lease_cannot_write(desk: Desk) -> None:
+    """The lease is looked at inside the transaction of every append."""
+    first, second = desk.open(), desk.open()
+    first.acquire("c").result()
+    first.append("c", [said("one")]).result()
+    first.release("c").result()
+    second.acquire("c").result()
+    with pytest.raises(LeaseHeld):
+        first.append("c", [said("late")]).result()
+    assert len(second.load_events("c")) == 1
+
+
+def test_acquiring_twice_is_fine_and_releasing_others_does_nothing(desk: Desk) -> None:
+    """A host cannot lock itself out, nor give away what is not its own."""
+    first, second = desk.open(), desk.open()
+    assert first.acquire("c").result().owner == first.acquire("c").result().owner
+    second.release("c").result()
+    with pytest.raises(LeaseHeld):
+        second.acquire("c").result()
+
+
+def test_two_processes_append_to_two_chats_without_losing_any(desk: Desk, start: Start) -> None:
+    """Concurrent writers on one file, each in its own chat."""
+    program = """
+        store = open_store(folder)
+        chat = sys.argv[2]
+        store.acquire(chat).result()
+        tell("ready")
+        sys.stdin.readline()
+        futures = [store.append(chat, [said(f"{chat} {number}")]) for number in range(300)]
+        tell(sum(len(future.result()) for future in futures))
+        store.close()
+    """
+    processes = [start(program, chat) for chat in ("left", "right")]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [process.communicate()[0] for process in processes] == ["300\n", "300\n"]
+    store = desk.open()
+    for chat in ("left", "right"):
+        texts = [event.payload.message.text for event in store.load_events(chat)]  # type: ignore[union-attr]
+        assert texts == [f"{chat} {number}" for number in range(300)]
+    assert len(store.search("left 29", limit=100)) == 11  # 29 and 290 … 299
+
+
+def test_of_processes_that_start_together_exactly_one_gets_the_chat(desk: Desk, start: Start) -> None:
+    """Opening, migrating and acquiring at the same moment on a folder that does not exist yet."""
+    program = """
+        from codecompanion.errors import LeaseHeld
+        store = open_store(folder)
+        try:
+            store.acquire("c").result()
+            store.append("c", [said("first")]).result()
+            tell("got it")
+        except LeaseHeld:
+            tell("refused")
+        sys.stdin.read()
+        store.close()
+    """
+    processes = [start(program) for _ in range(4)]
+    answers = [process.stdout.readline() for process in processes if process.stdout is not None]
+    assert sorted(answers) == ["got it\n"] + ["refused\n"] * 3
+    assert len(desk.open().load_events("c")) == 1
+
+
+def test_old_lock_files_of_killed_hosts_are_removed_and_live_ones_kept(desk: Desk, start: Start) -> None:
+    """Crashes leave no litter; a file that is locked or fresh is nobody's litter."""
+    process = start(OWN_AND_WAIT)
+    assert process.stdout is not None
+    process.stdout.readline()
+    folder = desk.folder / lease.FOLDER
+    (live,) = folder.iterdir()
+    dead, fresh = folder / "dead.lock", folder / "fresh.lock"
+    for file in (dead, fresh):
+        file.touch()
+    desk.now = fresh.stat().st_mtime + 1
+    os.utime(live, (0, 0))
+    os.utime(dead, (0, 0))
+    desk.open()
+    assert live.exists()
+    assert fresh.exists()
+    assert not dead.exists()
+
+
+def test_a_lock_is_seen_from_outside_only_while_it_is_held(desk: Desk) -> None:
+    """Also within one process, and when the file is gone."""
+    desk.folder.mkdir()
+    path = desk.folder / "x.lock"
+    assert not is_locked(path)
+    lock = FileLock(path)
+    assert is_locked(path)
+    lock.release()
+    assert not is_locked(path)
+    owner = Owner(desk.folder / "owners")
+    assert Owner(desk.folder / "owners").is_alive(owner.id)
+    owner.close()
+    assert not Owner(desk.folder / "owners").is_alive(owner.id)
+
+
+def test_a_chat_is_listed_as_owned_only_for_the_others(desk: Desk) -> None:
+    """The picker marks what cannot be resumed here."""
+    first, second = desk.open(), desk.open()
+    first.acquire("c").result()
+    first.append("c", [CREATED, said("hi")]).result()
+    assert first.list_sessions()[0].owned is False
+    assert second.list_sessions()[0].owned is True
