@@ -712,7 +712,7 @@
 ---@field fold_reasoning? boolean
 ---@field fold_tools? boolean
 ---@field show_token_count? boolean
----@field token_count? (fun(tokens: integer, adapter: CodeCompanion.AdapterInfo): string)
+---@field token_count? (fun(tokens: integer): string)
 ---@field show_meter? boolean
 ---@field show_winbar? boolean
 ---@field start_in_insert_mode? boolean

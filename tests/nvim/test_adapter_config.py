@@ -13,6 +13,7 @@ from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.chat_render import RenderOptions
 from codecompanion.adapters.keys import FROM_FUNCTION
+from codecompanion.adapters.offline import OfflineOptions
 from harness import Nvim
 
 _FRESH = """
@@ -168,6 +169,20 @@ def test_options_reach_the_settings_in_their_units(child: Nvim) -> None:
     )
     assert mine.proxy == "http://proxy:3128"
     assert adapters.entry("offline").proxy == ""
+    assert adapters.said == ""
+
+
+def test_the_offline_adapter_takes_options_of_its_own(child: Nvim) -> None:
+    """What it is for: a recorded session in a small window."""
+    adapters = Adapters(
+        child,
+        '{ offline = { opts = { playback = "/x.jsonl", delay_ms = 5, chunk_chars = 7, context_window = 9000 } } }',
+    )
+    offline = adapters.entry("offline")
+    assert msgspec.convert(offline.options, OfflineOptions) == OfflineOptions(
+        playback="/x.jsonl", delay_ms=5, chunk_chars=7
+    )
+    assert offline.context_window == 9000
     assert adapters.said == ""
 
 

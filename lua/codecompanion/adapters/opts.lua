@@ -12,6 +12,28 @@
 
 ---@type table<string, CodeCompanion.AdapterOpt>
 return {
+  playback = {
+    field = "playback",
+    option = true,
+    type = "string",
+    kinds = { "offline" },
+    description = "A recorded transcript (a file) whose model's side is played back.",
+  },
+  delay_ms = {
+    field = "delay_ms",
+    option = true,
+    type = "integer",
+    kinds = { "offline" },
+    description = "Pause between two pieces of a reply, in milliseconds (0).",
+  },
+  chunk_chars = {
+    field = "chunk_chars",
+    option = true,
+    type = "integer",
+    min = 1,
+    kinds = { "offline" },
+    description = "Characters in one piece of a reply (24).",
+  },
   timeout = {
     field = "timeout_s",
     type = "integer",
@@ -52,6 +74,7 @@ return {
     field = "context_window",
     type = "integer",
     min = 1,
+    kinds = { "openai", "openai_compatible", "offline" },
     description = "Window of the models of the endpoint, in tokens; `models.<name>.context_window` comes first.",
   },
   max_output_tokens = {
@@ -84,5 +107,19 @@ return {
     type = "string",
     enum = { "system", "developer" },
     description = 'The role the system prompt is sent in ("system").',
+  },
+  playback = {
+    field = "playback",
+    option = true,
+    type = "string",
+    kinds = { "offline" },
+    description = "A transcript (JSON Lines) to play back as the model's side and its tools' results.",
+  },
+  delay_ms = {
+    field = "delay_ms",
+    option = true,
+    type = "integer",
+    kinds = { "offline" },
+    description = "A pause before each piece of a reply, in milliseconds (0): to watch streaming.",
   },
 }

@@ -387,11 +387,17 @@ function Resolving:set_schema()
   end
 end
 
+---@param opt CodeCompanion.AdapterOpt
+---@return boolean
+function Resolving:takes(opt)
+  return vim.list_contains(opt.kinds or { "openai", "openai_compatible" }, self.settings.kind)
+end
+
 ---@param name string
 ---@param opt CodeCompanion.AdapterOpt
 ---@param value any
 function Resolving:set_opt(name, opt, value)
-  if not vim.list_contains(opt.kinds or { "openai", "openai_compatible" }, self.settings.kind) then
+  if not self:takes(opt) then
     return self:problem("opts." .. name, ("means nothing to an adapter of kind %s"):format(self.settings.kind))
   end
   local wanted = opt.type == "integer" and "number" or opt.type
@@ -411,9 +417,11 @@ function Resolving:set_opt(name, opt, value)
 end
 
 function Resolving:set_opts()
+  local names = vim.tbl_filter(function(name)
+    return self:takes(OPTS[name])
+  end, vim.tbl_keys(OPTS))
+  table.sort(names)
   for name, value in sorted(self.entry.opts or {}) do
-    local names = vim.tbl_keys(OPTS)
-    table.sort(names)
     local near = nearest.word(tostring(name), names)
     if OPTS[name] then
       self:set_opt(name, OPTS[name], value)

@@ -43,6 +43,9 @@ io.stdout:write(
     schema = plain(require("codecompanion.config.schema")),
     for_host = require("codecompanion.config").for_host(),
     adapter_opts = require("codecompanion.adapters.opts"),
+    slash = vim.tbl_map(function(command)
+      return { name = command.name, argument = command.argument, description = command.description }
+    end, require("codecompanion.slash").list()),
     autocmds = require("codecompanion.chat.autocmds").list,
     highlights = require("codecompanion.chat.highlights").groups,
   }),

@@ -103,7 +103,7 @@ return {
     name = "token_count",
     type = "function",
     optional = true,
-    signature = "fun(tokens: integer, adapter: CodeCompanion.AdapterInfo): string",
+    signature = "fun(tokens: integer): string",
     description = "How a token count is written, in place of `(2.1k tokens)`.",
   },
   { name = "show_meter", type = "boolean", default = true, description = "Show how full the context is at the top." },

@@ -23,15 +23,15 @@ local KEYS = {
   { "toggle_fold", { n = "<Tab>" }, "Open or close the fold under the cursor" },
   { "debug", { n = "gd" }, "Inspect: what the model will see" },
   { "show_original", { n = "K" }, "Show the whole content under the cursor" },
-  { "open_file", { n = "gR" }, "Open the file under the cursor" },
+  { "open_file", { n = { "gf", "gR" } }, "Open the file under the cursor" },
   { "undo", { n = "u" }, "Undo; in the input only what you wrote" },
   { "redo", { n = "<C-r>" }, "Redo" },
   { "system_prompt", { n = "gs" }, "Show the system prompt" },
   { "yolo_mode", { n = "gty" }, "Switch YOLO mode (run tools without asking)" },
-  { "approve_once", { n = "g1" }, "Approval: run this call" },
-  { "approve_always", { n = "g2" }, "Approval: run this and ask no more in this chat" },
-  { "reject", { n = "g3" }, "Approval: reject, with a reason" },
-  { "cancel_all", { n = "g4" }, "Approval: cancel all calls" },
+  { "approve_once", { n = { "1", "g1" } }, "Approval: run this call" },
+  { "approve_always", { n = { "2", "g2" } }, "Approval: run this and ask no more in this chat" },
+  { "reject", { n = { "3", "g3" } }, "Approval: reject, with a reason" },
+  { "cancel_all", { n = { "4", "g4" } }, "Approval: cancel all calls" },
 }
 
 ---@param modes table<string, string|string[]>

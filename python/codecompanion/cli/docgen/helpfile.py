@@ -87,6 +87,14 @@ def _adapter_opts(dump: Dump) -> Iterator[str]:
         yield from wrapped(opt.description, 8)
 
 
+def _slash(dump: Dump) -> Iterator[str]:
+    for command in dump.slash:
+        usage = f"    `/{command.name}{' ' + command.argument if command.argument else ''}`"
+        first, *rest = wrapped(command.description, 31)
+        yield usage.ljust(30) + " " + first.lstrip()
+        yield from rest
+
+
 def _autocmds(dump: Dump) -> Iterator[str]:
     for autocmd in dump.autocmds:
         yield _right("", f"*{autocmd.name}*")
@@ -116,6 +124,7 @@ _LISTS: dict[str, Lister] = {
     "keymaps": lambda dump: keymap_lines(dump.schema),
     "tools": lambda dump: tool_lines(dump.schema),
     "adapter_opts": _adapter_opts,
+    "slash": _slash,
     "autocmds": _autocmds,
     "highlights": _highlights,
 }

@@ -66,12 +66,21 @@ class AdapterOpt(msgspec.Struct, frozen=True):
     description: str
 
 
+class Slash(msgspec.Struct, frozen=True):
+    """A slash command of the chat buffer."""
+
+    name: str
+    description: str
+    argument: str = ""
+
+
 class Dump(msgspec.Struct, frozen=True):
     """Everything the dump script prints."""
 
     schema: Option
     for_host: dict[str, Any]
     adapter_opts: dict[str, AdapterOpt]
+    slash: list[Slash]
     autocmds: list[Autocmd]
     highlights: list[tuple[str, str, str]]
 
