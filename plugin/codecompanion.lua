@@ -4,12 +4,12 @@ local source = debug.getinfo(1, "S").source
 if vim.g.loaded_codecompanion then
   -- Ours again (fine), switched off by the user (fine), or another plugin's, which then owns the commands.
   if vim.g.loaded_codecompanion ~= source and vim.fn.exists(":CodeCompanion") == 2 then
-    require("codecompanion.conflict").report_commands(source)
+    require("codecompanion.conflict").report_commands()
   end
   return
 end
 if vim.fn.exists(":CodeCompanion") == 2 then
-  require("codecompanion.conflict").report_commands(source)
+  require("codecompanion.conflict").report_commands()
   return
 end
 vim.g.loaded_codecompanion = source

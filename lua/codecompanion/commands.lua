@@ -120,9 +120,9 @@ function M.run(args)
   end
   local known = table.concat(sorted_names(subcommands), ", ")
   if name == "" then
-    return say(":CodeCompanion takes one of " .. known)
+    return say(":CodeCompanion takes " .. known)
   end
-  complain((":CodeCompanion has no %s; it takes one of %s"):format(args.fargs[1], known))
+  complain(("no %s; :CodeCompanion takes %s"):format(args.fargs[1], known))
 end
 
 ---@param lead string
@@ -160,7 +160,7 @@ function M.chat(args)
       end
     end
     local names = table.concat(sorted_names(chat_actions), ", ")
-    return complain((":CodeCompanionChat has no %s; it takes one of %s"):format(name, names))
+    return complain(("no %s; :CodeCompanionChat takes %s"):format(name, names))
   end
   if args.range == 0 then
     return require("codecompanion.chat").open()

@@ -28,34 +28,25 @@ function M.other_root()
   end
 end
 
----Who owns `:CodeCompanion` when it is not us.
+---@param path string
 ---@return string
-local function command_owner()
-  local definition = vim.api.nvim_get_commands({})["CodeCompanion"]
-  local callback = definition and definition.callback
-  local source = type(callback) == "function" and debug.getinfo(callback, "S").source:sub(2) or ""
-  return source ~= "" and source or "another plugin"
+local function short(path)
+  return vim.fn.fnamemodify(path, ":~")
 end
 
 ---@param text string
 local function say_once(text)
   if not said then
     said = true
-    vim.schedule(function()
-      require("codecompanion.say")(text, vim.log.levels.ERROR)
-    end)
+    require("codecompanion.say")(text, vim.log.levels.ERROR)
   end
 end
 
----The commands are taken already (said while starting up).
----@param source string Our plugin file
-function M.report_commands(source)
-  local text = ("%s already owns :CodeCompanion, this plugin (%s) stays off. %s."):format(
-    command_owner(),
-    vim.fn.fnamemodify(source:sub(2), ":h:h"),
-    ADVICE
-  )
-  say_once(text)
+---The commands are taken already (found while starting up).
+function M.report_commands()
+  local other = M.other_root()
+  local owner = other and short(other) or "another plugin"
+  say_once((":CodeCompanion belongs to %s, so %s stays off. %s."):format(owner, short(our_root()), ADVICE))
 end
 
 ---Say so when another plugin shares our modules.
@@ -64,7 +55,7 @@ function M.check()
   local other = M.other_root()
   if other then
     said = false -- an action of the user deserves its answer
-    say_once(("two plugins are named codecompanion: %s and %s. %s."):format(our_root(), other, ADVICE))
+    say_once(("%s has the same name as %s. %s."):format(short(other), short(our_root()), ADVICE))
   end
   return other ~= nil
 end

@@ -1,5 +1,7 @@
 ---One sentence for the user, without ever ending in a hit-enter prompt (lesson 38).
 
+local PREFIX = "codecompanion: "
+local MORE = "… (:CodeCompanion log)"
 local HIGHLIGHTS = {
   [vim.log.levels.ERROR] = "ErrorMsg",
   [vim.log.levels.WARN] = "WarningMsg",
@@ -13,11 +15,24 @@ local function is_builtin_notify()
   return source:find("^@vim/") ~= nil or source:find("^=?%?") ~= nil -- 0.12 has no names in its own modules
 end
 
+---What does not fit the command line can be read in the log.
+---@param line string
+local function append_to_log(line)
+  local uv = vim.uv or vim.loop
+  local path = require("codecompanion.host").log_path()
+  vim.fn.mkdir(vim.fs.dirname(path), "p")
+  local descriptor = uv.fs_open(path, "a", 384) -- 0600
+  if descriptor then
+    uv.fs_write(descriptor, os.date("%Y-%m-%d %H:%M:%S ") .. line .. "\n")
+    uv.fs_close(descriptor)
+  end
+end
+
 ---@param text string
 ---@param level integer? A value of `vim.log.levels`
 return function(text, level)
   vim.schedule(function()
-    local line = "codecompanion: " .. vim.trim((text:gsub("%s*\n%s*", " ")))
+    local line = PREFIX .. vim.trim((text:gsub("%s*\n%s*", " ")))
     if not is_builtin_notify() then
       vim.notify(line, level or vim.log.levels.INFO, { title = "codecompanion" })
       return
@@ -25,7 +40,8 @@ return function(text, level)
     if #vim.api.nvim_list_uis() > 0 then
       vim.cmd.redraw() -- forgets the message before, so that this one has the line for itself
       if vim.fn.strdisplaywidth(line) > vim.v.echospace then
-        line = vim.fn.strcharpart(line, 0, math.max(vim.v.echospace - 1, 20)) .. "…"
+        append_to_log(line)
+        line = vim.fn.strcharpart(line, 0, math.max(vim.v.echospace - #MORE, 20)) .. MORE
       end
     end
     vim.api.nvim_echo({ { line, HIGHLIGHTS[level] } }, true, {})

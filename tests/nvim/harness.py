@@ -86,7 +86,8 @@ class Nvim:
             self._process = subprocess.Popen(  # noqa: S603
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=self.env, cwd=cwd
             )
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self.request("nvim_ui_attach", *self.size, {"rgb": True, "ext_linegrid": True})
         self.channel = self.request("nvim_get_api_info")[0]
         self.pid = self.request("nvim_call_function", "getpid", [])
@@ -104,6 +105,8 @@ class Nvim:
                 process.wait(5)
         if process.poll() is None:
             self.kill9()
+        # Before its descriptor is closed: the number may be given to the next Neovim, whose bytes it would read.
+        self._reader.join(5)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):

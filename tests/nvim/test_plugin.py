@@ -1,0 +1,195 @@
+"""What the plugin adds at start-up: commands, maps, and one sentence when another plugin has the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import REPO, Nvim, lua_string
+
+SPY = """
+_G.calls = {}
+package.loaded["codecompanion.chat"] = setmetatable({}, { __index = function(_, name)
+  return function(...)
+    local call = { name }
+    for position = 1, select("#", ...) do
+      local argument = select(position, ...)
+      call[position + 1] = argument == nil and vim.NIL or argument
+    end
+    table.insert(_G.calls, call)
+  end
+end })
+"""
+
+
+def calls(nvim: Nvim) -> list[list[Any]]:
+    """Return what the chat module was asked to do: name and arguments of each call."""
+    return list(nvim.lua("return _G.calls"))
+
+
+def other_plugin(root: Path) -> Path:
+    """Make a plugin of the same name, with the same commands."""
+    other = root / "codecompanion.nvim"
+    (other / "lua" / "codecompanion").mkdir(parents=True)
+    (other / "plugin").mkdir()
+    (other / "lua" / "codecompanion" / "init.lua").write_text("return {}\n")
+    (other / "plugin" / "codecompanion.lua").write_text(
+        "if vim.g.loaded_codecompanion then return end\n"
+        "vim.g.loaded_codecompanion = true\n"
+        "vim.api.nvim_create_user_command('CodeCompanion', function() _G.other_called = true end, { nargs = '*' })\n"
+    )
+    return other
+
+
+def test_starting_up_loads_no_module_and_no_host(nvim: Nvim) -> None:
+    """Design "≤ 0.1 ms added to start-up": every require is inside a callback."""
+    loaded = nvim.lua("return vim.tbl_keys(package.loaded)")
+    assert [name for name in loaded if name.startswith("codecompanion")] == []
+    assert nvim.lua("return vim.fn.exists(':CodeCompanionCompact')") == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [
+        ("CodeCompanionChat", ["open"]),
+        ("CodeCompanionChat Toggle", ["toggle"]),
+        ("CodeCompanionChat toggle", ["toggle"]),
+        ("CodeCompanionChat Resume", ["resume", None]),
+        ("CodeCompanionChat Resume last", ["resume", "last"]),
+        ("CodeCompanion chat", ["open"]),
+        ("CodeCompanionCompact", ["compact", None, {"ask": True}]),
+        ("CodeCompanionCompact!", ["compact", None, {"ask": False}]),
+        ("CodeCompanionCompact keep the  names", ["compact", "keep the  names", {"ask": True}]),
+    ],
+)
+def test_a_command_asks_the_chat(nvim: Nvim, command: str, call: list[Any]) -> None:
+    """The commands of the issue."""
+    nvim.lua(SPY)
+    nvim.command(command)
+    assert calls(nvim) == [call]
+
+
+def test_a_range_takes_its_lines_into_the_draft(nvim: Nvim) -> None:
+    """Issue: with a range the selection goes into the draft."""
+    nvim.lua(SPY)
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', 'two', 'three' })")
+    nvim.command("2,3CodeCompanionChat")
+    assert calls(nvim) == [["add_selection", ["two", "three"], [2, 3]]]
+
+
+def test_plug_maps_do_what_the_commands_do(nvim: Nvim) -> None:
+    """For those who map keys."""
+    nvim.lua(SPY)
+    nvim.lua("vim.keymap.set('n', '<Space>c', '<Plug>(CodeCompanionToggle)')")
+    nvim.lua("vim.keymap.set('x', '<Space>c', '<Plug>(CodeCompanionChat)')")
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', 'two' })")
+    nvim.feed("<Space>cVj<Space>c")
+    nvim.wait_for(lambda: len(calls(nvim)) == 2)
+    assert calls(nvim) == [["toggle"], ["add_selection", ["one", "two"], [1, 2]]]
+
+
+def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., Nvim]) -> None:
+    """Bad input."""
+    nvim = nvim_factory(size=(160, 30))
+    nvim.lua(SPY)
+    nvim.command("CodeCompanion isntall")
+    nvim.command("CodeCompanionChat Tuggle")
+    messages = nvim.wait_for(lambda: "Tuggle" in nvim.messages() and nvim.messages())
+    assert "no isntall; :CodeCompanion takes chat, health, help, install" in messages
+    assert "no Tuggle; :CodeCompanionChat takes New, Resume, Toggle" in messages
+    assert not nvim.blocked()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("CodeCompanion re", ["restart", "resume"]),
+        ("CodeCompanion install ", []),
+        ("CodeCompanionChat ", ["New", "Resume", "Toggle"]),
+        ("CodeCompanionChat t", ["Toggle"]),
+        ("'<,'>CodeCompanionChat T", ["Toggle"]),
+    ],
+)
+def test_subcommands_are_completed(nvim: Nvim, line: str, expected: list[str]) -> None:
+    """Native command-line completion."""
+    assert nvim.lua("return vim.fn.getcompletion(..., 'cmdline')", line) == expected
+
+
+def test_the_log_command_says_that_there_is_none_yet(nvim: Nvim) -> None:
+    """No empty buffer of a file that does not exist."""
+    nvim.command("CodeCompanion log")
+    nvim.wait_for(lambda: "the log is empty" in nvim.messages())
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_another_plugin_of_the_name_is_said_once(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path, ours_first: bool
+) -> None:
+    """Issue: say so once instead of half working, whichever comes first."""
+    other = other_plugin(tmp_path)
+    add = "prepend" if not ours_first else "append"
+    nvim = nvim_factory(init=f"vim.opt.runtimepath:{add}({lua_string(str(other))})\n")
+    nvim.lua(SPY)
+    if ours_first:
+        nvim.command("CodeCompanionChat")
+    log = Path(nvim.lua("return vim.fn.stdpath('log')"), "codecompanion.log")
+    text = nvim.wait_for(lambda: log.exists() and log.read_text() + nvim.messages(), "the sentence")
+    assert str(other) in text
+    assert "Keep one of the two" in text
+    assert "(:CodeCompanion log)" in text, "what does not fit the line is found in the log"
+    assert calls(nvim) == []
+    assert not nvim.blocked()
+    if not ours_first:
+        assert nvim.lua("return vim.fn.exists(':CodeCompanionCompact')") == 0
+        nvim.command("CodeCompanion")
+        assert nvim.lua("return _G.other_called") is True
+
+
+def test_the_plugin_can_be_switched_off_in_silence(nvim_factory: Callable[..., Nvim]) -> None:
+    """`let g:loaded_codecompanion = 1` is the usual way."""
+    nvim = nvim_factory(init="vim.g.loaded_codecompanion = 1")
+    assert nvim.lua("return vim.fn.exists(':CodeCompanion')") == 0
+    assert nvim.messages() == ""
+
+
+def test_sourcing_the_plugin_twice_is_fine(nvim: Nvim) -> None:
+    """A plugin manager may do so."""
+    nvim.command(f"source {REPO}/plugin/codecompanion.lua")
+    nvim.lua(SPY)
+    nvim.command("CodeCompanionChat")
+    assert calls(nvim) == [["open"]]
+    assert nvim.messages() == ""
+
+
+def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path
+) -> None:
+    """A symlinked checkout."""
+    link = tmp_path / "link"
+    link.symlink_to(REPO)
+    nvim = nvim_factory(init=f"vim.opt.runtimepath:append({lua_string(str(link))})\n")
+    nvim.lua(SPY)
+    nvim.command("CodeCompanionChat")
+    assert calls(nvim) == [["open"]]
+
+
+def test_the_health_check_answers_also_when_nothing_is_there(nvim_factory: Callable[..., Nvim]) -> None:
+    """`:checkhealth codecompanion` without environment must neither install nor hang nor fail."""
+    nvim = nvim_factory()
+    nvim.command("checkhealth codecompanion")
+    report = "\n".join(nvim.lines())
+    assert "There is no private environment yet" in report
+    assert "Not running" in report
+    assert "Failed to run healthcheck" not in report
+
+
+def test_the_health_check_never_shows_a_key(nvim_factory: Callable[..., Nvim]) -> None:
+    """Present: yes or no."""
+    nvim = nvim_factory(env={"OPENAI_API_KEY": "sk-very-secret"})
+    nvim.command("checkhealth codecompanion")
+    report = "\n".join(nvim.lines())
+    assert "OPENAI_API_KEY is set" in report
+    assert "sk-very-secret" not in report
