@@ -20,7 +20,7 @@ def assign_cycles(messages: Iterable[Message]) -> tuple[Message, ...]:
     current, opened = 1, False
     for message in messages:
         if message.cycle is not None:
-            current, opened = max(current, message.cycle), opened or is_typed_by_user(message)
+            current, opened = max(current, message.cycle), opened or message.role != "system"
             assigned.append(message)
             continue
         if is_typed_by_user(message):

@@ -116,7 +116,8 @@ class OfflineAdapter:
         if request.purpose == "chat":
             self._played[request.chat_id] = self.played(request.chat_id) + 1
         stop: StopReason = "tool_calls" if reply.tool_calls else "stop"
-        yield Finished(stop, reply.tool_calls, reply.usage, request.model or self.default_model)
+        # A recording's usage counted the requests it was recorded with, not ours: none is reported.
+        yield Finished(stop, reply.tool_calls, None, request.model or self.default_model)
 
     async def list_models(self) -> list[str]:
         """Return the names of its models: they all behave alike."""

@@ -1,0 +1,212 @@
+"""`demo`: the main job, seen from outside: a recorded tool-using session in a real headless Neovim (design.md).
+
+The recording is played through the installed plugin: its user messages go through the input region, the offline
+adapter plays the model, tool results come from the recording, files and images it attached are written into an empty
+workspace. The report is read from the session's own event log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from codecompanion.cli.demo_report import report
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.history import LogEvent
+from codecompanion.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, RULES_TAG, Message
+from codecompanion.store.opening import open_store
+from codecompanion.tokens import MessageCounter
+from codecompanion.transcript_format import read_lines
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+SESSION = Path(__file__).with_name("demo_session.jsonl")
+WINDOW = 128_000
+SMALLEST_WINDOW = 4_000
+TIMEOUT_S = 900
+SIZE = (110, 44)
+OLDEST_NVIM = (0, 10)
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "demo", help="play a recorded session in a headless Neovim and show what was edited and compacted"
+    )
+    parser.add_argument("file", nargs="?", default=str(SESSION), help="a transcript (default: the built-in session)")
+    parser.add_argument("--window", type=int, default=0, help="context window in tokens (default: one it outgrows)")
+    parser.add_argument("--nvim", default="", help="Neovim to use (default: beside this Python, then on the PATH)")
+    parser.add_argument("--keep", metavar="DIR", default="", help="keep workspace and history in this new folder")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Play the session and print the report; returns the exit status.
+
+    Raises:
+        InputError: the transcript cannot be read, or has no message to send.
+        CodeCompanionError: no Neovim, or it failed.
+    """
+    path = Path(arguments.file)
+    try:
+        messages = read_lines(path.read_text(encoding="utf-8").splitlines(), str(path)).messages
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}; expected a transcript in JSON Lines") from error
+    nvim = find_nvim(arguments.nvim)
+    total = MessageCounter().count_messages(messages)
+    window = arguments.window or fitting_window(total)
+    home = Path(arguments.keep or tempfile.mkdtemp(prefix="codecompanion-demo-")).resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    try:
+        print(f"{path.name}: {len(messages)} messages, about {total:,} tokens; window {window:,} tokens", file=out)
+        out.flush()
+        told = play(messages, path, home, nvim, window)
+        report(_log(home), told, window, out)
+        return 0
+    finally:
+        if not arguments.keep:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def fitting_window(total: int) -> int:
+    """Return the default window, or for a shorter session one that it outgrows."""
+    return min(WINDOW, max(SMALLEST_WINDOW, total * 2 // 3))
+
+
+def find_nvim(wanted: str) -> str:
+    """Return a Neovim ≥ 0.10.
+
+    Raises:
+        CodeCompanionError: there is none.
+    """
+    beside = Path(sys.executable).parent / "nvim"
+    candidates = [wanted] if wanted else [os.environ.get("NVIM_BIN", ""), str(beside), "nvim"]
+    for candidate in candidates:
+        found = shutil.which(candidate) if candidate else None
+        if found and nvim_version(found) >= OLDEST_NVIM:
+            return found
+    raise CodeCompanionError(f"no Neovim ≥ 0.10 found ({', '.join(filter(None, candidates))}); run `make setup`")
+
+
+def nvim_version(binary: str) -> tuple[int, int]:
+    """Return (major, minor) of a Neovim binary, (0, 0) when it does not say."""
+    try:
+        text = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return (0, 0)
+    found = re.search(r"NVIM v(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def play(messages: Sequence[Message], recording: Path, home: Path, nvim: str, window: int) -> list[dict[str, Any]]:
+    """Play the session in a fresh Neovim below `home`; return what the demo told, in order.
+
+    Raises:
+        InputError: the transcript has no message a user typed.
+        CodeCompanionError: Neovim ended before the session did.
+    """
+    workspace = home / "workspace"
+    workspace.mkdir(exist_ok=True)
+    steps, rules = write_workspace(messages, workspace)
+    if not any("say" in step for step in steps):
+        raise InputError(f"{recording}: no message of a user in it; expected at least one")
+    told = home / "told.jsonl"
+    plan = home / "plan.json"
+    plan.write_text(json.dumps({"steps": steps, "out": str(told)}), encoding="utf-8")
+    init = home / "init.lua"
+    init.write_text(init_file(recording.resolve(), window, rules, [f'lua require("codecompanion.demo").run("{plan}")']))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "NVIM", "VIM"))}
+    environment |= {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    result = subprocess.run(
+        [nvim, "--headless", "-u", str(init), "-i", "NONE", "-n"],
+        cwd=workspace, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    lines = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()] if told.exists() else []
+    failures = [line["data"]["error"] for line in lines if line["kind"] == "failed"]
+    if failures or not lines:
+        raise CodeCompanionError(f"the demo failed: {(failures or [result.stderr.strip()[-2000:]])[0]}")
+    return lines
+
+
+def write_workspace(messages: Sequence[Message], workspace: Path) -> tuple[list[dict[str, str]], list[str]]:
+    """Write what the session attached into the workspace; return the user's steps and the rule files."""
+    steps: list[dict[str, str]] = []
+    rules: list[str] = []
+    for number, message in enumerate(messages):
+        if message.role != "user":
+            continue
+        path = _inside(message.path or f"attachment-{number}")
+        if message.tag == RULES_TAG:
+            _write(workspace / path, message.text.encode())
+            rules.append(path)
+        elif message.tag in FILE_TAGS | BUFFER_TAGS:
+            _write(workspace / path, message.text.encode())
+            steps.append({"attach": "file", "path": path})
+        elif message.tag == IMAGE_TAG and message.images:
+            header, _, data = message.images[0].url.partition(",")
+            _write(workspace / path, base64.b64decode(data) if "base64" in header else data.encode())
+            steps.append({"attach": "image", "path": path})
+        elif message.tag is None and message.text.strip():
+            steps.append({"say": message.text})
+    return steps, rules
+
+
+def init_file(recording: Path | None, window: int, rules: Sequence[str], after: Sequence[str]) -> str:
+    """Return an init.lua that sets the plugin up for a recording (None: the offline adapter as it is)."""
+    offline: dict[str, Any] = {"context_window": window}
+    if recording is not None:
+        offline["playback"] = str(recording)
+    options: dict[str, Any] = {
+        "python": {"host_prog": sys.executable},
+        "adapters": {"http": {"offline": {"opts": offline}}},
+        "interactions": {
+            "chat": {
+                "adapter": "offline",
+                "opts": {
+                    "max_provider_requests_per_turn": -1,
+                    "context_management": {"compaction": {"min_token_savings": min(10_000, window // 10)}},
+                },
+            }
+        },
+        "display": {"chat": {"window": {"layout": "buffer"}}},
+    }
+    if rules:
+        options["rules"] = {"default": {"description": "Rules of the recording", "files": list(rules)}}
+    columns, lines = SIZE
+    return "\n".join(
+        [
+            f'vim.opt.runtimepath:prepend("{REPOSITORY}")',
+            f"vim.o.columns, vim.o.lines = {columns}, {lines}",
+            "vim.o.swapfile = false",
+            f"require('codecompanion').setup(vim.json.decode({json.dumps(json.dumps(options))}))",
+            *(f"vim.schedule(function() vim.cmd({json.dumps(command)}) end)" for command in after),
+            "",
+        ]
+    )
+
+
+def _inside(path: str) -> str:
+    """Return the path as one that stays below the workspace."""
+    return "/".join(part for part in Path(path).parts if part not in ("/", "..", "~")) or "attachment"
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _log(home: Path) -> list[LogEvent]:
+    store = open_store(home / "data" / "nvim" / "codecompanion")
+    try:
+        return store.load_events(store.list_sessions(limit=1)[0].id)
+    finally:
+        store.close()

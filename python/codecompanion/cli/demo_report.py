@@ -1,0 +1,86 @@
+"""What the demo prints: a projection of the session's event log, and the screens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from codecompanion.history import LogEvent, MessageAdded, RequestSent, ToolRan, TurnBegan, View, ViewChanged, project
+from codecompanion.messages import SUMMARY_TAG, Message
+from codecompanion.placeholders import TOOL_RESULT_CLEARED
+
+WIDTH = 112
+ROW = "{:>5}  {:>8}  {:<10} {:>10} {:>10} {:>8}  {}"
+
+
+def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: int, out: TextIO) -> None:
+    """Print requests, every edit and compaction with its tokens, what was kept, the placeholders, the screens."""
+    print("\n" + ROW.format("cycle", "requests", "what", "before", "after", "saved", "details"), file=out)
+    requests, cycle, peak = 0, 0, 0
+    for event in events:
+        payload = event.payload
+        if isinstance(payload, TurnBegan):
+            cycle = payload.cycle
+        elif isinstance(payload, RequestSent):
+            requests += 1
+            peak = max(peak, payload.estimated_tokens)
+        elif isinstance(payload, ViewChanged) and payload.kind in ("edited", "compacted"):
+            saved = payload.tokens_before - payload.tokens_after
+            row = (
+                cycle, requests, payload.kind, f"{payload.tokens_before:,}", f"{payload.tokens_after:,}",
+                f"{saved:,}", _details(payload),
+            )  # fmt: skip
+            print(ROW.format(*row), file=out)
+    view = project(events)
+    logged = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
+    tools = sum(isinstance(event.payload, ToolRan) for event in events)
+    print(
+        f"\n{requests} requests, {tools} tool calls; the largest request had {peak:,} of {window:,} tokens"
+        f" ({peak / window:.0%}). History: {sum(m.tokens for m in logged):,} tokens in {len(logged)} messages;"
+        f" view: {view.tokens:,} in {len(view.messages)}.",
+        file=out,
+    )
+    _kept(view, logged, out)
+    for told_screen in (line["data"]["rows"] for line in told if line["kind"] == "screen"):
+        print("\n" + "─" * WIDTH, file=out)
+        print("\n".join(told_screen).rstrip(), file=out)
+    print("─" * WIDTH, file=out)
+
+
+def _details(change: ViewChanged) -> str:
+    details = change.report
+    if change.kind == "edited":
+        return f"{details['cleared']} tool results cleared"
+    low, high = details["cycles"]
+    return (
+        f"{details['messages']} messages (cycles {low}–{high}) → a summary of {len(details['summary']):,} characters"
+        f" by {details['summariser']}, {details['trigger']}"
+    )
+
+
+def _kept(view: View, logged: Sequence[Message], out: TextIO) -> None:
+    """Print what the next request holds, and that protected messages are what they were."""
+    original = {message.id: message for message in logged}
+    print("\nThe next request holds:", file=out)
+    kinds = Counter(_kind(message) for message in view.messages)
+    for kind, number in kinds.items():
+        print(f"  {number:>4}  {kind}", file=out)
+    rules = [message for message in view.messages if message.tag == "rules"]
+    same = sum(original.get(message.id) == message for message in rules)
+    print(f"  rules byte-identical to what was read: {same} of {len(rules)}", file=out)
+    placeholders = dict.fromkeys(m.text for m in view.messages if m.compacted or m.edited)
+    if placeholders:
+        print("\nPlaceholders:", file=out)
+        for text in placeholders:
+            print(f"  {text}", file=out)
+
+
+def _kind(message: Message) -> str:
+    if message.tag == SUMMARY_TAG:
+        return "summary of what was compacted"
+    if message.text == TOOL_RESULT_CLEARED:
+        return "cleared tool result"
+    if message.compacted:
+        return f"placeholder of an attached {message.tag}"
+    return f"{message.tag or message.role} message"

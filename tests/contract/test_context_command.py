@@ -1,0 +1,206 @@
+"""`python -m codecompanion context`: the stable contract of design.md, as an outside caller sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codecompanion.placeholders import SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "python")}
+RESULT_FIELDS = {
+    "compacted", "originalCount", "finalCount", "originalTokens", "finalTokens", "tier", "warningLevel",
+}  # fmt: skip
+
+
+def run(*arguments, stdin=""):
+    """Run the command line; return (exit status, standard output, standard error)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "codecompanion", *arguments],
+        input=stdin, capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def lines(messages):
+    return "".join(json.dumps(message) + "\n" for message in messages)
+
+
+def call(call_id, name="read_file"):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+def chat(turns, size=2000):
+    messages = [{"role": "system", "content": "S"}]
+    for i in range(turns):
+        messages += [
+            {"role": "user", "content": f"q{i}"},
+            {"role": "assistant", "content": None, "tool_calls": [call("same")]},
+            {"role": "tool", "tool_call_id": "same", "content": "x" * size},
+            {"role": "assistant", "content": f"a{i}"},
+        ]
+    return messages
+
+
+def jobs(*wanted):
+    status, out, err = run("context", "--jobs", "-", stdin=lines(wanted))
+    return status, [json.loads(line) for line in out.splitlines()], err
+
+
+def chars4(messages):
+    """The documented counter: Σ ceil(len/4) over messages and over name + arguments of every call."""
+    total = 0
+    for message in messages:
+        total += -(-len(message.get("content") or "") // 4)
+        for made in message.get("tool_calls") or []:
+            total += -(-len(made["function"]["name"] + made["function"]["arguments"]) // 4)
+    return total
+
+
+def test_one_transcript_gives_one_documented_object():
+    status, out, _ = run("context", "--window", "4000", "--count", "chars4", "-", stdin=lines(chat(6)))
+    answer = json.loads(out)
+    assert status == 0
+    assert set(answer) == {"policy", "window", "actions", "before", "after", "messages", "events", "result"}
+    assert set(answer["result"]) == RESULT_FIELDS
+    assert answer["policy"] == "codecompanion"
+    assert answer["actions"] == ["edited"]
+    assert answer["before"] == {"messages": 25, "tokens": chars4(chat(6))}
+    assert answer["after"]["tokens"] == chars4(answer["messages"])
+    assert answer["events"] == [
+        {
+            "type": "context_edited",
+            "cleared": 3,
+            "tokens_before": answer["before"]["tokens"],
+            "tokens_after": answer["after"]["tokens"],
+            "call_ids": ["same"] * 3,
+        }
+    ]
+
+
+def test_untouched_messages_come_back_as_they_went_in():
+    """R-511: byte-identical, unknown keys and null contents included."""
+    messages = chat(6)
+    messages[1]["name"] = "me"
+    _, [answer], _ = jobs({"messages": messages, "options": {"window": 4000, "count": "chars4"}})
+    for before, after in zip(messages, answer["messages"], strict=True):
+        if after.get("content") == TOOL_RESULT_CLEARED:
+            assert before["role"] == "tool"
+            assert after["meta"]["edited"]
+        else:
+            assert after == before
+
+
+def test_jobs_are_answered_in_order_one_line_each():
+    options = {"window": 100_000, "manual": True, "count": "chars4"}
+    status, answers, _ = jobs(
+        {"messages": chat(6), "options": {**options, "summary": "ONE"}},
+        {"messages": chat(6), "options": {"window": 100_000}},
+        {"messages": chat(6), "options": {**options, "summary_error": "no network"}},
+        {"messages": chat(6), "options": {**options, "summary": ""}},
+        {"messages": chat(6), "options": options},
+    )
+    assert status == 0
+    assert [answer["actions"] for answer in answers] == [["compacted"], [], [], [], ["compacted"]]
+    assert answers[0]["messages"][-1]["content"] == SUMMARY_PREFIX + "ONE"
+    assert answers[0]["messages"][-1]["meta"]["tag"] == "compact_summary"
+    assert answers[2]["messages"] == chat(6)
+    assert answers[2]["events"][-1] == {
+        "type": "compaction_failed", "trigger": "manual", "reason": "no network",
+    }  # fmt: skip
+    assert answers[3]["messages"] == chat(6)
+    assert answers[4]["messages"][-1]["content"].startswith(SUMMARY_PREFIX)
+
+
+def test_the_answer_can_be_prepared_again():
+    """Cycles survive: what was compacted away still counts as past (R-509)."""
+    options = {"window": 100_000, "manual": True, "summary": "ONE", "count": "chars4"}
+    _, [first], _ = jobs({"messages": chat(6), "options": options})
+    grown = [*first["messages"], {"role": "user", "content": "next"}, {"role": "assistant", "content": "x" * 900}]
+    _, [second], _ = jobs({"messages": grown, "options": {**options, "summary": "TWO"}})
+    assert [m["content"] for m in second["messages"]] == ["S", SUMMARY_PREFIX + "TWO"]
+    assert second["messages"][-1]["meta"]["cycle"] == 7
+
+
+@pytest.mark.parametrize(
+    ("settings", "actions"),
+    [
+        ({"editing.trigger": 2000}, ["edited"]),
+        ({"editing.trigger": False}, []),
+        ({"editing.trigger": "10%"}, ["edited"]),
+        ({"editing.trigger": 0.9, "compaction.trigger": False}, []),
+        ({"editing.keep_cycles": 6, "editing.trigger": 0.01}, []),
+        ({"editing.exclude_tools": ["read_file"], "editing.trigger": 0.01}, []),
+        ({"compaction.trigger": 0.2, "compaction.min_token_savings": 10}, ["edited", "compacted"]),
+        ({"compaction.trigger": 0.2}, ["edited"]),
+        ({"enabled": False, "editing.trigger": 0.01}, []),
+    ],
+)
+def test_options_below_context_management_can_be_set(settings, actions):
+    """R-502, R-503, R-524."""
+    job = {"messages": chat(6), "options": {"window": 5000, "count": "chars4", "set": settings, "summary": "S"}}
+    _, [answer], _ = jobs(job)
+    assert answer["actions"] == actions
+
+
+def test_set_on_the_command_line_takes_json():
+    status, out, _ = run(
+        "context", "--count", "chars4", "--window", "100000", "--set", "editing.trigger=2000", "--set", "editing.keep_cycles=1",
+        "-", stdin=lines(chat(6)),
+    )  # fmt: skip
+    assert status == 0
+    assert sum(m["content"] == TOOL_RESULT_CLEARED for m in json.loads(out)["messages"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "said"),
+    [
+        (["context", "--set", "editing.trigger=1", "-"], "", "context_management.editing.trigger: 1 would mean"),
+        (["context", "--set", "editing.triger=0.5", "-"], "", "expected editing.trigger"),
+        (["context", "--set", "nonsense", "-"], "", "expected KEY=JSON"),
+        (["context", "--policy", "codecompanio", "-"], "", "expected codecompanion"),
+        (["context", "--window", "-5", "-"], "", "window is -5"),
+        (["context", "/does/not/exist.jsonl"], "", "/does/not/exist.jsonl"),
+        (["context", "-"], "{", "standard input:1: not JSON"),
+        (["context", "-"], '{"role": "user", "content": "a"}\n{"role": "boss"}\n', "standard input:2: role is 'boss'"),
+        (["context", "-"], '{"role": "tool", "content": "a"}', "without tool_call_id"),
+        (["context", "-"], '{"role": "user", "content": 5}', "content is int"),
+    ],
+)
+def test_bad_input_says_where_and_what_was_expected(arguments, stdin, said):
+    """Exit status 2, nothing on standard output."""
+    status, out, err = run(*arguments, stdin=stdin)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_bad_job_keeps_its_place():
+    status, answers, err = jobs({"messages": [{"role": "boss"}]}, {"messages": chat(1)}, {"options": {}})
+    assert status == 2
+    assert "role is 'boss'" in answers[0]["error"]
+    assert "standard input:1" in answers[0]["error"]
+    assert answers[1]["actions"] == []
+    assert "standard input:3" in answers[2]["error"]
+    assert len(err.splitlines()) == 2
+
+
+def test_an_empty_transcript_is_prepared_to_nothing():
+    status, out, _ = run("context", "-", stdin="\n")
+    assert status == 0
+    assert json.loads(out)["messages"] == []
+
+
+def test_warning_levels_follow_the_state_before():
+    """R-110, R-137."""
+    messages = [{"role": "user", "content": "x" * 4000}]
+    _, answers, _ = jobs(
+        *({"messages": messages, "options": {"window": w, "count": "chars4"}} for w in (1100, 1200, 2000))
+    )
+    assert [answer["result"]["warningLevel"] for answer in answers] == ["critical", "warning", "none"]
+    assert answers[0]["result"]["tier"] == 0
