@@ -62,11 +62,14 @@ def repair_request(messages: Sequence[Message]) -> list[Message]:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether there is nothing to send in the message (reasoning alone is nothing)."""
+    """Return whether there is nothing to send in the message: reasoning alone, or images of anybody but the user."""
     content = message.content
     if isinstance(content, str):
         return not content
-    return not any(isinstance(part, ImagePart) or (isinstance(part, TextPart) and part.text) for part in content)
+    takes_images = message.role == "user"
+    return not any(
+        (isinstance(part, TextPart) and part.text) or (takes_images and isinstance(part, ImagePart)) for part in content
+    )
 
 
 def _call_with_results(index: int, messages: Sequence[Message], pairing: Pairing) -> list[Message]:

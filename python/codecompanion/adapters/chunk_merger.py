@@ -72,7 +72,8 @@ class ChunkMerger:
         while True:
             if left > 0:
                 piece = data[position : position + left]
-                body.append(piece)
+                if piece:
+                    body.append(piece)
                 position += len(piece)
                 left -= len(piece)
                 if left:

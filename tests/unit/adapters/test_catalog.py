@@ -1,0 +1,93 @@
+"""Windows and prices from the package's own data."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from codecompanion.adapters.catalog import lookup
+from codecompanion.adapters.model_list import read_model_names
+from codecompanion.messages import Usage
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail when anything connects: the data must come with the package."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the catalog used the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    lookup.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("address", "model", "window"),
+    [
+        ("https://api.openai.com/v1", "gpt-4o", 128_000),
+        ("", "gpt-4o", 128_000),
+        ("https://openrouter.ai/api/v1", "openai/gpt-4o", 128_000),
+        ("https://gateway.corp.test/v1", "gpt-4o", 128_000),
+        ("https://gateway.corp.test/v1", "openai/gpt-4o", 128_000),
+    ],
+)
+def test_a_known_model_has_a_window(address: str, model: str, window: int) -> None:
+    """Directly, behind a router, behind a gateway nobody knows."""
+    facts = lookup(address, model)
+    assert facts is not None
+    assert facts.context_window == window
+
+
+@pytest.mark.parametrize(
+    ("address", "model"),
+    [("https://api.openai.com/v1", "no-such-model"), ("", ""), ("https://gateway.corp.test/v1", "my-own-model")],
+)
+def test_an_unknown_model_is_none(address: str, model: str) -> None:
+    """R-506: the caller falls back visibly."""
+    assert lookup(address, model) is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://localhost:11434/v1",
+        "http://127.0.0.1:8080",
+        "http://[::1]:1/v1",
+        "http://192.168.1.5/v1",
+        "http://gpu.local/v1",
+    ],
+)
+def test_a_local_server_is_not_trusted_with_the_table(address: str) -> None:
+    """Lesson 30: what it loaded is not what the model could do."""
+    assert lookup(address, "gpt-4o") is None
+
+
+def test_a_call_has_a_price() -> None:
+    """Cached input is cheaper than fresh input."""
+    facts = lookup("https://api.openai.com/v1", "gpt-4o")
+    assert facts is not None
+    fresh = facts.price_usd(Usage(input_tokens=1000, output_tokens=100))
+    cached = facts.price_usd(Usage(input_tokens=100, cache_read_tokens=900, output_tokens=100))
+    assert fresh is not None
+    assert cached is not None
+    assert 0 < cached < fresh
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (b'{"object": "list", "data": [{"id": "b"}, {"id": "a"}, {"id": "a"}]}', ["a", "b"]),
+        (b'{"models": [{"name": "llama3:latest"}, {"model": "qwen"}]}', ["llama3:latest", "qwen"]),
+        (b'["x", {"id": "y"}]', ["x", "y"]),
+        (b'{"data": {"id": "a"}}', []),
+        (b'{"data": [{"id": 5}, null]}', []),
+        (b"<html>", []),
+        (b"\xff", []),
+        (b"", []),
+    ],
+)
+def test_the_list_of_models_is_read_in_every_shape(body: bytes, names: list[str]) -> None:
+    """OpenAI's, Ollama's, a bare list; rubbish is an empty list."""
+    assert read_model_names(body) == names

@@ -1,0 +1,121 @@
+"""Adapters by name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.offline import OfflineAdapter
+from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.adapters.registry import OFFLINE_WINDOW, AdapterRegistry, read_settings
+from codecompanion.errors import ConfigError
+
+ENTRIES: dict[str, dict[str, Any]] = {
+    "openai": {"kind": "openai", "base_url": "https://api.openai.com/v1", "key": "OPENAI_API_KEY", "model": "gpt-4.1"},
+    "local": {"kind": "openai_compatible", "base_url": "http://localhost:11434/v1"},
+    "offline": {"kind": "offline"},
+}
+
+
+def registry(**changes: dict[str, Any]) -> AdapterRegistry:
+    tables = {name: {**table, **changes.get(name, {})} for name, table in ENTRIES.items()}
+    return AdapterRegistry(read_settings(tables), read_blob=lambda _: b"", summarise=lambda messages, limit: "summary")
+
+
+async def test_an_adapter_is_made_once_and_by_kind() -> None:
+    """Connections and caches belong to it."""
+    made = registry()
+    assert made.names() == ["local", "offline", "openai"]
+    assert isinstance(made.get("openai"), OpenAIChat)
+    assert isinstance(made.get("offline"), OfflineAdapter)
+    assert made.get("openai") is made.get("openai")
+    assert made.get("openai").default_model == "gpt-4.1"
+    await made.aclose()
+
+
+def test_nothing_is_imported_before_the_first_request() -> None:
+    """The SDK takes 0.35 s; the chat must be open by then."""
+    code = (
+        "import sys; from codecompanion.adapters.registry import *; import codecompanion.adapters.catalog\n"
+        "settings = read_settings({'a': {'kind': 'openai', 'base_url': 'http://x'}})\n"
+        "AdapterRegistry(settings, read_blob=None, summarise=None).get('a')\n"
+        "print([name for name in ('openai', 'httpx2', 'pydantic', 'genai_prices') if name in sys.modules])"
+    )
+    environment = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("opnai", "did you mean 'openai'?"), ("zzz", "there are local, offline, openai")]
+)
+def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
+    """The error names the key path."""
+    for ask in (registry().get, registry().settings):
+        with pytest.raises(ConfigError, match=f"adapters.http.{name}") as caught:
+            ask(name)
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("openai", {"options": {"send_reasonin": True}}, "adapters.http.openai.opts: .*send_reasonin.*send_reasoning"),
+        ("openai", {"options": {"send_reasoning": "yes"}}, "adapters.http.openai.opts.send_reasoning: Expected `bool`"),
+        ("offline", {"options": {"playbak": "x"}}, "adapters.http.offline.opts: .*playback, delay_ms, chunk_chars"),
+        ("openai", {"base_url": "api.openai.com"}, "adapters.http.openai.base_url: got 'api.openai.com'"),
+        ("local", {"parameters": {"messages": []}}, "adapters.http.local.parameters.messages: is set by the request"),
+    ],
+)
+def test_a_wrong_entry_is_an_error_when_it_is_asked_for(name: str, change: dict[str, Any], words: str) -> None:
+    """It names the key path; the other adapters still work."""
+    made = registry(**{name: change})
+    with pytest.raises(ConfigError, match=words):
+        made.get(name)
+    others = [other for other in made.names() if other != name]
+    assert all(made.get(other) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kind": "openia"}, "adapters.http.openai.kind: Invalid enum value 'openia'"),
+        ({"timeout_s": "long"}, "adapters.http.openai.timeout_s: Expected `float`, got `str`"),
+        ({"headers": {"a": 1}}, r"adapters.http.openai.headers"),
+    ],
+)
+def test_a_wrong_type_names_the_field(change: dict[str, Any], words: str) -> None:
+    """Lua checked it; the command line did not."""
+    with pytest.raises(ConfigError, match=words):
+        registry(openai=change)
+
+
+def test_the_offline_adapter_has_a_window() -> None:
+    """Configurable, large by default."""
+    assert registry().settings("offline").context_window == OFFLINE_WINDOW
+    assert registry(offline={"context_window": 9000}).settings("offline").context_window == 9000
+
+
+async def test_new_secrets_reach_an_adapter_that_already_has_one() -> None:
+    """`ga` sends the keys of functions again."""
+    made = registry(openai={"key": "function"})
+    made.give_secrets({"openai": "first"})
+    adapter = made.get("openai")
+    assert isinstance(adapter, OpenAIChat)
+    assert (await adapter._endpoint("")).secrets == ("first",)
+    made.give_secrets({"openai": "second", "local": "other"})
+    assert (await adapter._endpoint("")).secrets == ("second",)
+
+
+async def test_an_adapter_can_be_put_in() -> None:
+    """The demo plays a recording back under the name of the offline adapter."""
+    made = registry()
+    settings = made.settings("offline")
+    replay = OfflineAdapter.from_transcript([], summarise=lambda messages, limit: "", name="replay")
+    made.add(replay, settings)
+    assert made.get("replay") is replay
+    assert made.settings("replay") is settings
