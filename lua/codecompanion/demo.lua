@@ -37,7 +37,9 @@ end
 ---@param what string
 local function wait(chat, done, limit_ms, what)
   if not vim.wait(limit_ms, done, 10) then
-    error(("the demo waited in vain for %s (state: %s)"):format(what, vim.inspect(vim.b[chat.bufnr].codecompanion_chat)))
+    error(
+      ("the demo waited in vain for %s (state: %s)"):format(what, vim.inspect(vim.b[chat.bufnr].codecompanion_chat))
+    )
   end
 end
 

@@ -149,10 +149,8 @@ def test_options_below_context_management_can_be_set(settings, actions):
 
 
 def test_set_on_the_command_line_takes_json():
-    status, out, _ = run(
-        "context", "--count", "chars4", "--window", "100000", "--set", "editing.trigger=2000", "--set", "editing.keep_cycles=1",
-        "-", stdin=lines(chat(6)),
-    )  # fmt: skip
+    settings = ("--set", "editing.trigger=2000", "--set", "editing.keep_cycles=1")
+    status, out, _ = run("context", "--count", "chars4", "--window", "100000", *settings, "-", stdin=lines(chat(6)))
     assert status == 0
     assert sum(m["content"] == TOOL_RESULT_CLEARED for m in json.loads(out)["messages"]) == 5
 
