@@ -1,0 +1,138 @@
+"""The examples of README and help file are tried: configurations are checked by the plugin, names are looked up."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_generated import HELP, REPO, find_nvim
+
+README = REPO / "README.md"
+
+_CHECK = """
+vim.opt.runtimepath:prepend(%(root)s)
+local said = {}
+vim.notify = function(text) said[#said + 1] = text end
+local config = require("codecompanion.config")
+local given
+require("codecompanion").setup = function(options) given = options end
+local function run(code)
+  given = nil
+  local chunk, problem = loadstring(code)
+  if not chunk then return problem end
+  local ok, answer = pcall(chunk)
+  if not ok then return answer end
+  config.setup(given or answer)
+  config.for_host()
+end
+for number, code in ipairs(vim.json.decode(%(examples)s)) do
+  local problem = run(code)
+  if problem then said[#said + 1] = ("example %%d: %%s"):format(number, problem) end
+end
+io.stdout:write(vim.json.encode(said))
+"""
+
+
+def messages_about(examples: list[str], tmp_path: Path) -> list[str]:
+    """Run the examples as configurations in a clean Neovim; return everything that was said about them."""
+    script = tmp_path / "check.lua"
+    code = _CHECK % {"root": json.dumps(str(REPO)), "examples": f"[===[{json.dumps(examples)}]===]"}
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [find_nvim(), "--clean", "--headless", "-l", str(script)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said: list[str] = json.loads(done.stdout)
+    return said
+
+
+def readme_blocks(language: str) -> list[str]:
+    """Return the code blocks of the README in a language."""
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"))
+
+
+def help_examples() -> list[str]:
+    """Return the Lua examples of the help file."""
+    text = HELP.read_text(encoding="utf-8")
+    return [block for block in re.findall(r"(?ms)>lua\n(.*?)^(?:<|(?=\S))", text) if "→" not in block]
+
+
+def test_the_configurations_of_the_readme_have_no_mistakes(tmp_path: Path) -> None:
+    blocks = readme_blocks("lua")
+    setups = [block for block in blocks if "setup({" in block]
+    specs = [f"return ({block}).opts" for block in blocks if block.startswith("{")]
+    assert len(setups) == 1
+    assert len(specs) == 1
+    assert messages_about(setups + specs, tmp_path) == []
+
+
+def test_a_mistake_in_an_example_would_be_found(tmp_path: Path) -> None:
+    assert "displya" in "".join(messages_about(['require("codecompanion").setup({ displya = {} })'], tmp_path))
+
+
+def test_the_configurations_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
+    examples = [block for block in help_examples() if ".setup({" in block]
+    assert len(examples) >= 6
+    assert messages_about(examples, tmp_path) == []
+
+
+def test_the_adapters_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
+    """Entries are shown alone (`ollama = { … }`), or as `adapters = { … }`."""
+    entries = [block for block in help_examples() if re.match(r"\s+\w+ = \{\s", block)]
+    examples = [
+        f"return {{ {block} }}"
+        if block.lstrip().startswith("adapters")
+        else f"return {{ adapters = {{ http = {{ {block} }} }} }}"
+        for block in entries
+        if not block.lstrip().startswith("compaction")
+    ]
+    assert len(examples) >= 6
+    assert messages_about(examples, tmp_path) == []
+
+
+def test_every_lua_example_of_the_help_file_is_lua(tmp_path: Path) -> None:
+    examples = help_examples()
+    assert len(examples) > 12
+    # Tables are shown without what stands around them.
+    code = (
+        f"for _, code in ipairs(vim.json.decode([==========[{json.dumps(examples)}]==========])) do"
+        " assert(loadstring(code) or loadstring('return {' .. code .. '}'), code) end return {}"
+    )
+    assert messages_about([code], tmp_path) == []
+
+
+def test_make_targets_and_folders_named_in_the_readme_exist() -> None:
+    text = README.read_text(encoding="utf-8")
+    makefile = REPO / "Makefile"
+    if not makefile.exists():
+        pytest.skip("there is no Makefile here")
+    targets = set(re.findall(r"^([a-z-]+):", makefile.read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", text)) - targets == set()
+    paths = re.findall(r"`((?:lua|python|rplugin|doc)/[\w./]+)`", text)
+    assert len(paths) > 5
+    assert [path for path in paths if not (REPO / path).exists()] == []
+
+
+def test_commands_named_in_the_readme_and_the_help_file_exist() -> None:
+    declared = set(re.findall(r'command\("(\w+)"', (REPO / "plugin/codecompanion.lua").read_text(encoding="utf-8")))
+    text = README.read_text(encoding="utf-8") + HELP.read_text(encoding="utf-8")
+    named = set(re.findall(r":(CodeCompanion\w*)", text))
+    assert named
+    assert named - declared == set()
+
+
+def test_help_tags_named_in_the_readme_exist() -> None:
+    tags = set(re.findall(r"\*(codecompanion[^*\s]*)\*", HELP.read_text(encoding="utf-8")))
+    named = set(re.findall(r":help (codecompanion[\w-]*)", README.read_text(encoding="utf-8")))
+    assert named
+    assert named - tags - {"codecompanion"} == set()
