@@ -35,6 +35,8 @@ _LITERAL = re.compile(
     r"```[^\n`]*\n(?P<fence>.*?)\n?```|`(?P<tick>[^`\n]+)`|\"(?P<quote>[^\"\n]*)\"|(?<!\w)'(?P<single>[^'\n]+)'(?!\w)",
     re.DOTALL,
 )
+_LONGEST_CLAUSE = 1_000
+"""In characters; anything longer is no instruction, and the patterns below need time in proportion to its square."""
 _TOKEN = re.compile("\ue000(\\d+)\ue001")
 _VERBS = r"read|open|show|look|search|grep|find|list|replace|change|create|write|run|execute|delete|in|get|check"
 _BORDER = re.compile(rf"(?P<then>,?\s+(?:and\s+)?then\s+)|\n+|;|,?\s+and\s+(?=(?:{_VERBS})\b)", re.IGNORECASE)
@@ -87,6 +89,8 @@ def _clauses(text: str) -> list[tuple[str, bool]]:
 
 
 def _understand(clause: str, literals: list[str]) -> list[Instruction]:
+    if len(clause) > _LONGEST_CLAUSE:
+        return []
     clause = _POLITE.sub("", _LIST_MARK.sub("", clause.strip())).strip()
     for pattern, make in _FORMS:
         match = pattern.fullmatch(clause)
