@@ -532,7 +532,6 @@
 ---Options of all adapters.
 ---@class CodeCompanion.Options.adapters.http.opts
 ---@field proxy? string
----@field show_model_choices? boolean
 
 ---The ways to talk to a model.
 ---@class CodeCompanion.Options.interactions
@@ -714,7 +713,6 @@
 ---@field show_token_count? boolean
 ---@field token_count? (fun(tokens: integer): string)
 ---@field show_meter? boolean
----@field show_winbar? boolean
 ---@field start_in_insert_mode? boolean
 ---@field treesitter_max_lines? integer
 
@@ -728,7 +726,6 @@
 ---@field border? string|(string|string[])[]
 ---@field relative? "editor"|"cursor"|"win"
 ---@field buflisted? boolean
----@field sticky? boolean
 ---@field opts? table
 
 ---The Python of the host.

@@ -97,6 +97,30 @@ def test_every_key_and_tool_is_in_the_help_file() -> None:
     assert missing == []
 
 
+def test_every_option_is_read_by_some_code() -> None:
+    """An option that nothing reads would be a promise in the help file that is not kept."""
+    find_nvim()
+    files = [*REPO.glob("lua/**/*.lua"), *REPO.glob("python/codecompanion/**/*.py"), *REPO.glob("python/**/*.toml")]
+    no_code = re.compile(r"/config/(options/|schema|foreign)|/types\.lua$|/docgen/")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files if not no_code.search(path.as_posix()))
+    names = {
+        option.name
+        for path, option in walk(read_schema().schema)
+        if option.fields is None and not option.name.startswith("<") and ".keymaps." not in path
+    }
+    assert len(names) > 50
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", code)] == []
+
+
+def test_every_key_has_an_action() -> None:
+    """The keys of an open question (approve, reject, cancel) are set by the approval block."""
+    find_nvim()
+    chat = REPO / "lua/codecompanion/chat"
+    code = "\n".join((chat / name).read_text(encoding="utf-8") for name in ("actions.lua", "approval.lua"))
+    names = [path.rpartition(".")[2] for path, option in walk(read_schema().schema) if option.keymap]
+    assert [name for name in names if not re.search(rf"\b{name}\b", code)] == []
+
+
 def test_helptags_accepts_the_help_file(tmp_path: Path) -> None:
     nvim = find_nvim()
     shutil.copy(HELP, tmp_path)

@@ -542,7 +542,7 @@ def test_nothing_is_said_about_a_configuration_of_codecompanion_nvim_that_fits(c
                 schema = { model = { default = "gpt-4.1" }, temperature = { default = 0.2 } },
               })
             end,
-            opts = { proxy = "socks5://127.0.0.1:9999", show_model_choices = false },
+            opts = { proxy = "socks5://127.0.0.1:9999" },
           } },
           interactions = { chat = {
             adapter = "openai",

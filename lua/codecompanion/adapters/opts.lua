@@ -12,20 +12,6 @@
 
 ---@type table<string, CodeCompanion.AdapterOpt>
 return {
-  playback = {
-    field = "playback",
-    option = true,
-    type = "string",
-    kinds = { "offline" },
-    description = "A recorded transcript (a file) whose model's side is played back.",
-  },
-  delay_ms = {
-    field = "delay_ms",
-    option = true,
-    type = "integer",
-    kinds = { "offline" },
-    description = "Pause between two pieces of a reply, in milliseconds (0).",
-  },
   chunk_chars = {
     field = "chunk_chars",
     option = true,

@@ -14,6 +14,7 @@ local KEYS = {
   ["adapters.opts"] = "options of all adapters are in `adapters.http.opts`",
   ["adapters.http.opts.allow_insecure"] = true,
   ["adapters.http.opts.cache_models_for"] = true,
+  ["adapters.http.opts.show_model_choices"] = true,
   ["adapters.http.opts.show_presets"] = true,
   ["interactions.background"] = true,
   ["interactions.cli"] = true,

@@ -38,12 +38,6 @@ local fields = {
         end,
         description = "Proxy for all requests: protocol://host:port.",
       },
-      {
-        name = "show_model_choices",
-        type = "boolean",
-        default = true,
-        description = "Choosing another adapter also asks for the model; otherwise its default model is taken.",
-      },
     },
   },
 }

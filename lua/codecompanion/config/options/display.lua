@@ -54,12 +54,6 @@ local window = {
   },
   { name = "buflisted", type = "boolean", default = false, description = "List the chat buffer." },
   {
-    name = "sticky",
-    type = "boolean",
-    default = false,
-    description = "The chat follows when you change the tab page.",
-  },
-  {
     name = "opts",
     type = "table",
     default = { breakindent = true, linebreak = true, wrap = true },
@@ -107,12 +101,6 @@ return {
     description = "How a token count is written, in place of `(2.1k tokens)`.",
   },
   { name = "show_meter", type = "boolean", default = true, description = "Show how full the context is at the top." },
-  {
-    name = "show_winbar",
-    type = "boolean",
-    default = false,
-    description = "Show model, activity and how full the context is in the 'winbar' of chat windows.",
-  },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
   {
     name = "treesitter_max_lines",
