@@ -39,8 +39,21 @@ local subscribers = {}
 ---@type table<string, true>
 local said = {}
 
+---What concerns no chat has no buffer to be shown in.
+---@param event table
+local function show_without_chat(event)
+  if (event.chat or "") ~= "" then
+    return
+  elseif event.type == "notice" then
+    say(event.text, vim.log.levels[event.level])
+  elseif event.type == "request_failed" then
+    say(event.error, vim.log.levels.ERROR)
+  end
+end
+
 ---@param event table
 local function dispatch(event)
+  show_without_chat(event)
   for subscriber in pairs(subscribers) do
     local ok, err = xpcall(subscriber, debug.traceback, event)
     if not ok and not said[err] then

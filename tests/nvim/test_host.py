@@ -184,14 +184,17 @@ def test_a_failure_in_the_background_is_one_notice(start: Callable[..., Nvim], w
     (notice,) = events(nvim, "notice")
     assert notice["level"] == "ERROR"
     assert f"a {where}" in notice["text"]
+    nvim.wait_for(lambda: f"Internal error in a {where}" in nvim.messages(), "the notice on the command line")
     assert not nvim.blocked()
 
 
 def test_the_log_is_private_and_knows_no_secret(start: Callable[..., Nvim], tmp_path: Path) -> None:
     """Lesson 44: keys never touch the disk, the log is 0600."""
-    nvim = start('require("codecompanion.config").secrets = function() return { openai = "sk-very-secret" } end')
-    nvim.lua("draft('bug')")
-    (reply,) = replies(nvim, 1)
+    from_config = 'require("codecompanion.config").secrets = function() return { openai = "sk-very-secret" } end'
+    nvim = start(from_config, env={"OTHER_API_KEY": "provider is busy"})  # a piece of the stub's other error
+    nvim.lua("draft('bug'); draft('raise')")
+    reply, raised = replies(nvim, 2)
+    assert raised["err"] == "The [redacted]; try again in a minute"
     log = Path(nvim.lua("return host.log_path()"))
     text = log.read_text()
     assert "TypeError: a bug with key [redacted]" in text

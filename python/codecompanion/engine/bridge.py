@@ -65,6 +65,13 @@ def _mend(text: str) -> str:
     return text
 
 
+def _keys_of_environment() -> list[str]:
+    """Return the values of environment variables that look like keys."""
+    return [
+        value for name, value in os.environ.items() if name.upper().endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))
+    ]
+
+
 class _Envelope(msgspec.Struct):
     """What can still be read of a request that does not decode."""
 
@@ -97,6 +104,7 @@ class Bridge:
                 return
             if isinstance(request, requests.Hello | requests.SetModel):
                 log.register_secrets(request.secrets.values())
+                log.register_secrets(_keys_of_environment())
             self._engine.spawn(self._serve(str(verb), request), f"request {verb}")
 
     def emit(self, event: Event) -> None:
