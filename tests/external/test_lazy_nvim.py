@@ -36,7 +36,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Nvim]]:
     if not SOURCE.exists():
         pytest.skip(f"no clone of lazy.nvim at {SOURCE}; set LAZY_NVIM")
     lazy = tmp_path / "lazy.nvim"
-    subprocess.run(["git", "clone", "-q", "--shared", str(SOURCE), str(lazy)], check=True)  # noqa: S607 - the git of PATH
+    subprocess.run(["git", "clone", "-q", "--shared", str(SOURCE), str(lazy)], check=True)
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "uv").write_text(FAKE_UV)
