@@ -234,7 +234,8 @@ async def _read_request(reader: asyncio.StreamReader) -> Received | None:
     except asyncio.IncompleteReadError:
         return None
     lines = head.decode("latin-1").split("\r\n")
-    method, path, _ = lines[0].split(" ", 2)
+    method, target, _ = lines[0].split(" ", 2)
+    path = target.partition("?")[0]
     pairs = (line.split(":", 1) for line in lines[1:] if ":" in line)
     headers = {name.lower(): value.strip() for name, value in pairs}
     length = int(headers.get("content-length", 0))

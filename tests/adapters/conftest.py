@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -93,6 +94,8 @@ async def make_adapter() -> AsyncIterator[MakeAdapter]:
         waits: list[float] | None = None,
         blobs: dict[str, bytes] | None = None,
         sleep: Any = None,
+        clock: Callable[[], float] = time.monotonic,
+        read_key: Callable[[AdapterSettings], str] | None = None,
         ids: Sequence[str] = (),
         **settings: Any,
     ) -> OpenAIChat:
@@ -108,7 +111,8 @@ async def make_adapter() -> AsyncIterator[MakeAdapter]:
         adapter = OpenAIChat(
             entry,
             options=options,
-            read_key=lambda _: key,
+            read_key=read_key or (lambda _: key),
+            clock=clock,
             read_blob=(blobs or {}).__getitem__,
             sleep=sleep or no_sleep,
             random=lambda: 0.5,

@@ -534,11 +534,44 @@ async def test_a_missing_key_stops_before_anything_is_sent(make_adapter: MakeAda
         raise MissingKey("test: no API key: the environment variable TEST_KEY is not set.")
 
     async with ChatServer() as server:
-        adapter = make_adapter(server.url)
-        adapter._read_key = refuse
-        outcome = await collect(adapter)
+        outcome = await collect(make_adapter(server.url, read_key=refuse))
         assert server.requests == []
     assert isinstance(outcome.error, MissingKey)
+
+
+async def test_a_refused_key_is_read_again_for_the_next_request(make_adapter: MakeAdapter) -> None:
+    """The user mends it and sends again, without restarting anything."""
+    keys = ["sk-wrong", KEY]
+    async with ChatServer() as server:
+        adapter = make_adapter(server.url, read_key=lambda _: keys.pop(0))
+        assert isinstance((await collect(adapter)).error, AuthenticationFailed)
+        assert (await collect(adapter)).error is None
+        assert (await collect(adapter)).error is None
+    assert keys == []
+
+
+async def test_a_reply_that_never_ends_is_ended(make_adapter: MakeAdapter) -> None:
+    """Keep-alives reset the idle limit, not the limit of the whole request (lesson 18)."""
+    times = iter([0.0])
+    async with ChatServer([reply("Hello, world", gate=asyncio.Event(), gate_after=2)]) as server:
+        adapter = make_adapter(server.url, clock=lambda: next(times, 61.0), timeout_s=60, max_retries=0)
+        outcome = await collect(adapter)
+    assert outcome.text in ("", "Hell")
+    assert isinstance(outcome.error, StreamCut)
+    assert "time limit" in str(outcome.error)
+
+
+async def test_a_server_on_this_machine_needs_no_proxy(
+    make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`HTTP_PROXY` of the environment does not know Ollama."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    async with ChatServer([reply("Hello")]) as server:
+        assert (await collect(make_adapter(server.url))).text == "Hello"
+        through = await collect(make_adapter(server.url, proxy="http://127.0.0.1:9", max_retries=0))
+    assert isinstance(through.error, NetworkFailed)
 
 
 async def test_one_connection_serves_a_whole_tool_loop(make_adapter: MakeAdapter) -> None:
@@ -574,8 +607,9 @@ async def test_the_key_is_nowhere_to_be_seen(
 ) -> None:
     """Lesson 44: no text, repr, log line or traceback holds it, also when the provider echoes it."""
     secret, header_secret = "planted-key-without-a-known-shape-31337", "planted-header-value-4711"
+    url_secret = "planted-in-the-address-2718"
     caplog.set_level(logging.DEBUG)
-    echo = f"bad key {secret} with {header_secret}"
+    echo = f"bad key {secret} with {header_secret} at {url_secret}"
     event = b'data: {"error": {"message": "%s"}}\n\n' % echo.encode()
     script = [
         failure(400, echo),
@@ -590,7 +624,8 @@ async def test_the_key_is_nowhere_to_be_seen(
     seen: list[str] = []
     foreign: list[BaseException | None] = []
     async with ChatServer(script, key="", echo_key=True) as server:
-        adapter = make_adapter(server.url, key=secret, max_retries=0, headers={"X-Extra": header_secret})
+        address = f"{server.url}?token={url_secret}"
+        adapter = make_adapter(address, key=secret, max_retries=0, headers={"X-Extra": header_secret})
         for _ in range(8):
             try:
                 async for event_seen in adapter.stream(request()):
@@ -599,6 +634,7 @@ async def test_the_key_is_nowhere_to_be_seen(
                 seen.extend([str(error), repr(error), repr(vars(error)), "".join(traceback.format_exception(error))])
                 foreign.extend([error.__cause__, error.__context__])
         seen.extend([repr(adapter), str(adapter)])
+        assert server.requests[0].headers["x-extra"] == header_secret
         assert len(server.requests) == 8
         assert all(received.headers["authorization"] == f"Bearer {secret}" for received in server.requests)
     async with ChatServer(echo_key=True) as server:
@@ -609,6 +645,7 @@ async def test_the_key_is_nowhere_to_be_seen(
     assert not any(foreign)
     assert secret not in everything
     assert header_secret not in everything
+    assert url_secret not in everything
 
 
 async def test_the_sdk_is_imported_off_the_loop_and_only_once(make_adapter: MakeAdapter) -> None:

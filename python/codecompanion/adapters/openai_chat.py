@@ -32,6 +32,7 @@ from codecompanion.adapters.chat_wire import ReplyDecoder
 from codecompanion.adapters.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.keys import key_label
 from codecompanion.adapters.model_list import read_model_names
+from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
 from codecompanion.adapters.sdk_client import make_client, no_header, response_type
@@ -199,7 +200,11 @@ class OpenAIChat:
         if self._key is None:
             self._key = await asyncio.to_thread(self._read_key, self._settings)
         settings = self._settings
-        hidden = (self._key, *(value for value in settings.headers.values() if _KEY_TEMPLATE not in value))
+        hidden = (
+            self._key,
+            *(value for value in settings.headers.values() if _KEY_TEMPLATE not in value),
+            *secrets_in_url(settings.base_url),
+        )
         return Endpoint(
             name=self.name,
             base_url=settings.base_url,

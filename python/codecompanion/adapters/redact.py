@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 HIDDEN = "[hidden]"
 # Shapes of keys that providers echo although we never had them as a secret (a mistyped one, one of a proxy).
@@ -22,6 +22,15 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _KEY_SHAPES.sub(HIDDEN, text)
+
+
+def secrets_in_url(url: str) -> list[str]:
+    """Return what an address holds besides the address: password and values of the query."""
+    try:
+        parts = urlsplit(url)
+        return [value for value in (parts.password, *(value for _, value in parse_qsl(parts.query))) if value]
+    except ValueError:
+        return []
 
 
 def plain_url(url: str) -> str:

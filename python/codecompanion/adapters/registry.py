@@ -113,6 +113,8 @@ class AdapterRegistry:
         options = _options(settings, RenderOptions, path)
         if not settings.base_url.startswith(("http://", "https://")):
             raise ConfigError(f"{path}.base_url", f"got {settings.base_url!r}", "http://… or https://…")
+        if settings.proxy and not settings.proxy.startswith(("http://", "https://")):
+            raise ConfigError("adapters.http.opts.proxy", f"got {settings.proxy!r}", "http://… or https://…")
         for name in reserved_parameters(settings):
             raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
         return OpenAIChat(settings, options=options, read_key=self._keys, read_blob=self._read_blob)

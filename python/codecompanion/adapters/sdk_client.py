@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+import logging
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.chunk_merger import merge_chunks
@@ -22,8 +26,17 @@ def make_client(settings: AdapterSettings) -> AsyncOpenAI:
 
     timeout = httpx2.Timeout(settings.idle_timeout_s, connect=settings.connect_timeout_s)
     limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S)
-    http_client = httpx2.AsyncClient(timeout=timeout, limits=limits, proxy=settings.proxy or None)
+    http_client = httpx2.AsyncClient(
+        timeout=timeout,
+        limits=limits,
+        proxy=settings.proxy or None,
+        # A proxy of the environment (HTTP_PROXY) does not know this machine's own servers.
+        trust_env=not is_loopback(settings.base_url),
+    )
+    # It logs whole addresses, and some gateways have the key in theirs.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     merge_chunks(http_client)
+    _import_the_rest()
     unwanted: dict[str, Any] = {}
     if settings.kind != "openai":
         # What the environment says about an OpenAI account is nobody else's business.
@@ -40,6 +53,41 @@ def make_client(settings: AdapterSettings) -> AsyncOpenAI:
         http_client=http_client,
         _enforce_credentials=False,
     )
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether the address is on this machine."""
+    host = urlsplit(address).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@cache
+def _import_the_rest() -> None:
+    """Import what the SDK and its transport would import during the first request: 30 ms on its way otherwise.
+
+    A request to a transport that answers by itself, in a loop of its own; must run in a thread without a loop.
+    """
+    import anyio
+    import httpx2
+    import openai
+
+    # Modules behind these names are imported when they are first touched; httpcore2 does so for each connection.
+    for name in ("Event", "Lock", "Semaphore", "CancelScope", "connect_tcp", "fail_after"):
+        getattr(anyio, name)
+
+    async def once() -> None:
+        transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
+        async with openai.AsyncOpenAI(
+            api_key="none", base_url="http://warm.invalid", http_client=httpx2.AsyncClient(transport=transport)
+        ) as client:
+            await client.post("/", cast_to=httpx2.Response, content=b"{}", stream=True)
+
+    anyio.run(once)
 
 
 def no_header() -> Any:

@@ -1,0 +1,247 @@
+"""Replies decoded from bytes, without a socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.base import Finished, ReasoningDelta, StreamEvent, TextDelta, ToolCallStarted
+from codecompanion.adapters.chat_wire import MISTRAL_THINKING, ReplyDecoder
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.errors import ContextOverflow, MalformedReply, StreamCut
+from codecompanion.messages import ToolCall, Usage
+from tests.adapters.chat_answers import Call, reply
+
+
+def new_decoder() -> ReplyDecoder:
+    numbers = iter(range(100))
+    return ReplyDecoder(Endpoint(name="test"), lambda: f"new_{next(numbers)}")
+
+
+def data(*chunks: Any) -> bytes:
+    return b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
+
+
+def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def run(body: bytes, *, cut: int = 0) -> tuple[list[StreamEvent], ReplyDecoder]:
+    decoder = new_decoder()
+    events = [*decoder.feed(body[:cut]), *decoder.feed(body[cut:])]
+    return ([*events, *decoder.finish()] if decoder.problem is None else events), decoder
+
+
+def finished(body: bytes) -> Finished:
+    events, decoder = run(body)
+    assert decoder.problem is None, decoder.problem
+    last = events[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+def facts(events: list[StreamEvent]) -> tuple[str, str, list[str], Finished | None]:
+    """Return what must not depend on where the bytes were cut."""
+    return (
+        "".join(event.text for event in events if isinstance(event, TextDelta)),
+        "".join(event.text for event in events if isinstance(event, ReasoningDelta)),
+        [event.name for event in events if isinstance(event, ToolCallStarted)],
+        events[-1] if isinstance(events[-1], Finished) else None,
+    )
+
+
+@pytest.mark.parametrize("crlf", [False, True])
+def test_a_reply_cut_at_every_byte_is_the_same_reply(crlf: bool) -> None:
+    """Text, reasoning, mixed tool calls and usage; also byte by byte."""
+    calls = [Call("weather", '{"city": "Łódź 🎉"}', "call_a"), Call("weather", '{"city": "Rome"}', "call_b")]
+    usage = {"prompt_tokens": 9, "completion_tokens": 3}
+    answer = reply("naïve 🎉 text", reasoning="hm — ünd", calls=calls, usage=usage, crlf=crlf, one_chunk=True)
+    (body,) = answer.parts
+    assert isinstance(body, bytes)
+    whole = facts(run(body)[0])
+    assert whole[:3] == ("naïve 🎉 text", "hm — ünd", ["weather", "weather"])
+    assert whole[3] is not None
+    assert whole[3].tool_calls == tuple(ToolCall(call.id, call.name, call.arguments) for call in calls)
+    assert whole[3].usage == Usage(9, 3)
+    for cut in range(len(body) + 1):
+        assert facts(run(body, cut=cut)[0]) == whole, cut
+    decoder = new_decoder()
+    pieces = [event for k in range(len(body)) for event in decoder.feed(body[k : k + 1])]
+    assert facts([*pieces, *decoder.finish()]) == whole
+
+
+def test_a_reply_that_ends_at_any_byte_is_complete_or_cut() -> None:
+    """Lesson 39: complete exactly from the finish reason on, and never an exception."""
+    (body,) = reply("Hello", calls=[Call("now", "{}", "a")], one_chunk=True).parts
+    assert isinstance(body, bytes)
+    complete_from = body.index(b'"finish_reason":"tool_calls"')
+    for end in range(len(body)):
+        decoder = new_decoder()
+        events = [*decoder.feed(body[:end]), *decoder.finish()]
+        if isinstance(events[-1] if events else None, Finished):
+            assert end > complete_from
+        else:
+            assert isinstance(decoder.problem, StreamCut | MalformedReply), end
+
+
+def test_a_burst_is_one_event() -> None:
+    """5,000 chunks in one read must not be 5,000 events for the rest of the host."""
+    body = data(*(delta(content="x ") for _ in range(5_000)), delta("stop"))
+    events, _ = run(body)
+    assert events == [TextDelta("x " * 5_000), Finished("stop")]
+
+
+def test_events_keep_their_order() -> None:
+    """Reasoning, text, calls: joined with their neighbours only."""
+    body = data(
+        delta(reasoning_content="a"),
+        delta(reasoning_content="b"),
+        delta(content="c"),
+        delta(content="d"),
+        delta(reasoning="e", content="f"),
+        delta(tool_calls=[{"index": 0, "id": "i", "function": {"name": "now"}}]),
+        delta("stop", content="g"),
+    )
+    assert run(body)[0] == [
+        ReasoningDelta("ab"),
+        TextDelta("cd"),
+        ReasoningDelta("e", "reasoning"),
+        TextDelta("f"),
+        ToolCallStarted("now"),
+        TextDelta("g"),
+        Finished("tool_calls", (ToolCall("i", "now", "{}"),)),
+    ]
+
+
+def test_the_same_reasoning_under_two_names_counts_once() -> None:
+    """OpenRouter and vLLM send both."""
+    assert run(data(delta(reasoning="a", reasoning_content="a"), delta("stop")))[0][0] == ReasoningDelta("a")
+
+
+def test_content_parts_are_taken_apart() -> None:
+    """Mistral: thinking and text as a list."""
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}, {"type": "text", "text": "!"}]},
+        {"type": "text", "text": "Yes"},
+        {"type": "reference", "reference_ids": [1]},
+        "plain",
+    ]
+    assert run(data(delta("stop", content=parts)))[0][:-1] == [
+        ReasoningDelta("hm!", MISTRAL_THINKING),
+        TextDelta("Yesplain"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [{"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}],
+        [{"usage": {"prompt_tokens": 5, "completion_tokens": 1}}],
+        [{"choices": [], "x_groq": {"id": "x", "usage": {"prompt_tokens": 5, "completion_tokens": 1}}}],
+        [{"choices": [{"index": 0, "delta": {}, "usage": {"prompt_tokens": 5, "completion_tokens": 1}}]}],
+        [
+            {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 0}},
+            {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}},
+            {"choices": [], "usage": None},
+        ],
+    ],
+)
+def test_usage_is_found_where_endpoints_put_it(chunks: list[Any]) -> None:
+    """In a last chunk, under `x_groq`, in the choice (Moonshot), again and again (the last counts)."""
+    assert finished(data(delta("stop", content="x"), *chunks)).usage == Usage(5, 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("max_tokens", "length"),
+        ("model_length", "length"),
+        ("content_filter", "filtered"),
+        ("eos", "stop"),
+        ("tool_calls", "stop"),
+    ],
+)
+def test_finish_reasons_become_ours(reason: str, stop: str) -> None:
+    """An unknown one is a stop; `tool_calls` without a call is one too."""
+    assert finished(data(delta(reason, content="x"))).stop == stop
+
+
+def test_the_reason_error_is_no_end() -> None:
+    """OpenRouter ends a broken reply so."""
+    assert isinstance(run(data(delta("error", content="x")))[1].problem, StreamCut)
+
+
+def test_null_and_missing_fields_do_no_harm() -> None:
+    """`tool_calls: null`, `choices: null`, a delta that is null, a choice without index, a refusal."""
+    body = data(
+        {"choices": None},
+        {"choices": [{"delta": None}]},
+        {"choices": [{"delta": {"content": None, "tool_calls": None, "role": "assistant"}, "index": None}]},
+        {"object": "chat.completion.chunk"},
+        delta(refusal="No."),
+        delta("stop"),
+    )
+    assert run(body)[0] == [TextDelta("No."), Finished("stop")]
+
+
+def test_other_choices_are_left_out() -> None:
+    """`n` > 1 would mix two replies."""
+    other = {"choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}]}
+    events, decoder = run(data(delta(content="A"), other))
+    assert events == [TextDelta("A")]
+    assert isinstance(decoder.problem, StreamCut)
+
+
+def test_nothing_counts_after_the_end_marker() -> None:
+    """Some gateways append a second stream."""
+    body = data(delta("stop", content="A")) + b"data: [DONE]\n\n" + data(delta(content="B"))
+    assert run(body)[0] == [TextDelta("A"), Finished("stop")]
+
+
+def test_an_overflow_reported_inside_the_stream_is_an_overflow() -> None:
+    """VLLM and llama.cpp answer 200 first (R-535)."""
+    error = {"error": {"message": "This model's maximum context length is 4096 tokens", "code": 400}}
+    for body in (data(error), b"event: error\n" + data(error), b"error: " + msgspec.json.encode(error) + b"\n\n"):
+        assert isinstance(run(body)[1].problem, ContextOverflow)
+
+
+def test_an_error_as_plain_json_in_an_event_stream_is_told() -> None:
+    """The content type says stream, the body is the error object."""
+    body = b'{"error": {"message": "The model `x` does not exist"}}'
+    assert "does not know the model" in str(run(body)[1].problem)
+
+
+@pytest.mark.parametrize("body", [b"", b"\n\n\n", b": keep-alive\n\n", b"data: [DONE]\n\n", b"data:\n\n"])
+def test_an_empty_reply_is_cut(body: bytes) -> None:
+    """It must not look like an answer without text."""
+    assert isinstance(run(body)[1].problem, StreamCut)
+
+
+def test_what_is_no_stream_at_all_is_malformed() -> None:
+    """Words instead of events."""
+    assert isinstance(run(b"upstream connect error or disconnect\n")[1].problem, MalformedReply)
+
+
+def test_a_whole_reply_spread_over_choices_is_one_reply() -> None:
+    """Copilot without streaming."""
+    call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    body = {
+        "choices": [
+            {"finish_reason": "tool_calls", "message": {"content": "Let me see.", "role": "assistant"}},
+            {"finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": [call]}},
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+    }
+    events = new_decoder().read_json(msgspec.json.encode(body))
+    assert events[0] == TextDelta("Let me see.")
+    assert events[-1] == Finished("tool_calls", (ToolCall("a", "now", "{}"),), Usage(1, 2))
+
+
+def test_a_call_without_a_name_is_malformed() -> None:
+    """It can neither be run nor answered."""
+    body = data(delta(tool_calls=[{"index": 0, "id": "a", "function": {"arguments": "{}"}}]), delta("tool_calls"))
+    assert isinstance(run(body)[1].problem, MalformedReply)
