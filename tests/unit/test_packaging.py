@@ -1,0 +1,69 @@
+"""Lock files, Makefile and CI fit together."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import tomllib
+from pathlib import Path
+
+from codecompanion.engine.__main__ import NEEDED
+
+REPO = Path(__file__).resolve().parents[2]
+MAKE_TARGETS = "setup demo chat test lint types doc doc-check bench ci clean".split()
+
+
+def locked() -> dict[str, str]:
+    """Return name → version of requirements.lock."""
+    text = (REPO / "requirements.lock").read_text()
+    return dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)", text, re.MULTILINE))
+
+
+def test_every_runtime_dependency_is_locked_with_hashes() -> None:
+    """The private environment is installed with --require-hashes from this file alone."""
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[<>=\[ ]", text)[0] for text in project["dependencies"]}
+    assert names <= set(locked())
+    entries = re.split(r"\n(?=\S)", (REPO / "requirements.lock").read_text().strip())
+    without_hash = [entry.split()[0] for entry in entries if "==" in entry and "--hash=sha256:" not in entry]
+    assert not without_hash
+    assert not names & {"pytest", "ruff"}, "no development tools in the user's environment"
+
+
+def test_both_lock_files_name_the_same_versions() -> None:
+    """`make lock` writes both; one alone would mean that tests run with other packages than users."""
+    packages = tomllib.loads((REPO / "uv.lock").read_text())["package"]
+    versions = {package["name"]: package.get("version", "") for package in packages}
+    assert {name: versions.get(name) for name in locked()} == locked()
+
+
+def test_no_lock_file_knows_the_machine_it_was_made_on() -> None:
+    """A local index or a private mirror in a lock file breaks everybody else's installation."""
+    for name in ("uv.lock", "requirements.lock"):
+        text = (REPO / name).read_text()
+        hosts = set(re.findall(r"https?://([^/\"\s]+)", text))
+        assert hosts <= {"pypi.org", "files.pythonhosted.org"}, name
+        assert "file://" not in text
+        assert "find-links" not in text
+
+
+def test_the_check_of_the_host_names_importable_modules() -> None:
+    """A misspelt name would refuse every Python."""
+    assert [name for name in NEEDED if importlib.util.find_spec(name) is None] == []
+
+
+def test_every_make_target_has_its_help_line() -> None:
+    """`make` alone is the list of what can be done."""
+    text = (REPO / "Makefile").read_text()
+    assert [name for name in MAKE_TARGETS if not re.search(rf"^{name}:.*## \S", text, re.MULTILINE)] == []
+
+
+def test_ci_runs_what_people_run() -> None:
+    """One list of checks, in the Makefile."""
+    script = REPO / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make ci" in script.read_text()
+    line = re.search(r"^ci:(.*?)##", (REPO / "Makefile").read_text(), re.MULTILINE)
+    assert line is not None
+    assert {"lint", "types", "doc-check", "test"} <= set(line[1].split())
