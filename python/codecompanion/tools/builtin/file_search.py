@@ -11,7 +11,7 @@ from pathspec import GitIgnoreSpec
 from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import count, parameters, shown_path
+from codecompanion.tools.builtin.wording import count, parameters, path_below
 from codecompanion.tools.disk import Check, in_thread
 
 DEFAULT_RESULTS = 200
@@ -64,6 +64,11 @@ def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
     return spec
 
 
+def matches(spec: GitIgnoreSpec, name: str) -> bool:
+    """Return whether a path, relative to the root of the globs, is matched by one of them."""
+    return any(one.match_file(name) is not None for one in spec.patterns)
+
+
 def _alternatives(pattern: str) -> list[str]:
     done, waiting = [], [pattern]
     while waiting:
@@ -90,8 +95,8 @@ def _search(arguments: dict[str, Any], context: ToolContext, check: Check) -> To
     matching, containing = [], []
     for path in context.walk(root, include_ignored=arguments.get("include_ignored", False)):
         check()
-        name = shown_path(path, context)
-        if spec.match_file(name):
+        name = path_below(root, path)
+        if matches(spec, name):
             matching.append(name)
         elif part in name.casefold():
             containing.append(name)

@@ -23,8 +23,8 @@ from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.text_files import printable
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.file_search import compile_glob
-from codecompanion.tools.builtin.wording import count, missing_file, one_line, parameters
+from codecompanion.tools.builtin.file_search import compile_glob, matches
+from codecompanion.tools.builtin.wording import count, missing_file, one_line, parameters, path_below
 from codecompanion.tools.disk import Check, in_thread
 from codecompanion.tools.process import clean_environment, run_program
 
@@ -33,6 +33,7 @@ MAX_FILE_BYTES = 20_000_000
 MAX_LINE_CHARS = 300
 _BATCH_CHARS = 100_000
 _WORKER = Path(__file__).with_name("grep_worker.py")
+_RIPGREP_CAUSE = re.compile(r"^error: (.+)$", re.MULTILINE)
 _METACHARACTERS = re.compile(r"[\\|.*+?()\[\]{}^$]")
 
 _SPEC = ToolSpec(
@@ -143,7 +144,8 @@ class _Hits:
         elif record.type == "end" and self._in_file and detail.binary_offset is None:
             self.lines += self._in_file
             self.files += 1
-            self._first = heapq.nlargest(self._limit, [*self._first, *self._file])
+            if len(self._first) < self._limit or self._file[0] > self._first[-1]:
+                self._first = heapq.nlargest(self._limit, [*self._first, *self._file])
 
 
 def _cut(line: str, start_byte: int) -> str:
@@ -183,8 +185,8 @@ def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> _Fi
     base = root if start == root or root in start.parents else start if start.is_dir() else start.parent
     for path in found:
         check()
-        name = path.relative_to(base).as_posix()
-        if only is not None and not only.match_file(name):
+        name = path_below(base, path)
+        if only is not None and not matches(only, name):
             continue
         try:
             size = path.lstat().st_size
@@ -237,8 +239,10 @@ async def _search(argv: list[str], files: _Files, hits: _Hits, listing: IO[bytes
         if ended.code not in (0, 1):
             errors.seek(0)
             problem = errors.read(2000).decode("utf-8", "replace").strip()
+            # ripgrep also ends with 2 when a file vanished meanwhile; that is not told (--no-messages) and no failure.
             if problem or ended.code != 2:
-                raise ToolError(f"The search failed: {problem or f'exit code {ended.code}'}")
+                cause = _RIPGREP_CAUSE.search(problem)
+                raise ToolError(f"The search failed: {cause[1] if cause else problem or f'exit code {ended.code}'}.")
 
 
 def _output(arguments: dict[str, Any], files: _Files, hits: _Hits) -> ToolOutput:

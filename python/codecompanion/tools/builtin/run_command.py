@@ -6,6 +6,7 @@ streams, so that memory stays bounded; processes it leaves behind are ended with
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections import deque
@@ -105,7 +106,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         on_output=kept.add,
         limit_s=limit_s,
     )
-    return _output(ended, kept.text(), limit_s)
+    return _output(ended, await asyncio.to_thread(kept.text), limit_s)
 
 
 def _output(ended: Ended, text: str, limit_s: float) -> ToolOutput:
