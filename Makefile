@@ -1,6 +1,5 @@
 # Everything happens in .venv; `make` alone lists the targets.
 PYTHON_ENV := .venv/bin/python
-export PYTHONDONTWRITEBYTECODE := 1
 DEMO ?=
 # Arguments for pytest: make test T="tests/unit -k editing"
 T ?=

@@ -31,7 +31,14 @@ function M.launch(python, on_exit)
   local ok, job = pcall(vim.fn.jobstart, { python, "-m", "codecompanion.engine", plugin_file() }, {
     rpc = true,
     cwd = root, -- the editor's folder may be gone by now, and nothing of ours may depend on it
-    env = { PYTHONPATH = root .. "/python", PYTHONSAFEPATH = "1" },
+    env = {
+      PYTHONPATH = root .. "/python",
+      PYTHONSAFEPATH = "1",
+      -- Empty counts as not set. Another Python's home would keep this one from starting; without cached bytecode the
+      -- host takes twice as long to answer.
+      PYTHONHOME = "",
+      PYTHONDONTWRITEBYTECODE = "",
+    },
     on_stderr = function(_, chunk)
       stderr = append_tail(stderr, chunk)
     end,

@@ -320,3 +320,11 @@ def test_the_host_ends_by_signal_without_leaving_a_process(start: Callable[..., 
     os.kill(pid, signal.SIGTERM)
     nvim.wait_for(lambda: events(nvim, "host_exit"))
     assert events(nvim, "host_exit")[0]["code"] == 0
+
+
+def test_another_pythons_home_does_not_keep_the_host_from_starting(nvim_factory: Callable[..., Nvim]) -> None:
+    """Neovim was started from within an environment of another Python."""
+    nvim = nvim_factory(init=init_lua(sys.executable, "vim.env.PYTHONHOME = '/nonsense'"))
+    nvim.lua(RECORD)
+    nvim.lua("host.start()")
+    nvim.wait_lua("return host.status() == 'ready'", timeout=30)
