@@ -209,6 +209,11 @@ class View(msgspec.Struct, frozen=True):
         return bool(self.open_calls)
 
 
+def cycle_after(current: int, message: Message) -> int:
+    """Return the running cycle after a message joined: what is attached for the next cycle does not open it (R-509)."""
+    return current if message.role == "user" and message.tag else max(current, message.cycle or 0)
+
+
 def append(view: View, message: Message) -> View:
     """Return the view with the message at its end."""
     open_calls, sound = view.open_calls, view.sound
@@ -226,7 +231,7 @@ def append(view: View, message: Message) -> View:
         view,
         messages=(*view.messages, message),
         tokens=view.tokens + message.tokens,
-        cycle=max(view.cycle, message.cycle or 0),
+        cycle=cycle_after(view.cycle, message),
         open_calls=open_calls,
         sound=sound,
     )
@@ -304,7 +309,8 @@ def project(events: Sequence[LogEvent]) -> View:
         payload = event.payload
         if isinstance(payload, MessageAdded):
             messages.append(payload.message)
-            view = msgspec.structs.replace(view, cycle=max(view.cycle, payload.message.cycle or 0), last_seq=event.seq)
+            cycle = cycle_after(view.cycle, payload.message)
+            view = msgspec.structs.replace(view, cycle=cycle, last_seq=event.seq)
             continue
         if isinstance(payload, ViewChanged):
             if undone.get(payload.change_id):

@@ -203,7 +203,8 @@ class Session:
         """Attach a message (file, buffer, image, rules) to the next request; once per kind and path."""
         self._attachments.append(message)
         if self._task is None:
-            await self._join_attachments("", max(1, self.log.view.cycle))
+            # What is attached to an idle chat belongs to the cycle that its next message opens.
+            await self._join_attachments("", self.log.view.cycle + 1)
         self.show_context()
         self.show_meter()
 

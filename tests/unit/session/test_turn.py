@@ -27,7 +27,7 @@ from codecompanion.events import (
 )
 from codecompanion.history import CompactionEnded, project
 from codecompanion.invariants import violations
-from codecompanion.messages import Usage
+from codecompanion.messages import Message, Usage
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -79,6 +79,17 @@ async def test_every_message_opens_the_next_cycle(tmp_path):
         session.submit(submit(f"m{number}", number))
         await bench.idle(session)
     assert [m.cycle for m in session.log.view.messages] == [1, 1, 2, 2]
+
+
+async def test_what_is_attached_belongs_to_the_cycle_its_message_opens(tmp_path):
+    """R-509: rules and files open no cycle of their own."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("1")]))
+    session = await bench.open()
+    await session.attach(Message(id="f", role="user", tag="file", path="f", content="F"))
+    session.submit(submit("m"))
+    await bench.idle(session)
+    assert [m.cycle for m in session.log.view.messages] == [1, 1, 1]
+    assert stored_view(bench).cycle == 1
 
 
 async def test_a_submit_while_busy_is_queued_and_sent_once(tmp_path):
