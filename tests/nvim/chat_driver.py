@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from harness import Nvim, lua_string
 
 from codecompanion import events
+from harness import Nvim, lua_string
 
 FAKE_HOST = Path(__file__).with_name("fake_host.lua")
 
@@ -34,7 +34,9 @@ class ChatDriver:
 
     def open(self, *, opened: bool = True, **fields: Any) -> str:
         """Open a chat and, unless told otherwise, let the host answer `chat_opened`; return its id."""
-        self.id = self.nvim.lua("return require('codecompanion.chat').open(...).id", fields.pop("opts", {"hidden": False}))
+        self.id = self.nvim.lua(
+            "return require('codecompanion.chat').open(...).id", fields.pop("opts", {"hidden": False})
+        )
         self.nvim.wait_for(lambda: self.sent("open_chat"), "open_chat")
         if opened:
             self.opened(**fields)
@@ -73,7 +75,8 @@ class ChatDriver:
     def answer(self, verb: str, result: Any) -> None:
         """Answer requests with this verb from now on."""
         self.nvim.lua(
-            "local verb, json = ...; require('codecompanion.host').answers[verb] = function() return vim.json.decode(json) end",
+            """local verb, json = ...
+               require('codecompanion.host').answers[verb] = function() return vim.json.decode(json) end""",
             verb,
             json.dumps(result),
         )
@@ -92,6 +95,12 @@ class ChatDriver:
             "return vim.api.nvim_buf_get_lines(require('codecompanion.chat').last_chat().bufnr, 0, -1, false)"
         )
         return "\n".join(lines)
+
+    def toggle_fold(self, text: str) -> None:
+        """Put the cursor on the first line with `text` (searching would open folds) and press the fold key."""
+        row = next(number for number, line in enumerate(self.text().split("\n"), 1) if text in line)
+        self.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+        self.nvim.feed("<Tab>")
 
     def submit(self, text: str) -> int:
         """Type `text` into the input and send it; return the submit id."""

@@ -12,7 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import Nvim, find_nvim
+from chat_driver import ChatDriver, make_chat
+from harness import Nvim, find_nvim, other_nvims
 
 
 @pytest.fixture
@@ -33,3 +34,15 @@ def nvim_factory(tmp_path: Path) -> Iterator[Callable[..., Nvim]]:
 def nvim(nvim_factory: Callable[..., Nvim]) -> Nvim:
     """Return one running Neovim with the repository on its runtimepath."""
     return nvim_factory()
+
+
+@pytest.fixture
+def chat(nvim_factory: Callable[..., Nvim]) -> ChatDriver:
+    """Return an open chat in a Neovim with the fake host."""
+    return make_chat(nvim_factory)
+
+
+@pytest.fixture(params=[find_nvim() or "nvim", *other_nvims()])
+def chat_everywhere(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> ChatDriver:
+    """Return an open chat on each Neovim version that is at hand ($NVIM_BINS)."""
+    return make_chat(nvim_factory, binary=request.param)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgpack
+
 from grid import Grid
 
 REPO = Path(__file__).resolve().parents[2]
@@ -83,7 +84,7 @@ class Nvim:
         cwd = self.root / "work"
         cwd.mkdir(exist_ok=True)
         with (self.root / "stderr.log").open("ab") as stderr:
-            self._process = subprocess.Popen(  # noqa: S603
+            self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=self.env, cwd=cwd
             )
         self._reader = threading.Thread(target=self._read, daemon=True)

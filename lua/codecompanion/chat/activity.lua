@@ -32,7 +32,7 @@ function M.draw(chat)
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {
       id = ACTIVITY,
       virt_text = { { "⋯ " .. text, "CodeCompanionActivity" }, { stop_hint(chat), "CodeCompanionHint" } },
-      virt_text_pos = "eol",
+      virt_text_pos = "overlay",
       hl_mode = "combine",
     })
   else
@@ -45,14 +45,16 @@ function M.draw(chat)
   if #chunks > 0 then
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, {
       id = METER,
-      line_hl_group = "CodeCompanionHeaderUser",
+      end_col = #buffer.input_header(),
+      hl_group = "CodeCompanionHeaderUser",
+      strict = false,
       virt_text = chunks,
       virt_text_pos = "right_align",
       hl_mode = "combine",
     })
   else
-    local group = "CodeCompanionHeaderUser"
-    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, { id = METER, line_hl_group = group })
+    local opts = { id = METER, end_col = #buffer.input_header(), hl_group = "CodeCompanionHeaderUser", strict = false }
+    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, opts)
   end
 end
 

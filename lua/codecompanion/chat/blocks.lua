@@ -6,7 +6,7 @@
 ---@field role? "user"|"llm" The first line is a role header
 ---@field right? { [1]: string, [2]: string }[] Text at the right end of the first line
 ---@field marks? { row: integer, from: integer, to: integer, group: string }[] Colours, offsets within the block
----@field eol? { row: integer, chunks: table }[] Text after a line
+---@field eol? { row: integer, chunks: table, pos?: string, col?: integer }[] Virtual text, after the line by default
 ---@field markdown? { [1]: integer, [2]: integer } Offsets [first, last) to be painted as Markdown
 ---@field folds? { first: integer, last: integer, closed: boolean, text: fun(): table }[]
 ---@field item? table What `K` shows and what is addressed later: call_id, message_id, …
@@ -17,16 +17,19 @@ local status = require("codecompanion.chat.status")
 
 local M = {}
 
+---What the line of a cleared result says.
+M.CLEARED = " · cleared · K original"
+
 local MAX_BODY_LINES = 400
 local MAX_BODY_BYTES = 64 * 1024
 local MAX_LINE_BYTES = 2000
 
 local STATES = {
-  running = { " …", "CodeCompanionActivity" },
-  ok = { " ✓", "CodeCompanionToolOk" },
-  error = { " ✗ failed", "CodeCompanionToolFailed" },
-  cancelled = { " ⊘ cancelled", "CodeCompanionToolStopped" },
-  rejected = { " ⊘ rejected", "CodeCompanionToolStopped" },
+  running = { "… ", "CodeCompanionActivity" },
+  ok = { "✓ ", "CodeCompanionToolOk" },
+  error = { "✗ ", "CodeCompanionToolFailed" },
+  cancelled = { "⊘ ", "CodeCompanionToolStopped" },
+  rejected = { "⊘ ", "CodeCompanionToolStopped" },
 }
 
 ---@param text string
@@ -48,7 +51,13 @@ function M.tokens(tokens)
   if not display.show_token_count or not tokens or tokens <= 0 then
     return nil
   end
-  return { { ("(%s tokens)"):format(status.short(tokens)), "CodeCompanionTokens" } }
+  local text
+  if display.token_count then
+    -- A function of the user's that fails must not stop the drawing.
+    local ok, written = pcall(display.token_count, tokens)
+    text = ok and type(written) == "string" and M.one_line(written) or nil
+  end
+  return { { text or ("(%s tokens)"):format(status.short(tokens)), "CodeCompanionTokens" } }
 end
 
 ---A message of the user's.
@@ -158,18 +167,30 @@ function M.fence(text)
   return ("`"):rep(longest + 1)
 end
 
----The line of a tool call as chunks: mark, title, summary, state.
 ---@param tool table
----@param mark string "▸" or "▾"
----@return { [1]: string, [2]: string }[]
-function M.tool_chunks(tool, mark)
-  local chunks = { { mark .. " ", "CodeCompanionFoldMark" }, { M.one_line(tool.title), "CodeCompanionTool" } }
-  if tool.cleared then
-    chunks[#chunks + 1] = { " · cleared from the context · K original", "CodeCompanionCleared" }
-  elseif tool.summary and tool.summary ~= "" then
-    chunks[#chunks + 1] = { " · " .. M.one_line(tool.summary), "CodeCompanionToolSummary" }
+---@return string
+local function summary_of(tool)
+  local summary = M.one_line(tool.summary or "")
+  if (tool.status == "cancelled" or tool.status == "rejected") and not summary:find(tool.status, 1, true) then
+    summary = summary == "" and tool.status or (tool.status .. " · " .. summary)
   end
-  chunks[#chunks + 1] = STATES[tool.status] or STATES.running
+  return summary ~= "" and (" · " .. summary) or ""
+end
+
+---The line of a closed tool fold: mark, state, title, summary. The state comes first: narrow windows cut the end.
+---@param tool table
+---@return { [1]: string, [2]: string }[]
+function M.tool_chunks(tool)
+  local chunks = {
+    { "▸ ", "CodeCompanionFoldMark" },
+    STATES[tool.status] or STATES.running,
+    { M.one_line(tool.title), "CodeCompanionTool" },
+  }
+  if tool.cleared then
+    chunks[#chunks + 1] = { M.CLEARED, "CodeCompanionCleared" }
+  else
+    chunks[#chunks + 1] = { summary_of(tool), "CodeCompanionToolSummary" }
+  end
   return chunks
 end
 
@@ -179,10 +200,7 @@ end
 function M.tool(tool)
   local body = tool.preview and tool.preview ~= "" and bounded(tool.preview) or {}
   local title = (#body > 0 and "▾ " or "▸ ") .. M.one_line(tool.title)
-  local line = title
-  if tool.summary and tool.summary ~= "" then
-    line = line .. " · " .. M.one_line(tool.summary)
-  end
+  local line = title .. summary_of(tool)
   local lines, marks =
     { line }, {
       { row = 0, from = 0, to = #"▸", group = "CodeCompanionFoldMark" },
@@ -198,11 +216,12 @@ function M.tool(tool)
       marks[#marks + 1] = { row = row, from = 0, to = #lines[row + 1], group = "CodeCompanionToolOutput" }
     end
   end
-  local chunks = { STATES[tool.status] or STATES.running }
+  local state = { STATES[tool.status] or STATES.running }
+  local eol = { { row = 0, col = #"▸ ", pos = "inline", chunks = state } }
   if tool.cleared then
-    table.insert(chunks, 1, { "  cleared from the context · K original", "CodeCompanionCleared" })
+    eol[2] = { row = 0, chunks = { { M.CLEARED, "CodeCompanionCleared" } } }
   end
-  local block = { kind = "tool", lines = lines, marks = marks, eol = { { row = 0, chunks = chunks } }, item = tool }
+  local block = { kind = "tool", lines = lines, marks = marks, eol = eol, item = tool }
   if #lines > 1 then
     block.folds = {
       {
@@ -210,7 +229,7 @@ function M.tool(tool)
         last = #lines - 1,
         closed = options.display().fold_tools,
         text = function()
-          return M.tool_chunks(tool, "▸")
+          return M.tool_chunks(tool)
         end,
       },
     }

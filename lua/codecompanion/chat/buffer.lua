@@ -97,13 +97,20 @@ function M.edit(chat, change)
   end
 end
 
----Put whole lines above `row`.
+---Put whole lines above `row`. Not with nvim_buf_set_lines(): from 0.11 on it leaves a fold that begins at `row`
+---where it was, so that the fold swallows the new lines. appendbufline() does not, but forgets the current window's
+---view.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param lines string[]
 function M.insert(chat, row, lines)
   M.edit(chat, function()
-    api.nvim_buf_set_lines(chat.bufnr, row, row, false, lines)
+    local win = api.nvim_get_current_win()
+    local top = api.nvim_win_get_buf(win) == chat.bufnr and vim.fn.line("w0") or 0
+    vim.fn.appendbufline(chat.bufnr, row, lines)
+    if top > row then
+      vim.fn.winrestview({ topline = top + #lines })
+    end
   end)
 end
 
@@ -168,8 +175,9 @@ local function typed_on_header(chat)
   local input, input_col = M.position(chat, "input")
   local line = api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] or ""
   local wanted = M.input_header()
-  if input == header + 1 and input_col == 0 and vim.startswith(line, wanted) then
-    return line:sub(#wanted + 1)
+  local from, to = line:find(wanted, 1, true)
+  if input == header + 1 and input_col == 0 and from then
+    return line:sub(1, from - 1) .. line:sub(to + 1)
   end
   return ""
 end
@@ -204,7 +212,7 @@ function M.ensure_input(chat)
     M.place(chat, "tail", math.min((M.position(chat, "tail")), at))
     M.place(chat, "top", math.min((M.position(chat, "top")), at))
   end)
-  if extra ~= "" and api.nvim_get_current_buf() == chat.bufnr then
+  if api.nvim_get_current_buf() == chat.bufnr and api.nvim_win_get_cursor(0)[1] == at + 1 then
     api.nvim_win_set_cursor(0, { at + 2, #extra })
   end
   return true

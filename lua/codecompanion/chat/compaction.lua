@@ -23,10 +23,10 @@ local OPEN = { [1] = true, [7] = true, [8] = true, [9] = true }
 local function section(line, after)
   local number, title = line:match("^#+%s*(%d+)[.)]%s+(.+)$")
   if not number then
-    number, title = line:match("^(%d+)%.%s+%*%*(.-)%*%*")
+    number, title = line:match("^(%d+)%.%s+%*%*([^*]+)%*%*:?%s*$")
   end
   if not number then
-    number, title = line:match("^%*%*(%d+)%.%s+(.-)%*%*")
+    number, title = line:match("^%*%*(%d+)%.%s+([^*]+)%*%*:?%s*$")
   end
   if number then
     number = assert(tonumber(number))
@@ -116,13 +116,10 @@ function M.card(event)
   }
   for _, part in ipairs(sections(summary)) do
     local label = (part.number > 0 and part.number .. ". " or "") .. part.title .. amount(summary, part)
-    local to = part.last
-    while to > part.first and summary[to]:find("^%s*$") do
-      to = to - 1
-    end
+    -- the blank line before the next section belongs to the fold: closed sections stand in a list
     block.folds[#block.folds + 1] = {
       first = part.first + 1,
-      last = to + 1,
+      last = part.last + 1,
       closed = not OPEN[part.number],
       text = function()
         return { { "▸ ", "CodeCompanionFoldMark" }, { label, "CodeCompanionCompacted" } }
@@ -145,7 +142,7 @@ function M.fold_old(chat, first, last, event)
   local span = from == to and ("cycle %d"):format(from) or ("cycles %d–%d"):format(from, to)
   local text = ("%d message%s compacted (%s)"):format(event.messages, event.messages == 1 and "" or "s", span)
   buffer.edit(chat, function()
-    api.nvim_buf_set_lines(chat.bufnr, first, first, false, { "▾ " .. text })
+    buffer.insert(chat, first, { "▾ " .. text })
     draw.decorate(chat, first, {
       kind = "old",
       lines = {},

@@ -41,7 +41,9 @@ function M.set(chat, items)
     local old = api.nvim_buf_get_lines(chat.bufnr, 0, top, false)
     api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
     chat.context_items = {}
-    if not vim.deep_equal(old, lines) then
+    if top == 0 and #lines > 0 then
+      buffer.insert(chat, 0, lines)
+    elseif not vim.deep_equal(old, lines) then
       api.nvim_buf_set_lines(chat.bufnr, 0, top, false, lines)
     end
     buffer.place(chat, "top", #lines)

@@ -22,27 +22,36 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param row integer
+---@param id? integer Of the mark to change
 ---@param role "user"|"llm"
----@param right? table
----@return integer id Of the role mark
-local function role_line(chat, row, role, right)
-  local group = role == "user" and "CodeCompanionHeaderUser" or "CodeCompanionHeaderModel"
-  local id = api.nvim_buf_set_extmark(chat.bufnr, M.roles, row, 0, {
-    line_hl_group = group,
+---@param right? table Chunks at the right end
+---@return integer id
+local function role_mark(chat, row, id, role, right)
+  local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
+  return api.nvim_buf_set_extmark(chat.bufnr, M.roles, row, 0, {
+    id = id,
+    end_col = #line,
+    hl_group = role == "user" and "CodeCompanionHeaderUser" or "CodeCompanionHeaderModel",
     virt_text = right,
     virt_text_pos = right and "right_align" or nil,
     hl_mode = right and "combine" or nil,
     invalidate = true,
     undo_restore = false,
-    end_row = row + 1,
-    end_col = 0,
-    strict = false,
   })
+end
+
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param role "user"|"llm"
+---@param right? table
+---@return integer id Of the role mark
+local function role_line(chat, row, role, right)
+  local id = role_mark(chat, row, nil, role, right)
   chat.roles[id] = role
   local display = options.display()
   if display.show_header_separator then
     api.nvim_buf_set_extmark(chat.bufnr, M.decor, row, 0, {
-      virt_text = { { " " .. display.separator:rep(400), "CodeCompanionHeaderSeparator" } },
+      virt_text = { { display.separator:rep(400), "CodeCompanionHeaderSeparator" } },
       virt_text_pos = "eol",
     })
   end
@@ -55,21 +64,9 @@ end
 ---@param right? table
 function M.set_right(chat, id, right)
   local at = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.roles, id, { details = true })
-  if not at[1] or at[3].invalid then
-    return
+  if at[1] and not at[3].invalid then
+    role_mark(chat, at[1], id, chat.roles[id], right)
   end
-  api.nvim_buf_set_extmark(chat.bufnr, M.roles, at[1], 0, {
-    id = id,
-    line_hl_group = at[3].line_hl_group,
-    virt_text = right,
-    virt_text_pos = right and "right_align" or nil,
-    hl_mode = right and "combine" or nil,
-    invalidate = true,
-    undo_restore = false,
-    end_row = at[3].end_row,
-    end_col = 0,
-    strict = false,
-  })
 end
 
 ---The colours, folds and marks of a block that stands at `row`.
@@ -91,14 +88,8 @@ function M.decorate(chat, row, block)
     end
   end
   for _, text in ipairs(block.eol or {}) do
-    local id = api.nvim_buf_set_extmark(bufnr, M.decor, row + text.row, 0, {
-      virt_text = text.chunks,
-      virt_text_pos = "eol",
-      hl_mode = "combine",
-    })
-    if block.item then
-      block.item.eol_id = id
-    end
+    local opts = { virt_text = text.chunks, virt_text_pos = text.pos or "eol", hl_mode = "combine" }
+    api.nvim_buf_set_extmark(bufnr, M.decor, row + text.row, text.col or 0, opts)
   end
   if block.virtual then
     api.nvim_buf_set_extmark(bufnr, M.decor, math.max(row - 1, 0), 0, { virt_lines = { block.virtual } })
@@ -197,7 +188,7 @@ function M.sequence(chat, row, blocks)
   end
   buffer.edit(chat, function()
     if #lines > 0 then
-      api.nvim_buf_set_lines(chat.bufnr, row, row, false, lines)
+      buffer.insert(chat, row, lines)
     end
     for _, block in ipairs(blocks) do
       M.decorate(chat, block.row, block)
@@ -225,7 +216,7 @@ function M.append(chat, block)
   if tail > 0 and tight(chat.tail_kind, block.kind) then
     block.row = tail - 1
     buffer.edit(chat, function()
-      api.nvim_buf_set_lines(chat.bufnr, tail - 1, tail - 1, false, block.lines)
+      buffer.insert(chat, tail - 1, block.lines)
       M.decorate(chat, tail - 1, block)
     end)
   else

@@ -41,7 +41,7 @@ function M.open(options)
   vim.bo[bufnr].modifiable = false
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
   local width = math.max(20, math.min(cells(options.width or 0.8, columns), columns - 4))
-  local height = math.max(1, math.min(#options.lines, cells(0.8, rows)))
+  local height = math.max(1, math.min(#options.lines, rows - 4))
   local config = {
     relative = "editor",
     width = width,

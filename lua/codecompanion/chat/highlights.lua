@@ -5,7 +5,7 @@ local M = {}
 
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.groups = {
-  { "CodeCompanionHeaderUser", "Title", "The header of your messages" },
+  { "CodeCompanionHeaderUser", "String", "The header of your messages" },
   { "CodeCompanionHeaderModel", "Special", "The header of the model's messages" },
   { "CodeCompanionHeaderSeparator", "FloatBorder", "The line after a header" },
   { "CodeCompanionTokens", "Comment", "Token counts beside headers" },

@@ -61,6 +61,7 @@ local function subscribe()
   subscribed = true
   require("codecompanion.host").subscribe(on_event)
   require("codecompanion.chat.paint").setup()
+  require("codecompanion.chat.paint").warm()
   require("codecompanion.chat.highlights").define()
   vim.treesitter.language.register("markdown", "codecompanion")
   local group = api.nvim_create_augroup("codecompanion.chat", {})

@@ -103,6 +103,19 @@ local function whole_lines(bufnr, first, last, group)
   mark(bufnr, first, 0, { end_row = last, end_col = 0, hl_group = group, priority = 90 })
 end
 
+---A diff has colours even where no parser for it is installed.
+---@param bufnr integer
+---@param first integer
+---@param lines string[]
+local function diff_lines(bufnr, first, lines)
+  for index, line in ipairs(lines) do
+    local group = line:find("^%+") and "Added" or line:find("^%-") and "Removed" or line:find("^@@") and "Changed"
+    if group then
+      mark(bufnr, first + index - 1, 0, { end_col = #line, hl_group = group, priority = 105 })
+    end
+  end
+end
+
 ---@param bufnr integer
 ---@param first integer
 ---@param last integer Exclusive
@@ -110,7 +123,11 @@ end
 local function paint(bufnr, first, last, piece)
   api.nvim_buf_clear_namespace(bufnr, M.live, first, last)
   api.nvim_buf_clear_namespace(bufnr, M.ns, first, last)
-  local text = table.concat(api.nvim_buf_get_lines(bufnr, first, last, false), "\n") .. "\n"
+  local lines = api.nvim_buf_get_lines(bufnr, first, last, false)
+  local text = table.concat(lines, "\n") .. "\n"
+  if piece.lang == "diff" or lines[1]:find("^```+diff") then
+    diff_lines(bufnr, first, lines)
+  end
   if piece.fence then
     whole_lines(bufnr, first, last, "@markup.raw.block.markdown")
   elseif #text <= MAX_PIECE_BYTES then
@@ -241,6 +258,17 @@ function M.guard(chat)
   local limit = require("codecompanion.chat.options").display().treesitter_max_lines
   if vim.treesitter.highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > limit then
     vim.treesitter.stop(chat.bufnr)
+  end
+end
+
+---Load the queries in idle time: the first coloured line would pay tens of milliseconds for them.
+function M.warm()
+  for index, lang in ipairs({ "markdown", "markdown_inline" }) do
+    vim.defer_fn(function()
+      pcall(vim.treesitter.language.add, lang)
+      pcall(vim.treesitter.query.get, lang, "highlights")
+      pcall(vim.treesitter.query.get, lang, "injections")
+    end, 60 * index)
   end
 end
 

@@ -4,9 +4,9 @@ local api = vim.api
 
 local M = {}
 
-local BUDGET_MS = 5
+local BUDGET_MS = 4
 local PAUSE_MS = 1
-local MAX_TEXT_BYTES = 12 * 1024
+local MAX_TEXT_BYTES = 6 * 1024
 
 local STREAMED = { text = true, reasoning = true }
 

@@ -160,25 +160,27 @@ function M.publish(chat)
   vim.cmd.redrawstatus({ bang = true })
 end
 
----The winbar of a chat window: model and activity on the left, how full the context is on the right.
+---The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
 ---@return string
-function M.winbar()
+function M.line()
   local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(vim.g.statusline_winid or 0))
   if not chat then
     return ""
   end
   local name = chat.adapter ~= "" and (chat.adapter .. " · " .. chat.model) or "CodeCompanion"
-  local left = " " .. name:gsub("%%", "%%%%") .. (chat.yolo and "  YOLO" or "")
+  local parts = { " " .. name }
+  if chat.yolo then
+    parts[#parts + 1] = "YOLO"
+  end
   local activity = M.activity(chat)
   if activity ~= "" then
-    left = left .. "  %#CodeCompanionActivity#" .. activity:gsub("%%", "%%%%") .. "%*"
+    parts[#parts + 1] = activity
   end
-  local right = ""
-  if chat.meter then
-    local percent = math.floor(chat.meter.ratio * 100 + 0.5)
-    right = ("%%#%s#%s%d%%%% "):format(meter_group(chat.meter), chat.meter.exact and "" or "~", percent)
+  local right = chat.meter and M.meter_text(chat.meter) or ""
+  local function escape(text)
+    return (text:gsub("%%", "%%%%"))
   end
-  return left .. "%=%<" .. right
+  return escape(table.concat(parts, "  ")) .. "%<%=" .. escape(right) .. "  %P "
 end
 
 return M

@@ -4,7 +4,6 @@ local api = vim.api
 local blocks = require("codecompanion.chat.blocks")
 local buffer = require("codecompanion.chat.buffer")
 local draw = require("codecompanion.chat.draw")
-local folds = require("codecompanion.chat.folds")
 
 local M = {}
 
@@ -43,7 +42,12 @@ function M.finished(chat, event)
   end
   buffer.edit(chat, function()
     api.nvim_buf_clear_namespace(chat.bufnr, draw.decor, first, last)
-    api.nvim_buf_set_lines(chat.bufnr, first + 1, last, false, vim.list_slice(block.lines, 2))
+    if last > first + 1 then
+      buffer.remove(chat, first + 1, last)
+    end
+    if #block.lines > 1 then
+      buffer.insert(chat, first + 1, vim.list_slice(block.lines, 2))
+    end
     local width = #api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
     api.nvim_buf_set_text(chat.bufnr, first, 0, first, width, { block.lines[1] })
     chat.items[item.id] = nil
@@ -61,10 +65,8 @@ function M.cleared(chat, call_ids)
     local first = item and draw.item_rows(chat, item)
     if item and first and not item.cleared then
       item.cleared = true
-      local block = blocks.tool(vim.tbl_extend("force", item, { preview = "" }))
       api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
-        id = item.eol_id,
-        virt_text = block.eol[1].chunks,
+        virt_text = { { blocks.CLEARED, "CodeCompanionCleared" } },
         virt_text_pos = "eol",
         hl_mode = "combine",
       })
@@ -72,14 +74,6 @@ function M.cleared(chat, call_ids)
   end
   -- closed folds draw their line from the item; they have to be asked again
   vim.cmd.redraw({ bang = false })
-end
-
----Close or open the folds of all tool calls.
----@param chat CodeCompanion.Chat
----@param item table
----@return boolean folded
-function M.is_folded(chat, item)
-  return item.fold ~= nil and folds.rows(chat, item.fold) ~= nil
 end
 
 return M

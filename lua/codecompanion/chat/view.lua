@@ -54,8 +54,7 @@ local function show_end(win, bufnr)
     local last = api.nvim_buf_line_count(bufnr)
     local top = vim.fn.line("w0")
     local cursor = vim.fn.line(".")
-    local far = last - top > 4 * api.nvim_win_get_height(win)
-    if not far and api.nvim_win_text_height(win, { start_row = top - 1, end_row = last - 1 }).all <= text_rows(win) then
+    if top == 1 and last <= text_rows(win) and vim.fn.line("w$") == last then
       return
     end
     local wanted = math.min(topline_for_end(win, last), cursor)

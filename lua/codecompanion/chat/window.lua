@@ -73,7 +73,9 @@ function M.dress(chat, win)
     number = false,
     relativenumber = false,
     signcolumn = "no",
-    winbar = options.display().show_winbar and "%{%v:lua.require'codecompanion.chat.status'.winbar()%}" or "",
+    statusline = vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default
+        and "%{%v:lua.require'codecompanion.chat.status'.line()%}"
+      or "", -- a status line of the user's own stays
   }, config.opts or {})
   for name, value in pairs(values) do
     local ok, problem = pcall(api.nvim_set_option_value, name, value, { scope = "local", win = win })

@@ -1,0 +1,128 @@
+"""The context block, the meter, the inspector: what the model sees and how full it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chat_driver import ChatDriver
+from codecompanion import events
+
+ITEMS = (
+    events.ContextItem(id="i1", kind="rules", label="AGENTS.md", tokens=1200),
+    events.ContextItem(id="i2", kind="file", label="lua/foo.lua", tokens=333),
+    events.ContextItem(id="i3", kind="image", label="a.png"),
+)
+
+
+def meter(tokens: int, *, exact: bool = True) -> events.Meter:
+    """A meter event for a window of 128,000 tokens."""
+    return events.Meter(
+        tokens=tokens, window=128000, ratio=tokens / 128000, exact=exact, edit_at=83200, compact_at=108800
+    )
+
+
+def test_attachments_are_listed_at_the_top(chat_everywhere: ChatDriver) -> None:
+    """One line per item, with its size."""
+    chat = chat_everywhere
+    chat.push(events.ContextItems(items=ITEMS))
+    rows = chat.nvim.screen().split("\n")
+    assert rows[0] == "> Context:"
+    assert rows[1].startswith("> - <rules>AGENTS.md</rules>")
+    assert rows[1].endswith("1.2k tokens")
+    assert rows[3] == "> - <image>a.png</image>"
+    chat.push(events.ContextItems(items=()))
+    assert chat.text() == "## Me\n"
+
+
+def test_deleting_a_line_of_the_block_detaches_the_item(chat_everywhere: ChatDriver) -> None:
+    """`dd`, several lines at once, and an unchanged block after other edits."""
+    chat = chat_everywhere
+    chat.push(events.ContextItems(items=ITEMS))
+    chat.nvim.feed("Gitext<Esc>")
+    chat.nvim.settle()
+    assert chat.sent("detach") == []
+    chat.nvim.feed("ggjdd")
+    chat.nvim.wait_for(lambda: chat.sent("detach"), "detach")
+    assert chat.sent("detach")[0]["items"] == ["i1"]
+    chat.push(events.ContextItems(items=ITEMS[1:]))
+    chat.nvim.feed("ggjdj")
+    chat.nvim.wait_for(lambda: len(chat.sent("detach")) == 2, "detach")
+    assert chat.sent("detach")[1]["items"] == ["i2", "i3"]
+    chat.push(events.ContextItems(items=()))
+    assert chat.text() == "## Me\ntext"
+
+
+def test_gf_opens_the_file_beside_the_chat(chat: ChatDriver) -> None:
+    """The chat's own window is not taken."""
+    work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
+    (work / "lua").mkdir()
+    (work / "lua" / "foo.lua").write_text("return 'found it'\n")
+    chat.push(events.ContextItems(items=ITEMS))
+    chat.nvim.feed("ggjjgf")
+    screen = chat.nvim.wait_screen("found it")
+    assert "> Context:" in screen
+
+
+def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
+    """`~` while it is an estimate; the thresholds where there is room."""
+    chat.push(meter(35800, exact=False))
+    chat.nvim.wait_screen(r"## Me +edit 65% · compact 85%   ctx ~35\.8k/128k 28% ▕")
+    assert chat.nvim.lua("return require('codecompanion.chat.status').component()") == "ctx ~35.8k/128k 28%"
+    chat.push(meter(36000), events.State(state="streaming", label="streaming"))
+    assert chat.nvim.lua("return require('codecompanion').statusline()") == "streaming · ctx 36.0k/128k 28%"
+    shown = chat.nvim.lua("return vim.b.codecompanion_chat")
+    assert shown["meter"]["tokens"] == 36000
+    assert shown["state"] == "streaming"
+    assert shown["id"] == chat.id
+
+
+def test_the_meter_stands_out_from_80_and_95_percent_on(chat: ChatDriver) -> None:
+    """Colour in addition to the number, never instead of it."""
+    groups = []
+    for tokens in (64000, 102400, 121600):
+        chat.push(meter(tokens))
+        chat.nvim.wait_screen(f"{tokens * 100 // 128000}%")
+        row = chat.nvim.row("ctx ")
+        groups.append(chat.nvim.highlight_at(row, chat.nvim.screen().split("\n")[row].index("ctx")).get("foreground"))
+    assert len(set(groups)) == 3
+
+
+def test_numbers_take_at_most_five_characters(chat: ChatDriver) -> None:
+    """999, 1.2k, 35.8k, 1.0M."""
+    numbers = [0, 999, 1000, 1234, 35849, 999949, 999950, 1_000_000, 12_345_678]
+    shown = chat.nvim.lua("return vim.tbl_map(require('codecompanion.chat.status').short, ...)", numbers)
+    assert shown == ["0", "999", "1.0k", "1.2k", "35.8k", "999.9k", "1.0M", "1.0M", "12.3M"]
+    windows = chat.nvim.lua(
+        "return vim.tbl_map(require('codecompanion.chat.status').short_window, ...)", [128000, 200000, 1000000, 131072]
+    )
+    assert windows == ["128k", "200k", "1M", "131.1k"]
+
+
+def test_the_inspector_lists_what_will_be_sent(chat: ChatDriver) -> None:
+    """One line per message, the sum is the meter's, <CR> opens a message."""
+    rows = [
+        {"id": "s", "role": "system", "tag": "", "name": "", "tokens": 1200, "cycle": 0, "age": 0, "state": "live"},
+        {"id": "t", "role": "tool", "tag": "", "name": "grep", "tokens": 30, "cycle": 1, "age": 5, "state": "cleared"},
+    ]
+    for row in rows:
+        row["preview"] = f"preview of {row['id']}\nsecond line"
+    chat.answer("inspect", {"rows": rows, "total": 1230, "window": 128000})
+    chat.answer("show_original", {"title": "grep", "text": "everything", "filetype": "text", "state": "cleared"})
+    chat.push(meter(1230))
+    chat.nvim.feed("gd")
+    screen = chat.nvim.wait_screen(r"# Next request: 1\.2k of 128k tokens \(1%\), 2 messages")
+    assert "grep: preview of t second line" in screen
+    assert "1.2k  sum" in screen
+    chat.nvim.feed("j<CR>")
+    chat.nvim.wait_screen("everything")
+    assert chat.sent("show_original")[0]["item"] == "t"
+
+
+def test_works_in_80_columns_and_in_a_float(chat: ChatDriver) -> None:
+    """The parts that matter are not cut."""
+    chat.nvim.request("nvim_ui_try_resize", 80, 24)
+    chat.push(events.ContextItems(items=ITEMS), meter(35800))
+    chat.nvim.wait_screen(r"## Me +ctx 35\.8k/128k 28% ▕")
+    chat.nvim.lua("require('codecompanion.chat').toggle(); require('codecompanion.chat').toggle({ layout = 'float' })")
+    screen = chat.nvim.wait_screen(r"│## Me +ctx 35\.8k/128k 28%")
+    assert "CodeCompanion" in screen

@@ -1,0 +1,223 @@
+"""The input region: what stands there is what is sent, and nothing may lose it (lessons 16, 32, 36, 37; R-547)."""
+
+from __future__ import annotations
+
+from chat_driver import ChatDriver
+from codecompanion import events
+
+HEADINGS = (
+    "## Me\nnot a header\n\n# Title\n```lua\n-- ## CodeCompanion\nlocal x = 1\n```\n\n## CodeCompanion (openai)\nend"
+)
+
+
+def test_text_with_headings_and_fences_is_sent_whole(chat: ChatDriver) -> None:
+    """R-547, lesson 32: role borders are extmarks, so headings in a message mean nothing."""
+    chat.submit(HEADINGS)
+    assert chat.sent("submit")[0]["text"] == HEADINGS
+    assert chat.input() == ""
+
+
+def test_typed_text_is_sent_with_the_key_and_the_input_is_empty_again(chat: ChatDriver) -> None:
+    """The way a user does it: type, leave insert mode, <CR>."""
+    chat.nvim.feed("iWhy is it slow?<CR>  second line<Esc><CR>")
+    chat.nvim.wait_for(lambda: chat.sent("submit"), "submit")
+    assert chat.sent("submit")[0]["text"] == "Why is it slow?\n  second line"
+    assert chat.sent("submit")[0]["submit_id"] == 1
+    screen = chat.nvim.wait_screen(r"sending…")
+    assert "Why is it slow?" in screen
+    assert chat.input() == ""
+
+
+def test_insert_mode_sends_with_ctrl_s(chat: ChatDriver) -> None:
+    """The insert mode key sends and leaves the user in the new input."""
+    chat.nvim.feed("ihello<C-s>next")
+    chat.nvim.wait_for(lambda: chat.sent("submit") and chat.input() == "next", "the new draft")
+    assert chat.sent("submit")[0]["text"] == "hello"
+
+
+def test_a_sent_message_becomes_a_turn_and_the_reply_goes_below_it(chat: ChatDriver) -> None:
+    """`sending…` gives way to the token count once the message is stored."""
+    chat.accept("question", tokens=2100)
+    chat.reply("answer")
+    assert chat.text() == "\n".join(
+        ["## Me", "question", "", "## CodeCompanion (openai · gpt-4o)", "answer", "", "## Me", ""]
+    )
+    assert "sending" not in chat.nvim.screen()
+    assert "(2.1k tokens)" in chat.nvim.screen()
+
+
+def test_after_a_failed_turn_an_added_line_is_in_the_next_request(chat: ChatDriver) -> None:
+    """Lesson 37: what is sent is what stands in the input region, always."""
+    chat.accept("first")
+    chat.push(events.TurnFinished(reason="failed", error="openai: rate limited"))
+    chat.nvim.feed("Gianother line<Esc><CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "second submit")
+    assert chat.sent("submit")[1]["text"] == "another line"
+
+
+def test_a_queued_message_says_so_and_is_sent_once(chat: ChatDriver) -> None:
+    """Lesson 16: a submit while busy waits below the running reply."""
+    chat.accept("one")
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="work"))
+    submit_id = chat.submit("two")
+    chat.push(events.Queued(submit_id=submit_id))
+    chat.nvim.wait_screen(r"## Me +queued")
+    chat.push(events.Text(text="ing"), events.ReplyFinished(message_id="r", stop="stop"))
+    chat.push(events.MessageSent(submit_id=submit_id, message_id="m2", text="two", cycle=2))
+    chat.reply("done")
+    assert chat.text().split("\n")[4:] == [
+        "working",
+        "",
+        "## Me",
+        "two",
+        "",
+        "## CodeCompanion (openai · gpt-4o)",
+        "done",
+        "",
+        "## Me",
+        "",
+    ]
+    assert "queued" not in chat.nvim.screen()
+    assert len(chat.sent("submit")) == 2
+
+
+def test_a_failed_submit_comes_back_in_front_of_what_was_typed_since(chat: ChatDriver) -> None:
+    """Nothing is lost and nothing is sent twice."""
+    submit_id = chat.submit("lost?")
+    chat.nvim.feed("Gi and more<Esc>")
+    chat.push(events.SubmitFailed(submit_id=submit_id, text="lost?", error="The disk is full."))
+    assert chat.input() == "lost?\n and more"
+    assert chat.text().count("lost?") == 1
+    assert "✗ The disk is full." in chat.nvim.screen()
+
+
+def test_typing_while_text_streams_above_stays_in_the_input(chat: ChatDriver) -> None:
+    """Lesson 16: the buffer stays editable; machine text is inserted above the input."""
+    chat.accept("go")
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))
+    chat.nvim.feed("Gi")
+    for number in range(20):
+        chat.push(events.Text(text=f"line {number}\n"))
+        chat.nvim.feed(f"w{number} ")
+    chat.nvim.feed("<Esc>")
+    chat.nvim.settle()
+    assert chat.input() == "".join(f"w{number} " for number in range(20))
+    assert [line for line in chat.text().split("\n") if line.startswith("line")] == [f"line {n}" for n in range(20)]
+
+
+def test_undo_gives_back_the_draft_and_never_takes_machine_text(chat_everywhere: ChatDriver) -> None:
+    """`u` walks through the user's own steps, also across text the machine wrote in between."""
+    chat = chat_everywhere
+    chat.accept("go")
+    chat.nvim.feed("Gione<Esc>")
+    chat.nvim.settle()
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="machine "))
+    chat.nvim.feed("Ga two<Esc>")
+    chat.nvim.settle()
+    chat.push(events.Text(text="text"))
+    assert chat.input() == "one two"
+    chat.nvim.feed("u")
+    chat.nvim.settle()
+    assert chat.input() == "one"
+    chat.nvim.feed("u")
+    chat.nvim.settle()
+    assert chat.input() == ""
+    chat.nvim.feed("uuuu")
+    chat.nvim.settle()
+    assert "machine text" in chat.text()
+    chat.nvim.feed("9<C-r>")
+    chat.nvim.settle()
+    assert chat.input() == "one two"
+
+
+def test_undo_brings_a_sent_text_back_as_a_draft(chat: ChatDriver) -> None:
+    """The text that was sent is one step away."""
+    chat.accept("write it again")
+    chat.reply("ok")
+    chat.nvim.feed("Gu")
+    chat.nvim.settle()
+    assert chat.input() == "write it again"
+
+
+def test_deleting_everything_leaves_a_working_input(chat_everywhere: ChatDriver) -> None:
+    """`ggdG` takes the text away, not the input."""
+    chat = chat_everywhere
+    chat.accept("question")
+    chat.reply("answer")
+    chat.nvim.feed("ggdG")
+    chat.nvim.wait_for(lambda: chat.text() == "## Me\n", "header and input")
+    chat.nvim.feed("Gistill here<Esc><CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "submit")
+    assert chat.sent("submit")[1]["text"] == "still here"
+
+
+def test_edits_across_the_header_keep_the_draft(chat: ChatDriver) -> None:
+    """`dd` on the input, `dk`, `J` and typing on the header: the region is rebuilt, its text stays."""
+    chat.accept("question")
+    chat.reply("answer")
+    chat.nvim.feed("Giabc<Esc>dd")
+    chat.nvim.wait_for(lambda: chat.text().endswith("\n\n## Me\n"), "an empty input")
+    chat.nvim.feed("Giabc<Esc>kJ")
+    chat.nvim.wait_for(
+        lambda: chat.text().endswith("\n\n## Me\nabc") or chat.text().endswith("## Me\n abc"), "J undone"
+    )
+    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'draft')")
+    chat.nvim.feed("GkA typed<Esc>")
+    chat.nvim.wait_for(lambda: chat.text().endswith("\n\n## Me\n typeddraft"), "typed text in the draft")
+    chat.nvim.feed("Gkkddd")
+    chat.nvim.settle()
+    assert chat.text().endswith("\n\n## Me\n typeddraft")
+
+
+def test_a_selection_from_a_reply_into_the_draft_can_be_deleted(chat: ChatDriver) -> None:
+    """A characterwise deletion that begins in a reply keeps what stands before it."""
+    chat.accept("question")
+    chat.reply("keep this drop this")
+    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'gone stays')")
+    chat.nvim.feed("gg/drop<CR>v/stays<CR>hd")
+    chat.nvim.wait_for(lambda: chat.input() == "stays", "the rest of the draft")
+    assert "\nkeep this \n\n## Me\nstays" in chat.text()
+
+
+def test_the_draft_is_saved_while_it_is_typed(chat: ChatDriver) -> None:
+    """Debounced, and at once when insert mode ends."""
+    chat.nvim.feed("ihalf a thought")
+    chat.nvim.wait_for(lambda: {"text": "half a thought", "chat": chat.id} in chat.sent("save_draft"), "a saved draft")
+    chat.nvim.feed(" more<Esc>")
+    chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "half a thought more", "the whole draft")
+
+
+def test_a_stored_draft_stands_in_the_input_again(chat: ChatDriver) -> None:
+    """After a crash of the editor the draft comes with chat_opened."""
+    chat.nvim.lua("require('codecompanion.chat').resume('stored')")
+    chat.id = "stored"
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.sent("open_chat")[1]["resume"] == "stored"
+    chat.opened(resumed=True, draft="half a thought\n## with heading")
+    assert chat.input() == "half a thought\n## with heading"
+
+
+def test_the_draft_survives_toggling(chat: ChatDriver) -> None:
+    """Hide and show: the text and the cursor are where they were."""
+    chat.nvim.feed("idraft<Esc>")
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    chat.nvim.settle()
+    assert "draft" not in chat.nvim.screen()
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    chat.nvim.wait_screen("draft")
+    assert chat.input() == "draft"
+
+
+def test_an_empty_input_is_not_sent(chat: ChatDriver) -> None:
+    """Blank lines are no message."""
+    chat.nvim.feed("i<CR><CR>  <Esc><CR>")
+    chat.nvim.settle()
+    assert chat.sent("submit") == []
+
+
+def test_a_selection_goes_into_the_draft_with_its_place_and_a_fence_it_cannot_close(chat: ChatDriver) -> None:
+    """:'<,'>CodeCompanionChat."""
+    chat.nvim.lua(
+        "require('codecompanion.chat').add_selection({'local x = 1', '```'}, {3, 4}, vim.fn.getcwd() .. '/lua/foo.lua')"
+    )
+    assert chat.input() == "lua/foo.lua:3-4\n````lua\nlocal x = 1\n```\n````\n"

@@ -1,0 +1,266 @@
+"""Opening, layouts, restoring, crashes: the life of a chat (lessons 33, 35, 36; R-544)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from chat_driver import INIT, ChatDriver, make_chat
+from codecompanion import events
+from harness import Nvim
+
+
+def entries(count: int) -> list[events.Entry]:
+    """A stored chat with `count` turns."""
+    found = []
+    for number in range(count):
+        found.append(events.Entry(kind="user", text=f"question {number}", message_id=f"u{number}"))
+        found.append(
+            events.Entry(
+                kind="tool",
+                call_id=f"c{number}",
+                title=f"tool {number}",
+                summary="3 lines",
+                text="some\noutput",
+                status="ok",
+                adapter="openai",
+                model="gpt-4o",
+            )
+        )
+        found.append(events.Entry(kind="reply", text=f"answer {number}\n\nmore", adapter="openai", model="gpt-4o"))
+    return found
+
+
+def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[..., Nvim]) -> None:
+    """Header, hint and intro are there at once; the host is asked afterwards."""
+    chat = ChatDriver(nvim_factory(init=INIT))
+    chat.setup({"display": {"chat": {"window": {"layout": "buffer"}}}})
+    chat.open(opened=False)
+    screen = chat.nvim.wait_screen(r"<CR> send · \? help")
+    assert screen.startswith("## Me")
+    assert "Press ? in normal mode" in screen
+    chat.submit("sent before the host is there")
+    assert [request for request in ("open_chat", "submit") if chat.sent(request)] == ["open_chat", "submit"]
+
+
+def test_several_chats_are_open_at_once(chat: ChatDriver) -> None:
+    """Events go to the chat they belong to, `}` and `{` change between them."""
+    first = chat.id
+    chat.accept("in the first")
+    chat.open()
+    chat.push(
+        events.ReplyStarted(chat=first, adapter="openai", model="gpt-4o"), events.Text(chat=first, text="for one")
+    )
+    assert "for one" not in chat.text()
+    chat.nvim.wait_for(lambda: "in the first" not in chat.nvim.screen(), "the second chat")
+    chat.nvim.feed("}")
+    chat.nvim.wait_screen("for one")
+    chat.nvim.feed("{")
+    chat.nvim.wait_for(lambda: "for one" not in chat.nvim.screen(), "the second chat again")
+
+
+@pytest.mark.parametrize("layout", ["vertical", "horizontal", "float", "tab", "buffer"])
+def test_every_layout_opens_and_hides(nvim_factory: Callable[..., Nvim], layout: str) -> None:
+    """Hiding gives the windows back as they were; the buffer stays."""
+    chat = make_chat(nvim_factory, options={"display": {"chat": {"window": {"layout": layout}}}})
+    chat.nvim.wait_screen("## Me")
+    assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    chat.nvim.settle()
+    assert "## Me" not in chat.nvim.screen()
+    assert chat.nvim.lua("return #vim.api.nvim_list_wins()") == 1
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    chat.nvim.wait_screen("## Me")
+
+
+def test_closing_gives_the_chat_back_and_the_rest_works_on(chat: ChatDriver) -> None:
+    """The key closes; the history stays in the host."""
+    chat.record_autocmds()
+    first = chat.id
+    chat.open()
+    chat.nvim.feed("idraft<C-c>")
+    chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
+    assert chat.sent("close_chat")[0]["chat"] == chat.id
+    assert chat.sent("save_draft")[-1]["text"] == "draft"
+    assert ("CodeCompanionChatClosed") in [name for name, _ in chat.fired()]
+    chat.push(events.Text(chat=chat.id, text="too late"))
+    assert chat.nvim.lua("return require('codecompanion.chat').last_chat().id") == first
+    assert chat.nvim.messages() == ""
+
+
+def test_a_wiped_buffer_closes_its_chat(chat: ChatDriver) -> None:
+    """:bwipeout is a way to close, too, also while text arrives."""
+    chat.accept("go")
+    chat.push_soon(events.Text(text="text " * 100))
+    chat.nvim.command("bwipeout!")
+    chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
+    chat.nvim.settle()
+    assert chat.nvim.messages() == ""
+
+
+def test_a_stored_chat_comes_back_newest_first_without_moving_the_view(chat_everywhere: ChatDriver) -> None:
+    """The first piece fills the screen; the rest goes above it while nothing moves."""
+    chat = chat_everywhere
+    stored = entries(120)
+    chat.push(events.Restored(entries=tuple(stored[-30:]), first=True))
+    chat.nvim.settle()
+    before = chat.nvim.screen()
+    assert "answer 119" in before
+    for start in range(len(stored) - 60, -30, -30):
+        chat.push_soon(events.Restored(entries=tuple(stored[start : start + 30]), last=start <= 0))
+    chat.drain()
+    chat.nvim.settle()
+    lines_above = chat.nvim.screen().split("\n")[:-2]
+    assert lines_above == before.split("\n")[:-2]
+    questions = [line for line in chat.text().split("\n") if line.startswith("question")]
+    assert questions == [f"question {number}" for number in range(120)]
+    assert chat.text().count("## CodeCompanion") == 120
+
+
+def test_a_reader_of_a_restored_chat_is_not_moved(chat: ChatDriver) -> None:
+    """Older pieces go above the cursor; what is looked at stays where it is."""
+    stored = entries(200)
+    chat.push(events.Restored(entries=tuple(stored[-60:]), first=True))
+    chat.nvim.feed("gg30Gzt")
+    chat.nvim.settle()
+    before = chat.nvim.screen().split("\n")[:20]
+    chat.push(events.Restored(entries=tuple(stored[:-60]), last=True))
+    chat.nvim.settle()
+    assert chat.nvim.screen().split("\n")[:20] == before
+
+
+def test_a_turn_split_between_two_pieces_has_one_header(chat: ChatDriver) -> None:
+    """The header that stood in for the missing question goes when the question comes."""
+    stored = entries(2)
+    chat.push(events.Restored(entries=tuple(stored[4:]), first=True))
+    assert chat.text().count("## CodeCompanion") == 1
+    chat.push(events.Restored(entries=tuple(stored[:4]), last=True))
+    assert chat.text().count("## CodeCompanion") == 2
+    assert chat.text().count("question") == 2
+
+
+def test_a_restored_compaction_folds_what_is_above_it(chat: ChatDriver) -> None:
+    """Also when the turns it replaced arrive later."""
+    card = events.Entry(
+        kind="compacted",
+        text="## 1. Intent\nthe summary",
+        trigger="manual",
+        summariser="offline",
+        messages=20,
+        cycles=(1, 5),
+        tokens_before=9000,
+        tokens_after=900,
+        duration_ms=20,
+    )
+    stored = entries(6)
+    chat.push(events.Restored(entries=(*stored[12:15], card, *stored[15:]), first=True))
+    chat.push(events.Restored(entries=tuple(stored[:12]), last=True))
+    screen = chat.nvim.wait_screen(r"▸ 20 messages compacted \(cycles 1–5\)")
+    assert "answer 3" not in screen
+    assert "the summary" in screen
+    assert "answer 5" in screen
+    assert chat.text().count("question") == 6
+
+
+def test_after_a_crash_of_the_host_unsent_text_is_a_draft_again(chat: ChatDriver) -> None:
+    """Lesson 36: the buffer stays; what was not stored goes back; the next action opens the chat again."""
+    chat.accept("stored")
+    chat.push(
+        events.ReplyStarted(adapter="openai", model="gpt-4o"),
+        events.Text(text="half"),
+        events.ToolStarted(call_id="c", name="t", title="tool c"),
+    )
+    chat.submit("not stored yet")
+    chat.nvim.feed("Gitail<Esc>")
+    chat.nvim.lua(
+        """require('codecompanion.host').on_events(vim.json.encode({
+             { type = 'host_exit', code = 9, text = 'The Python host ended (status 9).' } }))"""
+    )
+    chat.drain()
+    assert chat.input() == "not stored yet\ntail"
+    screen = chat.nvim.wait_screen(r"! The Python host ended \(status 9\)\.")
+    assert "half" in screen
+    assert "▸ ⊘ tool c · cancelled · interrupted" in screen
+    assert chat.nvim.messages() == ""
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 3, "submit")
+    assert chat.sent("open_chat")[-1]["resume"] == chat.id
+    assert chat.sent("submit")[-1]["text"] == "not stored yet\ntail"
+    assert chat.sent("submit")[-1]["submit_id"] == 3
+    chat.opened(resumed=True, draft="an older draft")
+    chat.push(events.Restored(entries=tuple(entries(1)), first=True, last=True))
+    assert "question 0" not in chat.text()
+    assert "an older draft" not in chat.text()
+
+
+def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:
+    """Through vim.ui.select, newest first; "last" takes the newest."""
+    chat.answer(
+        "list_sessions",
+        [
+            {"id": "s2", "title": "second", "updated": 1700000000, "messages": 7, "cwd": "/", "owned": True},
+            {"id": "s1", "title": "", "updated": 1600000000, "messages": 2, "cwd": "/", "owned": False},
+        ],
+    )
+    chat.nvim.lua(
+        """vim.ui.select = function(items, opts, done)
+             _G.shown = vim.tbl_map(opts.format_item, items)
+             done(items[2])
+           end
+           require('codecompanion.chat').resume()"""
+    )
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.sent("open_chat")[1]["resume"] == "s1"
+    shown = chat.nvim.lua("return _G.shown")
+    assert shown[0].endswith("second · 7 messages · open elsewhere")
+    assert "(untitled)" in shown[1]
+    chat.nvim.lua("require('codecompanion.chat').resume('last')")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 3, "open_chat")
+    assert chat.sent("open_chat")[2]["resume"] == "s2"
+
+
+def test_clearing_empties_the_buffer_and_keeps_the_draft(chat: ChatDriver) -> None:
+    """`gx`; the log keeps everything."""
+    chat.push(events.ContextItems(items=(events.ContextItem(id="a", kind="rules", label="AGENTS.md"),)))
+    chat.accept("question")
+    chat.reply("answer")
+    chat.nvim.feed("Gidraft<Esc>gx")
+    chat.nvim.wait_for(lambda: chat.sent("clear"), "clear")
+    chat.push(events.Cleared())
+    assert chat.text() == "> Context:\n> - <rules>AGENTS.md</rules>\n\n## Me\ndraft"
+    chat.accept("new")
+    chat.reply("begin")
+    assert "## CodeCompanion (openai · gpt-4o)\nbegin" in chat.text()
+
+
+def test_autocmds_carry_the_documented_payload(chat: ChatDriver) -> None:
+    """Every field of the table in autocmds.lua, and nothing else."""
+    chat.record_autocmds()
+    chat.accept("go", tokens=5)
+    chat.push(
+        events.ToolStarted(call_id="c", name="t", title="tool"),
+        events.ToolFinished(
+            call_id="c", message_id="m", name="t", title="tool", summary="", preview="", status="ok", duration_ms=7
+        ),
+        events.ContextEdited(cleared=1, tokens_before=9, tokens_after=5, call_ids=("c",)),
+        events.TurnFinished(reason="done", duration_ms=12),
+    )
+    fired = dict(chat.fired())
+    assert list(fired) == [
+        "CodeCompanionChatSubmitted",
+        "CodeCompanionToolStarted",
+        "CodeCompanionToolFinished",
+        "CodeCompanionChatEdited",
+        "CodeCompanionChatDone",
+    ]
+    documented = chat.nvim.lua(
+        """local found = {}
+           for _, autocmd in ipairs(require('codecompanion.chat.autocmds').list) do
+             found[autocmd.name] = vim.tbl_keys(autocmd.data)
+           end
+           return found"""
+    )
+    for name, data in fired.items():
+        assert set(data) == {*documented[name], "chat", "bufnr"}, name
+    assert fired["CodeCompanionToolFinished"]["duration_ms"] == 7

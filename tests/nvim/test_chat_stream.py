@@ -1,0 +1,204 @@
+"""Streaming: text goes in above the input, nothing moves where the user looks (lessons 31, 46, 50)."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat_driver import ChatDriver
+from codecompanion import events
+
+
+def start(chat: ChatDriver) -> None:
+    """Send a message and begin the reply."""
+    chat.accept("go")
+    chat.push(events.State(state="streaming", label="streaming"), events.ReplyStarted(adapter="openai", model="gpt-4o"))
+
+
+def highlight(chat: ChatDriver, text: str) -> dict[str, object]:
+    """Return the attributes of the first cell of `text` on the screen."""
+    row = chat.nvim.row(text)
+    return chat.nvim.highlight_at(row, chat.nvim.screen().split("\n")[row].index(text))
+
+
+def test_pieces_form_the_text_they_came_from(chat_everywhere: ChatDriver) -> None:
+    """Cut anywhere: between lines, within a line, within a fence."""
+    chat = chat_everywhere
+    text = "First line\n\n```lua\nlocal x = 1\n```\n\n- one\n- two ✓ 😀\n\nlast"
+    start(chat)
+    for number in range(0, len(text), 3):
+        chat.push_soon(events.Text(text=text[number : number + 3]))
+    chat.drain()
+    chat.push(events.ReplyFinished(message_id="r", stop="stop"), events.TurnFinished(reason="done"))
+    assert chat.text() == f"## Me\ngo\n\n## CodeCompanion (openai · gpt-4o)\n{text}\n\n## Me\n"
+
+
+def test_blank_lines_around_a_reply_are_not_shown(chat: ChatDriver) -> None:
+    """Models like to begin and end with newlines."""
+    start(chat)
+    chat.push(
+        events.Text(text="\n\n"), events.Text(text="body\n\n\n"), events.ReplyFinished(message_id="r", stop="stop")
+    )
+    assert chat.text() == "## Me\ngo\n\n## CodeCompanion (openai · gpt-4o)\nbody\n\n## Me\n"
+
+
+def test_what_happens_is_said_above_the_input_and_in_the_status_line(chat: ChatDriver) -> None:
+    """The state in words, with the key that stops it."""
+    start(chat)
+    screen = chat.nvim.wait_screen("⋯ streaming · q to stop")
+    assert screen.split("\n")[-2].startswith(" openai · gpt-4o  streaming")
+    chat.push(events.TurnFinished(reason="done"))
+    assert "streaming" not in chat.nvim.screen()
+
+
+def test_a_window_at_the_input_follows_the_reply(chat_everywhere: ChatDriver) -> None:
+    """The input stays at the bottom, the newest text above it."""
+    chat = chat_everywhere
+    start(chat)
+    for number in range(100):
+        chat.push(events.Text(text=f"line {number}\n"))
+    chat.nvim.settle()
+    rows = chat.nvim.screen().split("\n")
+    assert "line 99" in rows[-8:-4]
+    assert rows[-4].startswith("## Me")
+
+
+def test_a_window_that_reads_above_stands_still(chat_everywhere: ChatDriver) -> None:
+    """Nothing moves under the cursor: not by text, not by tools, not by the context block."""
+    chat = chat_everywhere
+    start(chat)
+    chat.push(events.Text(text="".join(f"line {number}\n" for number in range(200))))
+    chat.nvim.feed("gg60Gzt")
+    chat.nvim.settle()
+    before = chat.nvim.screen().split("\n")[:20]
+    cursor = chat.nvim.lua("return vim.api.nvim_get_current_line()")
+    for number in range(30):
+        chat.push(events.Text(text=f"more {number}\n"))
+    chat.push(events.ToolStarted(call_id="1", name="t", title="t"))
+    chat.push(events.ContextItems(items=(events.ContextItem(id="a", kind="file", label="x.lua"),)))
+    chat.push(events.Meter(tokens=1, window=10, ratio=0.1, exact=True))
+    chat.nvim.settle()
+    assert chat.nvim.screen().split("\n")[:20] == before
+    assert chat.nvim.lua("return vim.api.nvim_get_current_line()") == cursor
+
+
+def test_an_endless_line_is_shown_in_parts(chat: ChatDriver) -> None:
+    """A single line that never ends must not cost more with every chunk."""
+    start(chat)
+    text = "0123456789" * 3000
+    for number in range(0, len(text), 1000):
+        chat.push_soon(events.Text(text=text[number : number + 1000]))
+    chat.drain()
+    lines = [line for line in chat.text().split("\n") if line.startswith("0123") or line[:1].isdigit()]
+    assert "".join(lines) == text
+    assert max(map(len, lines)) <= 4100
+
+
+def test_a_long_burst_arrives_whole_and_in_order(chat: ChatDriver) -> None:
+    """Thousands of chunks and a tool in between keep their order."""
+    start(chat)
+    first = [events.Text(text=f"a{number}\n") for number in range(3000)]
+    second = [events.Text(text=f"b{number}\n") for number in range(3000)]
+    chat.push(*first, events.ToolStarted(call_id="1", name="t", title="the tool"), *second)
+    lines = [line for line in chat.text().split("\n") if line[:1] in "ab▸" and line]
+    assert lines == [f"a{n}" for n in range(3000)] + ["▸ the tool"] + [f"b{n}" for n in range(3000)]
+
+
+def test_finished_markdown_has_the_colours_of_treesitter(chat_everywhere: ChatDriver) -> None:
+    """Bold, code of an injected language and headings are painted piece by piece."""
+    chat = chat_everywhere
+    start(chat)
+    chat.push(
+        events.Text(text="some **strong** text\n\n```lua\nlocal value = 1\n```\n\n# Heading\nend"),
+        events.ReplyFinished(message_id="r", stop="stop"),
+        events.TurnFinished(reason="done"),
+    )
+    chat.nvim.wait_for(lambda: highlight(chat, "local value").get("bold"), "a bold Lua keyword")
+    chat.nvim.wait_for(lambda: highlight(chat, "strong").get("bold"), "bold text")
+    assert highlight(chat, "# Heading").get("bold")
+    assert not highlight(chat, "end").get("bold")
+
+
+def test_text_has_colours_while_it_streams(chat: ChatDriver) -> None:
+    """Headings and code do not wait for the end of the reply."""
+    start(chat)
+    chat.push(events.Text(text="# Heading\nuse `code` now"))
+    chat.nvim.wait_for(lambda: highlight(chat, "# Heading").get("bold"), "a bold heading")
+    assert highlight(chat, "`code`") != highlight(chat, "now")
+
+
+def test_no_highlighter_on_the_whole_of_a_long_chat(nvim_factory: object, chat: ChatDriver) -> None:
+    """Lesson 46: a treesitter highlighter the user's autocmds started is taken off a long chat."""
+    chat.nvim.lua("vim.treesitter.start(0, 'markdown')")
+    start(chat)
+    chat.push(events.Text(text="x\n" * 2500), events.ReplyFinished(message_id="r", stop="stop"))
+    chat.push(events.Text(text="again"))
+    assert not chat.nvim.lua("return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil")
+
+
+def test_reasoning_is_folded_while_it_grows(chat_everywhere: ChatDriver) -> None:
+    """The fold says how long it is; opening it shows the text."""
+    chat = chat_everywhere
+    start(chat)
+    chat.push(events.Reasoning(text="first thought\n"))
+    for number in range(10):
+        chat.push(events.Reasoning(text=f"thought {number}\n"))
+    chat.nvim.wait_screen(r"▸ reasoning · 1\d lines")
+    assert "thought 3" not in chat.nvim.screen()
+    chat.push(events.Text(text="So: 42"), events.ReplyFinished(message_id="r", stop="stop"))
+    screen = chat.nvim.wait_screen("So: 42")
+    assert "thought 3" not in screen
+    assert "▸ reasoning · 11 lines" in screen
+    chat.toggle_fold("reasoning")
+    chat.nvim.wait_screen("thought 3")
+
+
+@pytest.mark.parametrize(
+    ("stop", "sentence"),
+    [
+        ("cut", "! The reply was cut off before its end."),
+        ("length", "! The reply reached the output limit."),
+        ("filtered", "! The provider's filter ended the reply."),
+    ],
+)
+def test_an_incomplete_reply_says_so(chat: ChatDriver, stop: str, sentence: str) -> None:
+    """Lesson 39: a cut reply never passes as a complete one."""
+    start(chat)
+    chat.push(events.Text(text="half an ans"), events.ReplyFinished(message_id="r", stop=stop))  # type: ignore[arg-type]
+    chat.push(events.TurnFinished(reason="done"))
+    assert f"half an ans\n\n{sentence}\n\n## Me" in chat.text()
+
+
+def test_a_retry_is_visible_and_counts_down(chat: ChatDriver) -> None:
+    """Lesson 38: the retry and its wait are shown, once, without a message that blocks."""
+    start(chat)
+    chat.push(events.Retrying(reason="rate limited", attempt=1, wait_ms=3000))
+    chat.nvim.wait_screen(r"⋯ retry in 3 s: rate limited · q to stop")
+    chat.nvim.wait_screen(r"⋯ retry in 2 s: rate limited")
+    chat.push(events.Text(text="at last"))
+    assert "retry" not in chat.nvim.screen()
+    assert not chat.nvim.blocked()
+    assert chat.nvim.messages() == ""
+
+
+def test_a_failure_is_one_sentence_in_the_buffer(chat: ChatDriver) -> None:
+    """Lesson 38: no JSON, no hit-enter prompt, no second copy."""
+    start(chat)
+    error = "openai: the server answered 500 three times; press gr to try again."
+    chat.push(events.RequestFailed(verb="submit", error=error), events.TurnFinished(reason="failed", error=error))
+    chat.nvim.settle()
+    assert chat.text().count(error) == 1
+    assert f"✗ {error}" in chat.nvim.screen().replace("\n", "")
+    assert chat.nvim.messages() == ""
+    assert not chat.nvim.blocked()
+
+
+def test_the_stop_key_cancels_only_when_something_runs(chat: ChatDriver) -> None:
+    """`q` at rest is harmless."""
+    chat.nvim.feed("q")
+    chat.nvim.settle()
+    assert chat.sent("cancel") == []
+    start(chat)
+    chat.nvim.feed("q")
+    chat.nvim.wait_for(lambda: chat.sent("cancel"), "cancel")
+    chat.push(events.TurnFinished(reason="stopped"))
+    assert "· Stopped." in chat.nvim.screen()

@@ -1,0 +1,222 @@
+"""Tool calls and approvals in the buffer (lessons 34, 47)."""
+
+from __future__ import annotations
+
+from chat_driver import ChatDriver
+from codecompanion import events
+
+
+def run_tool(
+    chat: ChatDriver,
+    call_id: str = "c1",
+    status: str = "ok",
+    preview: str = "local a\n## b\nreturn a",
+    start: bool = True,
+) -> None:
+    """Start and finish one tool call."""
+    if start:
+        chat.push(events.ToolStarted(call_id=call_id, name="read_file", title="read_file lua/foo.lua 1-120"))
+    chat.push(
+        events.ToolFinished(
+            call_id=call_id,
+            message_id=f"m-{call_id}",
+            name="read_file",
+            title="read_file lua/foo.lua 1-120",
+            summary="120 lines · 1.4k tokens",
+            preview=preview,
+            status=status,  # type: ignore[arg-type]
+        )
+    )
+
+
+def ask(chat: ChatDriver, call_id: str = "c9", body: str = "rm -rf build\nmake", filetype: str = "sh") -> None:
+    """Let a tool call ask for permission."""
+    chat.push(
+        events.ToolStarted(call_id=call_id, name="run_command", title="run_command rm"),
+        events.ApprovalRequested(call_id=call_id, name="run_command", title="rm", body=body, filetype=filetype),
+    )
+
+
+def test_a_tool_is_one_line_and_its_output_is_folded(chat_everywhere: ChatDriver) -> None:
+    """The line says what, how much and how it went; the output is there, closed."""
+    chat = chat_everywhere
+    chat.accept("go")
+    chat.push(events.ToolStarted(call_id="c1", name="read_file", title="read_file lua/foo.lua 1-120"))
+    chat.nvim.wait_screen(r"▸ … read_file lua/foo.lua 1-120$")
+    run_tool(chat, start=False)
+    screen = chat.nvim.wait_screen(r"▸ ✓ read_file lua/foo.lua 1-120 · 120 lines · 1\.4k tokens$")
+    assert "return a" not in screen
+    assert chat.text().count("read_file lua/foo.lua") == 1
+    chat.toggle_fold("read_file")
+    screen = chat.nvim.wait_screen("return a")
+    assert "▾ ✓ read_file" in screen
+
+
+def test_parallel_calls_stand_below_each_other_and_finish_in_any_order(chat: ChatDriver) -> None:
+    """Folds keep to their own lines."""
+    chat.accept("go")
+    for name in "abc":
+        chat.push(events.ToolStarted(call_id=name, name="t", title=f"tool {name}"))
+    for name in "cab":
+        chat.push(
+            events.ToolFinished(
+                call_id=name,
+                message_id=name,
+                name="t",
+                title=f"tool {name}",
+                summary="1 line",
+                preview=f"output of {name}",
+                status="error" if name == "b" else "ok",
+            )
+        )
+    rows = [line for line in chat.nvim.screen().split("\n") if "tool " in line]
+    assert rows == ["▸ ✓ tool a · 1 line", "▸ ✗ tool b · 1 line", "▸ ✓ tool c · 1 line"]
+
+
+def test_a_cancelled_call_says_so_in_words(chat: ChatDriver) -> None:
+    """No colour carries meaning alone."""
+    chat.accept("go")
+    run_tool(chat, status="cancelled", preview="")
+    chat.nvim.wait_screen(r"▸ ⊘ read_file lua/foo.lua 1-120 · cancelled · 120 lines")
+
+
+def test_a_huge_result_shows_head_and_tail(chat: ChatDriver) -> None:
+    """Lesson 47: whatever arrives, the buffer never gets megabytes."""
+    chat.accept("go")
+    run_tool(chat, preview="".join(f"row {number}\n" for number in range(200_000)))
+    text = chat.text()
+    assert len(text) < 100_000
+    assert "row 0\n" in text
+    assert "row 199999\n" in text
+    assert "K shows all" in text
+
+
+def test_output_cannot_close_its_fence(chat: ChatDriver) -> None:
+    """Markdown in a result stays in its block."""
+    chat.accept("go")
+    run_tool(chat, preview="```\n````\n## Me")
+    assert "`````\n```\n````\n## Me\n`````\n" in chat.text()
+
+
+def test_a_cleared_result_says_so_and_its_text_stays(chat: ChatDriver) -> None:
+    """R-516: virtual text only, the buffer's text is untouched, `K` asks for the original."""
+    chat.accept("go")
+    run_tool(chat)
+    chat.push(events.TurnFinished(reason="done"))
+    before = chat.text()
+    chat.push(events.ContextEdited(cleared=12, tokens_before=48200, tokens_after=21700, call_ids=("c1",)))
+    screen = chat.nvim.wait_screen(r"✂ 12 tool results cleared · 48\.2k → 21\.7k tokens")
+    assert "▸ ✓ read_file lua/foo.lua 1-120 · cleared · K original" in screen
+    assert chat.text() == before
+    chat.answer(
+        "show_original", {"title": "read_file", "text": "the original\ntext", "filetype": "", "state": "cleared"}
+    )
+    chat.nvim.feed("gg/read_file<CR>K")
+    screen = chat.nvim.wait_screen("the original")
+    assert chat.sent("show_original")[0]["item"] == "c1"
+    assert "read_file · cleared" in screen
+    chat.nvim.feed("q")
+    chat.nvim.wait_for(lambda: "the original" not in chat.nvim.screen(), "the float to close")
+
+
+def test_folds_keep_their_state_over_toggling_and_a_change_of_layout(chat_everywhere: ChatDriver) -> None:
+    """Folds belong to the chat, windows only follow."""
+    chat = chat_everywhere
+    chat.accept("go")
+    run_tool(chat, "c1", preview="first output")
+    run_tool(chat, "c2", preview="second output")
+    chat.toggle_fold("read_file")
+    chat.nvim.wait_screen("first output")
+    for layout in ("float", "vertical", "horizontal", "tab"):
+        chat.nvim.lua("require('codecompanion.chat').toggle()")
+        chat.nvim.settle()
+        assert "first output" not in chat.nvim.screen()
+        chat.nvim.lua("require('codecompanion.chat').toggle(...)", {"layout": layout})
+        chat.nvim.settle()
+        screen = chat.nvim.wait_screen("first output")
+        assert "second output" not in screen
+        assert "▸ ✓ read_file" in screen
+
+
+def test_an_approval_shows_the_exact_command_and_is_answered_with_one_key(chat: ChatDriver) -> None:
+    """Once, always, reject, cancel all; the block goes away when it is answered."""
+    chat.accept("go")
+    ask(chat)
+    screen = chat.nvim.wait_screen(r"\? run_command needs your approval: rm")
+    assert "rm -rf build" in screen
+    assert "1 once   2 always in this chat   3 reject…   4 cancel all" in screen
+    assert "⋯ waiting for your approval" in screen
+    chat.nvim.feed("2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve") == [{"chat": chat.id, "call_id": "c9", "decision": "always", "reason": ""}]
+    chat.nvim.feed("2")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="always"))
+    assert len(chat.sent("approve")) == 1
+    assert "needs your approval" not in chat.text()
+    assert chat.text().endswith("▸ run_command rm\n\n## Me\n")
+
+
+def test_a_rejection_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> None:
+    """<Esc> in the question leaves the approval open."""
+    chat.nvim.lua("vim.ui.input = function(_, done) done(_G.reason) end")
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("3")
+    chat.nvim.settle()
+    assert chat.sent("approve") == []
+    chat.nvim.lua("_G.reason = 'too dangerous'")
+    chat.nvim.feed("3")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve")[0]["decision"] == "reject"
+    assert chat.sent("approve")[0]["reason"] == "too dangerous"
+
+
+def test_the_keys_of_an_approval_never_steal_typing(chat: ChatDriver) -> None:
+    """In insert mode digits are text; without a question the keys are not mapped."""
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("Gi1234<Esc>")
+    chat.nvim.settle()
+    assert chat.input() == "1234"
+    assert chat.sent("approve") == []
+    chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
+    assert chat.nvim.lua("return vim.fn.maparg('1', 'n')") == ""
+
+
+def test_the_question_under_the_cursor_is_answered_else_the_oldest(chat: ChatDriver) -> None:
+    """Two calls in parallel ask; both are open at once."""
+    chat.accept("go")
+    ask(chat, "c1", body="first command")
+    ask(chat, "c2", body="second command")
+    chat.nvim.feed("gg/second command<CR>1")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve")[0]["call_id"] == "c2"
+    chat.push(events.ApprovalClosed(call_id="c2", decision="once"))
+    assert "first command" in chat.text()
+    assert "second command" not in chat.text()
+    chat.nvim.feed("G1")
+    chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
+    assert chat.sent("approve")[1]["call_id"] == "c1"
+
+
+def test_a_diff_is_coloured_and_a_long_one_is_cut_with_a_way_to_see_all(chat: ChatDriver) -> None:
+    """`K` on the block shows everything."""
+    chat.accept("go")
+    body = "--- a/x\n+++ b/x\n" + "".join(f"+line {number}\n" for number in range(100))
+    ask(chat, body=body, filetype="diff")
+    chat.nvim.wait_screen(r"… 42 more lines · K shows all")
+    chat.nvim.feed("gg/line 1$<CR>K")
+    chat.nvim.wait_screen(r"^go +╭")
+    chat.nvim.feed("/line 99<CR>")
+    chat.nvim.wait_screen(r"\+line 99")
+
+
+def test_the_result_of_an_approved_call_goes_to_its_line(chat: ChatDriver) -> None:
+    """After the block has gone the next tool joins the list."""
+    chat.accept("go")
+    ask(chat, "c1")
+    chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
+    run_tool(chat, "c1", start=False)
+    run_tool(chat, "c2")
+    rows = [line for line in chat.nvim.screen().split("\n") if line.startswith("▸")]
+    assert rows == ["▸ ✓ read_file lua/foo.lua 1-120 · 120 lines · 1.4k tokens"] * 2
