@@ -245,14 +245,16 @@ class ReplyDecoder:
         events.append(Finished(stop, calls, normalise_usage(self._usage), self._model))
 
     def _why_incomplete(self) -> AdapterError:
-        if self.seen_output or self._model or self.seen_done:
-            return self._cut("the reply ended before its end marker; what arrived is kept")
+        if self.seen_output:
+            return self._cut("the reply ended before its end marker. What arrived is kept.")
+        if self._model or self.seen_done:
+            return self._cut("the reply ended before it began.")
         stray = self._sse.stray.strip()
         if stray.startswith(b"{"):
             return error_from_payload(stray, self._endpoint)
         if stray:
             return self._malformed("the reply is no event stream")
-        return self._cut("the reply was empty")
+        return self._cut("the reply was empty.")
 
     def _cut(self, sentence: str) -> StreamCut:
         return StreamCut(f"{self._endpoint.name}: {sentence}")

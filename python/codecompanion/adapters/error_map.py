@@ -7,6 +7,7 @@ has its own row here. Classes are matched by name, so that nothing is imported b
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -108,9 +109,11 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             where = plain_url(endpoint.base_url)
             return NetworkFailed(endpoint.say(f"no connection to {where}{because}. Check the network and base_url."))
         case "cut":
-            return StreamCut(endpoint.say(f"the connection broke{because}; what arrived is kept."))
+            return StreamCut(endpoint.say(f"the connection broke{because}."))
         case "not sent":
             return RequestRejected(endpoint.say(f"the request could not be made{because}."))
+        case "not installed":
+            return RequestRejected(endpoint.say(f"a package is missing{because}. Run :CodeCompanion install."))
         case "malformed":
             return MalformedReply(endpoint.say(f"the reply cannot be read{because}."))
         case None:
@@ -266,5 +269,7 @@ def _innermost(error: BaseException) -> str:
     while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
         seen.add(id(inner))
         error = inner
-    text = _shorten(str(error))
-    return text or type(error).__name__
+    if isinstance(error, ConnectionError) and error.errno:
+        # Their own text is a call with its arguments.
+        return os.strerror(error.errno).lower()
+    return _shorten(str(error)) or type(error).__name__

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-ExceptionKind = Literal["status", "unreachable", "timed out", "cut", "malformed", "not sent", "reported"]
+ExceptionKind = Literal[
+    "status", "unreachable", "timed out", "cut", "malformed", "not sent", "not installed", "reported"
+]
 
 _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
     "status": (
@@ -76,6 +78,7 @@ _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
         "_AmbiguousModuleClientUsageError",
         "InvalidURL",
     ),
+    "not installed": ("ImportError",),
     "reported": ("APIError",),
 }
 EXCEPTION_KINDS: dict[str, ExceptionKind] = {name: kind for kind, names in _NAMES.items() for name in names}

@@ -170,7 +170,7 @@ class OpenAIChat:
         finally:
             await response.aclose()
         if error is not None:
-            if isinstance(error, NetworkFailed) and decoder.seen_output:
+            if isinstance(error, NetworkFailed | StreamCut) and decoder.seen_output:
                 error = StreamCut(f"{error} What arrived is kept.")
             raise error
 

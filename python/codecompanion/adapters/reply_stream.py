@@ -56,7 +56,7 @@ async def read_reply(
             await _drain(pieces)
             break
         if is_late():
-            raise StreamCut(endpoint.say("the reply took longer than the time limit; what arrived is kept."))
+            raise StreamCut(endpoint.say("the reply took longer than the time limit. What arrived is kept."))
     for event in decoder.finish():
         yield event
     if decoder.problem is not None:

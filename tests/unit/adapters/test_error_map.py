@@ -191,6 +191,12 @@ def test_other_large_things_are_no_overflow(message: str) -> None:
         (httpx2.ReadError("", request=REQUEST), ours.StreamCut, "the connection broke"),
         (httpx2.RemoteProtocolError("peer closed", request=REQUEST), ours.StreamCut, "peer closed"),
         (httpx2.DecodingError("bad gzip", request=REQUEST), ours.MalformedReply, "cannot be read (bad gzip)"),
+        (
+            ModuleNotFoundError("No module named 'socksio'"),
+            ours.RequestRejected,
+            "socksio'). Run :CodeCompanion install",
+        ),
+        (ConnectionRefusedError(111, "Connect call failed ('::1', 1)"), ours.NetworkFailed, "(connection refused)"),
         (httpx2.InvalidURL("no host"), ours.RequestRejected, "could not be made (no host)"),
         (openai.APIError("boom", REQUEST, body=None), ours.RequestRejected, "boom"),
         (ZeroDivisionError("x"), ours.AdapterError, "something unexpected happened: ZeroDivisionError"),
