@@ -23,8 +23,7 @@ _secrets: set[str] = set()
 _ordered: tuple[str, ...] = ()
 
 logger = logging.getLogger("codecompanion")
-logger.propagate = False
-logger.addHandler(logging.NullHandler())
+"""Until a file is open, warnings go to stderr, of which the editor keeps the tail."""
 
 
 def register_secrets(values: Iterable[str]) -> None:
@@ -92,6 +91,7 @@ def open_log(path: str, level: str = "INFO") -> None:
         _RedactingFormatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
     )
     logger.addHandler(handler)
+    logger.propagate = False
     logger.setLevel(_level_number(level))
 
 
@@ -100,6 +100,7 @@ def close_log() -> None:
     for handler in list(logger.handlers):
         if isinstance(handler, _PrivateRotatingFile):
             logger.removeHandler(handler)
+            logger.propagate = True
             handler.close()
 
 
