@@ -4,6 +4,7 @@ DEMO ?=
 # Arguments for pytest: make test T="tests/unit -k editing"
 T ?=
 WORKERS ?= auto
+BENCH ?=
 # A folder of `make chat` only, so that it never touches your own chats.
 CHAT_HOME := $(CURDIR)/.cache/chat
 NVIM = $(shell test -x .venv/bin/nvim && echo $(CURDIR)/.venv/bin/nvim || echo nvim)
@@ -54,8 +55,8 @@ lock: ## solve the dependencies anew: uv.lock, requirements.lock (needs uv)
 	@uv export --no-header --no-config --locked --no-dev --no-emit-project \
 	  --format requirements-txt --default-index https://pypi.org/simple --quiet --output-file requirements.lock
 
-bench: setup ## measure: start-up, first paint, stalls, passes, estimator; see bench/
-	@$(PYTHON_ENV) -m bench
+bench: setup ## measure start-up, first paint, stalls, passes; BENCH=--quick to see that it works
+	@$(PYTHON_ENV) -m bench.editor $(BENCH)
 
 ci: setup lint types doc-check test ## what .ci/run runs
 
