@@ -21,40 +21,76 @@ import msgspec
 
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolSpec
 
-# Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`.
-_CLASSES = bytearray(b"p" * 256)
-for _first, _last, _letter in (
-    (0x61, 0x7A, "a"),
-    (0x41, 0x5A, "A"),
-    (0x30, 0x39, "0"),
-    (0x20, 0x20, " "),
-    (0x09, 0x09, "t"),
-    (0x0A, 0x0A, "n"),
-    (0x0D, 0x0D, "n"),
-    (0x80, 0xBF, "."),
-    (0xC0, 0xC7, "L"),
-    (0xC8, 0xDF, "K"),
-    (0xE0, 0xE1, "I"),
-    (0xE2, 0xE2, "B"),
-    (0xE3, 0xE3, "J"),
-    (0xE4, 0xE9, "H"),
-    (0xEA, 0xED, "G"),
-    (0xEE, 0xEE, "B"),
-    (0xEF, 0xEF, "B"),
-    (0xF0, 0xFF, "E"),
-):
-    for _byte in range(_first, _last + 1):
-        _CLASSES[_byte] = ord(_letter)
-_TABLE = bytes(_CLASSES)
+# Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`. `p` is
+# whatever is not listed. The lead bytes of UTF-8 stand for scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
+_COARSE_CLASSES = (
+    ("a", 0x61, 0x7A), ("A", 0x41, 0x5A), ("0", 0x30, 0x39), (" ", 0x20, 0x20), ("t", 0x09, 0x09), ("n", 0x0A, 0x0A),
+    ("n", 0x0D, 0x0D), (".", 0x80, 0x9F), (":", 0xA0, 0xBF), ("L", 0xC0, 0xC2), ("l", 0xC3, 0xC3), ("M", 0xC4, 0xC7),
+    ("k", 0xC8, 0xCF), ("K", 0xD0, 0xD0), ("R", 0xD1, 0xD1), ("h", 0xD2, 0xD6), ("w", 0xD7, 0xD7), ("u", 0xD8, 0xDF),
+    ("I", 0xE0, 0xE0), ("V", 0xE1, 0xE1), ("B", 0xE2, 0xE2), ("J", 0xE3, 0xE3), ("4", 0xE4, 0xE4), ("5", 0xE5, 0xE5),
+    ("6", 0xE6, 0xE6), ("7", 0xE7, 0xE7), ("8", 0xE8, 0xE8), ("9", 0xE9, 0xE9), ("G", 0xEA, 0xED), ("b", 0xEE, 0xEF),
+    ("E", 0xF0, 0xFF),
+)  # fmt: skip
+# Letters by how common they are (a word of rare letters is cut into more tokens), punctuation by what it does.
+_FINE_CLASSES = (
+    ("e", b"aeiou"), ("c", b"tnsrld"), ("m", b"mpfghbyc"), ("q", b"jkqvwxz"), ("A", bytes(range(0x41, 0x5B))),
+    ("0", b"0123456789"), (" ", b" "), ("t", b"\t"), ("n", b"\r\n"), ("_", b"_"), ('"', b"\"'`"), ("(", b"([{<"),
+    (")", b")]}>"), ("/", b"/.-:"), (",", b",;"), ("\\", b"\\"), ("=", b"="), (".", bytes(range(0x80, 0x100))),
+)  # fmt: skip
 
-# Tokens per non-overlapping occurrence; written by `bench/fit_estimator.py --write`.
-WEIGHTS: dict[str, float] = {
-    "p": 0.3428, ".": 0.3828, "a": -0.0219, "0": 2.0493, "A0": 1.6525, "n": 1.1047, "00": -2.9722, "A": 0.4645,
-    "ppp": -0.9072, "L": 1.2603, "H": 0.0784, " 0": 0.5124, "I": -0.361, " a": 1.1146, "AAAA": -1.2965, "na": 2.3316,
-    "nn": -2.002, "pa": 1.3121, "t": 1.0868, "K": -0.0991, "Aa": 0.8075, " p": 0.7411, "tt": -1.8618, "ta": 0.0095,
-    "G": 0.0187, "J": -0.0951, "E": 0.016, "B": -0.0542, "aaaaaaaa": 0.6977,
+
+def _translation(classes: Iterable[tuple[str, bytes]]) -> bytes:
+    table = bytearray(b"p" * 256)
+    for letter, members in classes:
+        for member in members:
+            table[member] = ord(letter)
+    return bytes(table)
+
+
+_COARSE = _translation((letter, bytes(range(first, last + 1))) for letter, first, last in _COARSE_CLASSES)
+_FINE = _translation(_FINE_CLASSES)
+
+# Tokens per non-overlapping occurrence of an n-gram, by the string it is counted in (`kinds_of`).
+# <fitted>
+WEIGHTS: dict[str, dict[str, float]] = {
+    "coarse": {"A": 0.4447, "0": 0.9314, " ": 0.2437, "t": 0.6916, "p": 0.939, ".": 0.2096, "L": 0.9216, "l": 0.499,
+        "R": -0.2039, "9": 1.1798, "E": 1.1318, "M.a": 1.84, "M:a": 1.0939, " I:": -0.4791, "aV:": -0.801,
+        "7.": 1.1138, "k:k:": 0.3366, "aaaaaaaaaaaa": 1.1986, "    ": -0.7835, "      ": -0.6081,
+        "pppppppppppp": -4.2951, "tttt": -1.8433, " aaaaaaaa": -0.4997},
+    "short": {"a": 0.2714, "an": 1.3506, "AA": -0.525, "An": 2.2419, "00": -0.5286, "0n": 0.9554, " 0": 0.6842,
+        "  ": 0.7214, "nA": 0.9687, "pp": -0.4927, "aAA": 1.244, "a0a": 1.6979, "a0A": 1.7117, "apa": -0.4859,
+        "apA": -0.4621, "ap0": 0.9468, "Aaa": -0.2691, "AAa": 0.8529, "A0A": 2.4427, "AnA": -2.9761, "App": 0.7499,
+        "000": -0.9463, " a ": 0.463, " ap": 0.5216, " pa": 0.4075, "pap": 0.2681, "pp ": -0.5679, "ppn": -0.4537,
+        "ppp": -0.9494},
+    "fine": {"m": 0.0959, "q": 0.3075, "\\": 0.2827, ".": 0.1088, "A_": -0.567, "\\p": 2.3491, "/.": 3.8795,
+        "p/": 0.8625, ".)": 2.5018, ".n": 2.2332, "cmm": 0.4793, "qqm": 4.7771, "mecc": -0.1698, "\"em": -1.4211,
+        "nce": 0.7753, "/qc": -1.4068},
+    "raw": {"────": -2.6449, "                ": -0.9887, "tion": -0.6284, "і": 1.4055},
 }  # fmt: skip
-_GRAMS = tuple((gram.encode(), weight) for gram, weight in WEIGHTS.items())
+CONSTANT = 0.0
+# </fitted>
+
+
+def kinds_of(data: bytes) -> dict[str, bytes]:
+    """Return the strings n-grams are counted in: the bytes, their classes, and the coarse classes shortened.
+
+    In `short` words and indentation have a third of their length: where they begin and end is cheaper to count.
+    """
+    coarse = data.translate(_COARSE)
+    short = coarse.replace(b"aaa", b"a").replace(b"   ", b" ")
+    return {"coarse": coarse, "short": short, "fine": data.translate(_FINE), "raw": data}
+
+
+def _grams(ascii_only: bool) -> tuple[tuple[str, tuple[tuple[bytes, float], ...]], ...]:
+    """Return the n-grams by string, without those that plain ASCII cannot contain when it is all there is."""
+    possible = {name: set(kinds.decode()) for name, kinds in kinds_of(bytes(range(128)) + b"   ").items()}
+    return tuple(
+        (name, tuple((g.encode(), weight) for g, weight in grams.items() if not ascii_only or set(g) <= possible[name]))
+        for name, grams in WEIGHTS.items()
+    )
+
+
+_ALL_GRAMS, _ASCII_GRAMS = _grams(ascii_only=False), _grams(ascii_only=True)
 
 
 class TextCounter(Protocol):
@@ -68,12 +104,14 @@ def estimate_text(text: str) -> int:
     """Return the estimated tokens of any string (lone surrogates and NUL included): 0 for "", else 1 … bytes."""
     if not text:
         return 0
-    kinds = text.encode("utf-8", "surrogatepass").translate(_TABLE)
-    count = kinds.count
-    total = 0.0
-    for gram, weight in _GRAMS:
-        total += weight * count(gram)
-    return min(len(kinds), max(1, round(max(total, len(kinds) / 16))))
+    data = text.encode("utf-8", "surrogatepass")
+    strings = kinds_of(data)
+    total = CONSTANT
+    for name, grams in _ASCII_GRAMS if text.isascii() else _ALL_GRAMS:
+        count = strings[name].count
+        for gram, weight in grams:
+            total += weight * count(gram)
+    return min(len(data), max(1, round(max(total, len(data) / 16))))
 
 
 def chars4(text: str) -> int:

@@ -20,7 +20,7 @@ from codecompanion.tokens import (
 )
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=400)
-PROSE = "The quick brown fox jumps over the lazy dog, and then it sleeps.\n"
+PROSE = "The server keeps every message in a log, so that nothing is lost when it is restarted.\n"
 
 
 @given(ANY_TEXT)
@@ -45,8 +45,8 @@ def test_a_longer_prose_text_never_counts_less() -> None:
 
 
 def test_ordinary_prose_is_close_to_the_truth() -> None:
-    """o200k_base gives 15 tokens for the sentence."""
-    assert abs(estimate_text(PROSE * 100) - 1500) <= 75
+    """o200k_base gives 19 tokens for the sentence."""
+    assert abs(estimate_text(PROSE * 100) - 1900) <= 95
 
 
 @given(ANY_TEXT)
