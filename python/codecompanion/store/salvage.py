@@ -1,9 +1,10 @@
 """A damaged database: keep the file, save what can be read into a new one, say so in one sentence.
 
-Only copies are read, the damaged file itself is renamed and never written. A lost first page (header and table of
-contents) is lent from a fresh database of ours, whose tables start on the same pages. Then follow a plain scan of the
-log and, for what a broken tree hides, every page by itself (`carve`). The new file is complete before anything is
-renamed and `finish_swap` takes up an interrupted exchange, so a crash in between hides nothing.
+Only copies are read; the damaged file itself is renamed, never written (at most SQLite folded its WAL into it when
+opening was tried). A lost first page (header and table of contents) is lent from a fresh database of ours, whose
+tables start on the same pages. Then follow a plain scan of the log, which gives the true rows first, and for what a
+broken tree hides, every page by itself (`carve`). The new file is complete before anything is renamed and
+`finish_swap` takes up an interrupted exchange, so a crash in between hides nothing.
 """
 
 from __future__ import annotations

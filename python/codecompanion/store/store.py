@@ -42,7 +42,7 @@ def suspicion_of(path: Path) -> Path:
 
 async def durable(future: Future[T]) -> T:
     """Wait for a write of the store; when the waiting is cancelled the write still happens."""
-    return await asyncio.shield(asyncio.wrap_future(future))
+    return await asyncio.wrap_future(future)
 
 
 class Store:
@@ -188,10 +188,19 @@ class Store:
     # ---- end and upkeep
 
     def check(self) -> list[str]:
-        """Return what SQLite's own check finds wrong with the file, [] when it is sound (`:checkhealth`)."""
-        with self._reading() as connection:
-            lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
-        return [] if lines == ["ok"] else lines
+        """Return what SQLite's own check finds wrong with the file, [] when it is sound (`:checkhealth`).
+
+        Reads the whole file. What is found is repaired the next time the file is opened.
+        """
+        try:
+            with self._reading() as connection:
+                lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
+        except StoreCorrupt as error:  # so damaged that the check itself gives up
+            return [str(error)]
+        if lines == ["ok"]:
+            return []
+        self._note_damage(StoreCorrupt(lines[0]))
+        return lines
 
     def close(self) -> None:
         """Write what is queued, give all chats back, close the file. Safe to call twice."""
@@ -240,8 +249,7 @@ class Store:
             problem = StoreCorrupt(
                 f"{len(missing)} damaged entries of this chat were left out (numbers {shown}); the others are complete"
             )
-            if unreadable:
-                self._note_damage(problem)
+            self._note_damage(problem)
             self._report(problem)
         return events
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreError
-from codecompanion.history import ChatCreated, MessageAdded
+from codecompanion.history import ChatCreated, LogEvent, MessageAdded
 from codecompanion.messages import Message, Role
 from codecompanion.store import Store, open_store
 
@@ -52,6 +52,22 @@ class Desk:
             store.close()
 
 
+def fill(desk: Desk, chats: int = 4, messages: int = 60) -> dict[str, list[LogEvent]]:
+    """Write a database of a few hundred pages and close it; returns what is in it."""
+    store = desk.open()
+    for chat in range(chats):
+        for number in range(messages):
+            store.append(
+                f"chat{chat}", [said(f"{chat} {number} " + "lorem ipsum " * (900 if number % 9 == 0 else 150))]
+            )
+    store.save_draft("chat0", "draft")
+    store.save_calibration("openai", "x", 1.5, 2).result()
+    expected = {f"chat{chat}": store.load_events(f"chat{chat}") for chat in range(chats)}
+    store.close()
+    assert not desk.path.with_name("sessions.db-wal").exists()
+    return expected
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     desk = Desk(tmp_path / "data")
@@ -69,7 +85,7 @@ Start = Callable[..., subprocess.Popen[str]]
 PREAMBLE = """
 import os, resource, signal, sys
 from pathlib import Path
-from codecompanion.history import ChatCreated, MessageAdded
+from codecompanion.history import ChatCreated, LogEvent, MessageAdded
 from codecompanion.messages import Message
 from codecompanion.store import open_store
 def said(text, role="user"):

@@ -29,7 +29,7 @@ while True:
 @pytest.mark.parametrize("seed", range(6))
 def test_everything_reported_durable_survives_kill_9(desk: Desk, start: Start, seed: int) -> None:
     """Killed after a random number of confirmed writes; nothing before it is lost, and the next host may write."""
-    rounds = random.Random(seed)  # noqa: S311 - a seed makes it repeatable
+    rounds = random.Random(seed)
     confirmed = -1
     blobs: list[str] = []
     for _ in range(2):

@@ -27,6 +27,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.store import Store, durable, open_memory_store, open_store
+from codecompanion.store.writer import CHECKPOINT_BYTES
 
 from .conftest import CREATED, Desk, said
 
@@ -245,6 +246,17 @@ def test_ten_thousand_messages_load_whole(desk: Desk) -> None:
     events = store.load_events("c")
     assert [event.seq for event in events] == list(range(1, 10_001))
     assert store.load_tail("c", 20) == events[-20:]
+
+
+def test_the_write_ahead_log_is_folded_in_while_the_store_is_open(desk: Desk) -> None:
+    """A host that runs for weeks must not fill the disk with its WAL."""
+    store = desk.open()
+    for number in range(60):
+        store.append("c", [said(f"{number} " * 50_000)]).result()
+    store.save_draft("c", "end").result()
+    wal = desk.path.with_name("sessions.db-wal").stat().st_size
+    assert wal < 2.5 * CHECKPOINT_BYTES, wal
+    assert len(store.load_events("c")) == 60
 
 
 TEXT = st.text(st.characters(codec=None), max_size=30)
