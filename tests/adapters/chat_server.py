@@ -36,6 +36,7 @@ class Received:
     path: str
     headers: dict[str, str]
     body: bytes
+    query: str = ""
     aborted: bool = False
 
     @property
@@ -235,12 +236,12 @@ async def _read_request(reader: asyncio.StreamReader) -> Received | None:
         return None
     lines = head.decode("latin-1").split("\r\n")
     method, target, _ = lines[0].split(" ", 2)
-    path = target.partition("?")[0]
+    path, _, query = target.partition("?")
     pairs = (line.split(":", 1) for line in lines[1:] if ":" in line)
     headers = {name.lower(): value.strip() for name, value in pairs}
     length = int(headers.get("content-length", 0))
     body = await reader.readexactly(length) if length else b""
-    return Received(method, path, headers, body)
+    return Received(method, path, headers, body, query)
 
 
 def _head(answer: Answer) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from codecompanion.adapters.base import AdapterSettings, ReasoningDelta, RetryScheduled, TextDelta, ToolCallStarted
 from codecompanion.adapters.chat_render import ChatRenderer, RenderOptions
 from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.adapters.redact import HIDDEN
 from codecompanion.errors import (
     AuthenticationFailed,
     ContextOverflow,
@@ -510,6 +511,14 @@ async def test_parameters_headers_and_limits_reach_the_endpoint(make_adapter: Ma
     assert (headers["x-title"], headers["api-key"], headers["authorization"]) == ("nvim", KEY, f"Bearer {KEY}")
 
 
+async def test_the_query_of_the_address_and_of_the_path_are_sent(make_adapter: MakeAdapter) -> None:
+    """Azure wants `?api-version=…`; users put it where the address is."""
+    async with ChatServer() as server:
+        assert (await collect(make_adapter(f"{server.url}?api-version=1&flag="))).error is None
+        assert (await collect(make_adapter(server.url, chat_path="/chat/completions?api-version=2"))).error is None
+        assert [seen.query for seen in server.requests] == ["api-version=1&flag=", "api-version=2"]
+
+
 async def test_an_endpoint_without_a_key_gets_no_authorization(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -635,6 +644,7 @@ async def test_the_key_is_nowhere_to_be_seen(
                 foreign.extend([error.__cause__, error.__context__])
         seen.extend([repr(adapter), str(adapter)])
         assert server.requests[0].headers["x-extra"] == header_secret
+        assert server.requests[0].query == f"token={url_secret}"
         assert len(server.requests) == 8
         assert all(received.headers["authorization"] == f"Bearer {secret}" for received in server.requests)
     async with ChatServer(echo_key=True) as server:
@@ -643,6 +653,8 @@ async def test_the_key_is_nowhere_to_be_seen(
     everything = "\n".join([*seen, caplog.text, *(repr(record.__dict__) for record in caplog.records)])
     assert len(seen) > 20
     assert not any(foreign)
+    # The echoes really came through, with the keys taken out.
+    assert sum(text.count(f"bad key {HIDDEN} with {HIDDEN} at {HIDDEN}") for text in seen) >= 5
     assert secret not in everything
     assert header_secret not in everything
     assert url_secret not in everything

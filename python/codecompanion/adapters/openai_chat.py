@@ -204,6 +204,7 @@ class OpenAIChat:
             self._key,
             *(value for value in settings.headers.values() if _KEY_TEMPLATE not in value),
             *secrets_in_url(settings.base_url),
+            *secrets_in_url(settings.chat_path),
         )
         return Endpoint(
             name=self.name,

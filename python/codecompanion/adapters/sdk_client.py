@@ -7,7 +7,7 @@ import logging
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.chunk_merger import merge_chunks
@@ -43,10 +43,13 @@ def make_client(settings: AdapterSettings) -> AsyncOpenAI:
         custom = os.environ.get("OPENAI_CUSTOM_HEADERS", "")
         names = [line.partition(":")[0].strip() for line in custom.splitlines() if ":" in line]
         unwanted = dict.fromkeys(["OpenAI-Organization", "OpenAI-Project", *names], openai.Omit())
+    # The SDK would put the path of a request behind the query of the address.
+    parts = urlsplit(settings.base_url)
     return openai.AsyncOpenAI(
         api_key="",
         admin_api_key="",
-        base_url=settings.base_url,
+        base_url=urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")),
+        default_query=dict(parse_qsl(parts.query, keep_blank_values=True)),
         max_retries=0,
         timeout=timeout,
         default_headers=unwanted,

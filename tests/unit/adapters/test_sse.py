@@ -36,6 +36,16 @@ def test_every_pair_of_cuts_gives_the_same_payloads(line_end: str, blank: bool) 
             assert decode(body, first, second) == expected, (first, second)
 
 
+def test_mixed_line_ends_are_each_one_line_end() -> None:
+    """A gateway that adds its own events to an upstream's; at every cut, and byte by byte."""
+    body = b'data: {"a":1}\r\rdata: {"b":2}\n\ndata: {"c":3}\r\n\r\ndata: {\rdata: "d":4\ndata: }\r\n\n'
+    expected = [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]
+    for first in range(len(body) + 1):
+        for second in range(first, len(body) + 1):
+            assert [json.loads(payload) for payload in decode(body, first, second)] == expected, (first, second)
+    assert [json.loads(payload) for payload in decode(body, *range(1, len(body)))] == expected
+
+
 def test_an_event_is_delivered_as_soon_as_its_blank_line_is_there() -> None:
     """No chunk waits for the next one."""
     decoder = SseDecoder()
