@@ -27,12 +27,12 @@ from typing import Any
 REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO), str(REPO / "python"), str(REPO / "tests" / "nvim")]
 
-from harness import Nvim, find_nvim  # noqa: E402
 
 from codecompanion.history import ChatCreated, MessageAdded, TitleSet, TurnBegan, TurnEnded  # noqa: E402
 from codecompanion.messages import Message, ToolCall  # noqa: E402
 from codecompanion.store.opening import open_store  # noqa: E402
 from codecompanion.tokens import MessageCounter  # noqa: E402
+from harness import Nvim, find_nvim  # noqa: E402
 from tests.adapters.chat_answers import Answer, Call, reply  # noqa: E402
 from tests.adapters.chat_thread import ChatServerThread  # noqa: E402
 
@@ -69,16 +69,16 @@ class Result:
 
     @property
     def median(self) -> float:
+        """Return the median."""
         return statistics.median(self.samples)
 
     @property
     def p95(self) -> float:
+        """Return the 95th percentile."""
         return sorted(self.samples)[max(0, round(0.95 * len(self.samples)) - 1)]
 
     def line(self) -> str:
-        return (
-            f"{self.name:<66} {self.median:>10.2f} {self.p95:>10.2f} {self.unit:<4} n={len(self.samples):<4} {self.target}"
-        )
+        return f"{self.name:<66} {self.median:>10.2f} {self.p95:>10.2f} {self.unit:<4} n={len(self.samples):<4} {self.target}"
 
 
 @dataclass
@@ -90,13 +90,16 @@ class Bench:
     results: list[Result] = field(default_factory=list)
 
     def add(self, name: str, samples: list[float], unit: str = "ms", target: str = "") -> None:
+        """Take a result and print it."""
         self.results.append(Result(name, samples, unit, target))
         print(self.results[-1].line(), flush=True)
 
     def times(self, number: int) -> range:
+        """Return how often to repeat."""
         return range(2 if self.quick else number)
 
     def fresh(self, name: str) -> Path:
+        """Return a new folder for one Neovim."""
         folder = self.folder / f"{name}-{len(list(self.folder.iterdir()))}"
         folder.mkdir()
         return folder
@@ -140,7 +143,11 @@ def messages(number: int, chars: int = 600) -> list[Message]:
             message = Message(role="tool", tool_call_id=f"c{index - 1}", content=text, **fields)
         else:
             message = Message(role="assistant", content=text, **fields)
-        made.append(Message(**{**{f: getattr(message, f) for f in message.__struct_fields__}, "tokens": counter.message(message)}))
+        made.append(
+            Message(
+                **{**{f: getattr(message, f) for f in message.__struct_fields__}, "tokens": counter.message(message)}
+            )
+        )
     return made
 
 
@@ -172,7 +179,9 @@ def editor(root: Path, url: str, **options: Any) -> Iterator[Nvim]:
 
 def open_chat(nvim: Nvim, chat: str = "") -> None:
     """Open a new chat, or resume a stored one, and wait until it is ready and the host has warmed up."""
-    nvim.lua("local id = ...; local c = require('codecompanion'); if id ~= '' then c.resume(id) else c.chat() end", chat)
+    nvim.lua(
+        "local id = ...; local c = require('codecompanion'); if id ~= '' then c.resume(id) else c.chat() end", chat
+    )
     nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil", timeout=60)
     nvim.wait_lua("return require('codecompanion.host').status() == 'ready'")
     time.sleep(1.5)  # the SDK is imported after the chat has opened; not part of what is measured here
@@ -187,8 +196,7 @@ def submit(nvim: Nvim, text: str) -> tuple[float, float]:
     """Type and send; return (ms the editor was blocked, ms until the first token is on the screen)."""
     number = f"{next(NUMBERS):06}"
     nvim.lua(
-        "local c = require('codecompanion.chat').current()"
-        " require('codecompanion.chat.draft').set(c, ...)",
+        "local c = require('codecompanion.chat').current() require('codecompanion.chat.draft').set(c, ...)",
         f"{text} QUESTION-{number}",
     )
     started = time.monotonic()
@@ -205,6 +213,7 @@ def submit(nvim: Nvim, text: str) -> tuple[float, float]:
 
 
 def idle(nvim: Nvim) -> None:
+    """Wait until the turn is over."""
     nvim.wait_lua("local s = vim.b.codecompanion_chat; return s and s.state == 'idle'", timeout=120)
 
 
@@ -261,7 +270,9 @@ def turns(bench: Bench) -> None:
                 asked_at = 0.0
             if b"LOOP" in received.body and len(steps) < 8:
                 asked_at = time.perf_counter()
-                return reply(calls=[Call("get_diagnostics", json.dumps({"path": f"f{len(steps)}"}), id=f"x{len(steps)}")])
+                return reply(
+                    calls=[Call("get_diagnostics", json.dumps({"path": f"f{len(steps)}"}), id=f"x{len(steps)}")]
+                )
             return reply(f"{marker(received)} and the rest of the answer", chunk_chars=12)
 
         with ChatServerThread(check=False, default=answer) as server:
@@ -303,7 +314,9 @@ def burst(bench: Bench) -> None:
                     open_chat(nvim)
                     nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').current(), 'go')")
                     nvim.lua("return _G.bench_longest_stall()")
-                    nvim.notify_lua("require('codecompanion.chat.session').submit(require('codecompanion.chat').current())")
+                    nvim.notify_lua(
+                        "require('codecompanion.chat.session').submit(require('codecompanion.chat').current())"
+                    )
                     nvim.wait_for(lambda: "LASTTOKEN" in nvim.screen(), "the last token", timeout=60)
                     visible.append((nvim.grid.flushes[-1] - at[0]) * 1000)
                     stalls.append(nvim.lua("return _G.bench_longest_stall()"))
@@ -321,9 +334,7 @@ def stream_into_long_chat(bench: Bench) -> None:
     for message_index in range(0, len(history), 4):
         old = history[message_index + 3]
         text = "\n".join(f"{message_index} line {i}" for i in range(12)) + "\n```lua\nlocal x = 1\n```"
-        history[message_index + 3] = Message(
-            **{**{f: getattr(old, f) for f in old.__struct_fields__}, "content": text}
-        )
+        history[message_index + 3] = Message(**{**{f: getattr(old, f) for f in old.__struct_fields__}, "content": text})
     with ChatServerThread(check=False, default=lambda r: Answer(parts=tuple(parts))) as server:
         root = bench.fresh("stream")
         chat = store_chat(root, history)
@@ -343,10 +354,14 @@ def stream_into_long_chat(bench: Bench) -> None:
                 keys.append((nvim.grid.flushes[-1] - before) * 1000)
                 time.sleep(0.03)
             flushes = nvim.grid.flushes[first:]
-            gaps = [(b - a) * 1000 for a, b in zip(flushes, flushes[1:], strict=False)]
+            gaps = [(b - a) * 1000 for a, b in itertools.pairwise(flushes)]
             nvim.feed("<Esc>")
             stall = nvim.lua("return _G.bench_longest_stall()")
-    bench.add(f"stream into {lines:,} lines: time between screen updates (p95; longest {max(gaps):.0f})", gaps, target="longest ≤ 60")
+    bench.add(
+        f"stream into {lines:,} lines: time between screen updates (p95; longest {max(gaps):.0f})",
+        gaps,
+        target="longest ≤ 60",
+    )
     bench.add("stream into a long chat: keystroke to screen", keys, target="p95 < 8")
     bench.add("stream into a long chat: longest stall", [stall])
 
@@ -396,7 +411,9 @@ def restoring(bench: Bench) -> None:
 
 def managing(bench: Bench) -> None:
     """Editing and compaction of 1 MB and 10 MB histories: time in the host, longest stall of the editor."""
-    for label, number, chars in (("1 MB", 1000, 1000),) if bench.quick else (("1 MB", 1000, 1000), ("10 MB", 10_000, 1000)):
+    for label, number, chars in (
+        (("1 MB", 1000, 1000),) if bench.quick else (("1 MB", 1000, 1000), ("10 MB", 10_000, 1000))
+    ):
         history = messages(number, chars)
         tokens = sum(message.tokens for message in history)
         for name, at in (("editing", 0.80), ("compaction", 1.0)):
@@ -441,6 +458,7 @@ def memory(bench: Bench) -> None:
 
 
 def rss_mb(pid: int) -> float:
+    """Return the resident memory of a process."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
 

@@ -146,7 +146,8 @@ class Runtime:
         try:
             return open_store(data_dir, report=self._tell)
         except StoreError as error:
-            self._tell_text(f"{error}. This chat works, but nothing is kept when Neovim closes.")
+            # The line may be cut when it is shown, so what it means for the user comes first.
+            self._tell_text(f"Chats will not be kept: {error}")
             return open_memory_store(report=self._tell)
 
     def _tell(self, problem: StoreError) -> None:

@@ -1,0 +1,159 @@
+"""A real Neovim with the real host, talking to the loopback Chat Completions server: the whole way of a message."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from codecompanion.history import LogEvent, View, project
+from codecompanion.store.opening import open_store
+from harness import Nvim, lua_string
+from tests.adapters.chat_server import ChatServer
+
+KEY = "sk-planted-7f3a9c51d2e84b06"
+
+
+def init_lua(url: str, options: dict[str, Any] | None = None, opts: dict[str, Any] | None = None) -> str:
+    """Return an init file whose chats talk to the server at `url`; `options` are laid over it, key by key."""
+    config: dict[str, Any] = {
+        "python": {"host_prog": sys.executable},
+        "adapters": {
+            "http": {
+                "loop": {
+                    "extends": "openai_compatible",
+                    "formatted_name": "Loop",
+                    "env": {"url": url.removesuffix("/v1"), "api_key": "LOOP_KEY"},
+                    "schema": {"model": {"default": "test-model"}},
+                    "opts": {"context_window": 128_000, "max_retries": 2, **(opts or {})},
+                }
+            }
+        },
+        "interactions": {"chat": {"adapter": "loop"}},
+        "display": {"chat": {"window": {"layout": "buffer"}}},
+    }
+    text = lua_string(json.dumps(config))
+    more = lua_string(json.dumps(options or {}))
+    return (
+        "vim.o.termguicolors = true\n"
+        f"require('codecompanion').setup(vim.tbl_deep_extend('force', vim.json.decode({text}),"
+        f" vim.json.decode({more})))\n"
+    )
+
+
+class RealChat:
+    """One chat as its user has it."""
+
+    def __init__(self, nvim: Nvim, root: Path) -> None:
+        """Take a Neovim whose init is `init_lua`."""
+        self.nvim, self.root = nvim, root
+
+    def open(self) -> None:
+        """Open a chat and wait until the host has answered."""
+        self.nvim.command("CodeCompanionChat")
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        self.nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil", timeout=30)
+
+    @property
+    def id(self) -> str:
+        """Return the chat's id."""
+        return str(self.nvim.lua("return require('codecompanion.chat').current().id"))
+
+    def type(self, text: str) -> None:
+        """Type into the input region."""
+        self.nvim.feed("Gi" + text.replace("<", "<lt>").replace("\n", "<CR>") + "<Esc>")
+
+    def send(self, text: str) -> None:
+        """Type a message and press <CR>."""
+        self.type(text)
+        self.nvim.feed("<CR>")
+
+    def wait_state(self, *states: str) -> None:
+        """Wait until the chat is in one of the states."""
+        self.nvim.wait_for(lambda: self.state() in states, f"state {states}", timeout=30)
+
+    def state(self) -> str:
+        return str(self.nvim.lua("return (vim.b.codecompanion_chat or {}).state or ''"))
+
+    def say(self, text: str) -> None:
+        """Send a message and wait until the turn is over."""
+        before = self.finished()
+        self.send(text)
+        self.nvim.wait_for(lambda: self.finished() > before, f"the end of the turn of {text!r}", timeout=40)
+
+    def finished(self) -> int:
+        """Return how many turns have ended."""
+        return int(self.nvim.lua("return _G.cc_turns or 0"))
+
+    def text(self) -> str:
+        """Return the whole buffer."""
+        return "\n".join(self.nvim.lines())
+
+    def draft(self) -> str:
+        """Return what stands in the input region."""
+        return str(
+            self.nvim.lua(
+                "local c = require('codecompanion.chat').current()"
+                " return require('codecompanion.chat.buffer').input_text(c)"
+            )
+        )
+
+    def log(self) -> list[LogEvent]:
+        """Return the stored events of the chat."""
+        return read_log(self.root, self.id)
+
+    def view(self) -> View:
+        """Return the stored view of the chat."""
+        return project(self.log())
+
+
+COUNT_TURNS = """
+_G.cc_turns, _G.cc_edits = 0, 0
+vim.api.nvim_create_autocmd("User", {
+  pattern = "CodeCompanionChatEdited",
+  callback = function() _G.cc_edits = _G.cc_edits + 1 end,
+})
+vim.api.nvim_create_autocmd("User", {
+  pattern = { "CodeCompanionChatDone", "CodeCompanionChatStopped" },
+  callback = function() _G.cc_turns = _G.cc_turns + 1 end,
+})
+"""
+
+
+def read_log(root: Path, chat: str) -> list[LogEvent]:
+    """Return the stored events of a chat below a test's root."""
+    store = open_store(root / "data" / "nvim" / "codecompanion")
+    try:
+        return store.load_events(chat)
+    finally:
+        store.close()
+
+
+def start_chat(
+    nvim_factory: Callable[..., Nvim],
+    root: Path,
+    server: ChatServer,
+    *,
+    options: dict[str, Any] | None = None,
+    opts: dict[str, Any] | None = None,
+    files: Iterable[tuple[str, str]] = (),
+    key: str = KEY,
+    opened: bool = True,
+    **nvim_options: Any,
+) -> RealChat:
+    """Start Neovim in a workspace with these files and open a chat."""
+    work = root / "work"
+    work.mkdir(exist_ok=True)
+    for name, content in files:
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text(content, encoding="utf-8")
+    init = init_lua(server.url, options, opts) + COUNT_TURNS
+    nvim = nvim_factory(root=root, init=init, env={"LOOP_KEY": key}, **nvim_options)
+    chat = RealChat(nvim, root)
+    if opened:
+        chat.open()
+    return chat
