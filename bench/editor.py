@@ -78,7 +78,9 @@ class Result:
         return sorted(self.samples)[max(0, round(0.95 * len(self.samples)) - 1)]
 
     def line(self) -> str:
-        return f"{self.name:<66} {self.median:>10.2f} {self.p95:>10.2f} {self.unit:<4} n={len(self.samples):<4} {self.target}"
+        """Return the line of the report."""
+        figures = f"{self.median:>10.2f} {self.p95:>10.2f} {self.unit:<4} n={len(self.samples):<4}"
+        return f"{self.name:<66} {figures} {self.target}"
 
 
 @dataclass
