@@ -12,7 +12,7 @@ import logging
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -39,7 +39,7 @@ class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """
 
     send_reasoning: bool = False
-    system_role: str = "system"
+    system_role: Literal["system", "developer"] = "system"
     short_call_ids: bool = False
     image_input: bool = True
 
