@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from chat_driver import ChatDriver
 from codecompanion import events
 
@@ -152,20 +150,23 @@ def test_reasoning_is_folded_while_it_grows(chat_everywhere: ChatDriver) -> None
     chat.nvim.wait_screen("thought 3")
 
 
-@pytest.mark.parametrize(
-    ("stop", "sentence"),
-    [
-        ("cut", "! The reply was cut off before its end."),
-        ("length", "! The reply reached the output limit."),
-        ("filtered", "! The provider's filter ended the reply."),
-    ],
-)
-def test_an_incomplete_reply_says_so(chat: ChatDriver, stop: str, sentence: str) -> None:
+def test_an_incomplete_reply_says_so(chat: ChatDriver) -> None:
     """Lesson 39: a cut reply never passes as a complete one."""
     start(chat)
-    chat.push(events.Text(text="half an ans"), events.ReplyFinished(message_id="r", stop=stop))  # type: ignore[arg-type]
-    chat.push(events.TurnFinished(reason="done"))
-    assert f"half an ans\n\n{sentence}\n\n## Me" in chat.text()
+    chat.push(events.Text(text="half an ans"), events.ReplyFinished(message_id="r", stop="cut"))
+    chat.push(events.TurnFinished(reason="failed", error="openai: the connection was lost."))
+    assert (
+        "half an ans\n\n! The reply was cut off before its end.\n\n✗ openai: the connection was lost.\n\n## Me"
+        in chat.text()
+    )
+
+
+def test_who_stops_a_reply_is_not_told_that_it_is_incomplete(chat: ChatDriver) -> None:
+    """One sentence is enough."""
+    start(chat)
+    chat.push(events.Text(text="half"), events.ReplyFinished(message_id="r", stop="cut"))
+    chat.push(events.TurnFinished(reason="stopped"))
+    assert "half\n\n· Stopped.\n\n## Me" in chat.text()
 
 
 def test_a_retry_is_visible_and_counts_down(chat: ChatDriver) -> None:

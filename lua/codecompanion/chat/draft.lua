@@ -12,6 +12,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 
 local SAVE_AFTER_MS = 400
 local MAX_STEPS = 200
+local HINT = 1
 
 ---@class CodeCompanion.Draft
 ---@field steps string[] Texts, oldest first
@@ -78,7 +79,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.hint(chat)
   local row = buffer.position(chat, "input")
-  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, HINT)
   local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
     and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
   if not empty then
@@ -90,6 +91,7 @@ function M.hint(chat)
     lines = { { { "", "CodeCompanionHint" } }, { { intro, "CodeCompanionHint" } } }
   end
   api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
+    id = HINT,
     virt_text = { { require("codecompanion.chat.keymaps").hint(), "CodeCompanionHint" } },
     virt_text_pos = "right_align",
     hl_mode = "combine",

@@ -60,6 +60,7 @@ function M.chat_opened(chat, event)
   if event.read_only then
     say(chat, require("codecompanion.chat.session").READ_ONLY, "warning")
   end
+  require("codecompanion.chat.session").send_secrets(chat)
   require("codecompanion.chat.session").send_overrides(chat)
 end
 
@@ -112,13 +113,8 @@ function M.reply_finished(chat, event)
   if first and kind == "text" then
     draw.set_item(chat, first, last, { message_id = event.message_id })
   end
-  if event.stop == "cut" then
-    draw.append(chat, blocks.notice("The reply was cut off before its end.", "warning"))
-  elseif event.stop == "length" then
-    draw.append(chat, blocks.notice("The reply reached the output limit.", "warning"))
-  elseif event.stop == "filtered" then
-    draw.append(chat, blocks.notice("The provider's filter ended the reply.", "warning"))
-  end
+  -- said at the end of the turn: who stopped it knows; an output limit or a filter is the host's to say
+  chat.cut = event.stop == "cut"
 end
 
 function M.tool_started(chat, event)
@@ -195,6 +191,10 @@ function M.turn_finished(chat, event)
   stream.finish(chat)
   approval.close_all(chat)
   chat.state, chat.label, chat.header = "idle", "", false
+  if chat.cut and event.reason ~= "stopped" then
+    say(chat, "The reply was cut off before its end.", "warning")
+  end
+  chat.cut = false
   if event.error ~= "" then
     say(chat, event.error, "error")
   elseif event.reason == "stopped" then

@@ -88,6 +88,21 @@ function M.remove(chat, fold)
   chat.folds[fold.id] = nil
 end
 
+---Whether a fold is closed where it can be seen.
+---@param chat CodeCompanion.Chat
+---@param fold CodeCompanion.Fold
+---@return boolean
+function M.is_closed(chat, fold)
+  local first = M.rows(chat, fold)
+  local win = vim.fn.win_findbuf(chat.bufnr)[1]
+  if not first or not win then
+    return fold.closed
+  end
+  return api.nvim_win_call(win, function()
+    return vim.fn.foldclosed(first + 1) ~= -1
+  end)
+end
+
 ---All folds from the last to the first, inner ones before those around them.
 ---@param chat CodeCompanion.Chat
 ---@return { first: integer, last: integer, fold: CodeCompanion.Fold }[]

@@ -66,6 +66,23 @@ local function subscribe()
   vim.treesitter.language.register("markdown", "codecompanion")
   local group = api.nvim_create_augroup("codecompanion.chat", {})
   api.nvim_create_autocmd("ColorScheme", { group = group, callback = require("codecompanion.chat.highlights").define })
+  if require("codecompanion.chat.options").display().window.sticky then
+    local from
+    api.nvim_create_autocmd("TabLeave", {
+      group = group,
+      callback = function()
+        from = api.nvim_get_current_tabpage()
+      end,
+    })
+    api.nvim_create_autocmd("TabEnter", {
+      group = group,
+      callback = function()
+        if last and from then
+          require("codecompanion.chat.window").follow_tab(last, from)
+        end
+      end,
+    })
+  end
   api.nvim_create_autocmd("VimLeavePre", {
     group = group,
     callback = function()

@@ -82,7 +82,9 @@ local function show(chat, result)
   vim.keymap.set("n", "q", "<C-w>c", { buffer = bufnr, nowait = true, desc = "Close" })
   vim.keymap.set("n", "<CR>", function()
     local row = result.rows[api.nvim_win_get_cursor(0)[1] - 3]
-    if row and row.id and row.id ~= "" then
+    if row and (row.role == "system" or row.role == "tools") then
+      require("codecompanion.chat.actions").system_prompt(chat)
+    elseif row and row.id and row.id ~= "" then
       require("codecompanion.chat.session").request(
         chat,
         "show_original",

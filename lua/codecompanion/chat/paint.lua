@@ -5,13 +5,13 @@
 ---colours line by line. The highlight queries and groups are Neovim's own, so it looks the same.
 
 local api = vim.api
+local live = require("codecompanion.chat.live")
 local scan = require("codecompanion.chat.scan")
 
 local M = {}
 
 M.pieces = api.nvim_create_namespace("codecompanion.chat.pieces")
 M.ns = api.nvim_create_namespace("codecompanion.chat.paint")
-M.live = api.nvim_create_namespace("codecompanion.chat.live")
 local provider = api.nvim_create_namespace("codecompanion.chat.provider")
 
 local BUDGET_MS = 4
@@ -52,7 +52,23 @@ end
 ---@param opts table
 local function mark(bufnr, row, col, opts)
   opts.strict = false
-  pcall(api.nvim_buf_set_extmark, bufnr, M.ns, row, col, opts)
+  api.nvim_buf_set_extmark(bufnr, M.ns, row, col, opts)
+end
+
+---Queries are held here: Neovim's own cache is weak, and parsing one again costs up to 20 ms.
+---@type table<string, { highlights?: vim.treesitter.Query, injections?: vim.treesitter.Query }>
+local queries = {}
+
+---@param lang string
+---@return vim.treesitter.Query? highlights
+local function highlight_query(lang)
+  if not queries[lang] then
+    queries[lang] = {
+      highlights = vim.treesitter.query.get(lang, "highlights"),
+      injections = vim.treesitter.query.get(lang, "injections"),
+    }
+  end
+  return queries[lang].highlights
 end
 
 ---@param name string Of a fence
@@ -74,7 +90,7 @@ local function highlight(bufnr, first, text, lang)
   local parser = vim.treesitter.get_string_parser(text, lang)
   parser:parse(true)
   parser:for_each_tree(function(tree, child)
-    local query = vim.treesitter.query.get(child:lang(), "highlights")
+    local query = highlight_query(child:lang())
     if not query then
       return
     end
@@ -98,8 +114,8 @@ end
 ---@param bufnr integer
 ---@param first integer
 ---@param last integer Exclusive
----@param group string
-local function whole_lines(bufnr, first, last, group)
+local function as_code(bufnr, first, last)
+  local group = "@markup.raw.block.markdown"
   mark(bufnr, first, 0, { end_row = last, end_col = 0, hl_group = group, priority = 90 })
 end
 
@@ -121,7 +137,7 @@ end
 ---@param last integer Exclusive
 ---@param piece { lang?: string, fence?: boolean }
 local function paint(bufnr, first, last, piece)
-  api.nvim_buf_clear_namespace(bufnr, M.live, first, last)
+  api.nvim_buf_clear_namespace(bufnr, live.ns, first, last)
   api.nvim_buf_clear_namespace(bufnr, M.ns, first, last)
   local lines = api.nvim_buf_get_lines(bufnr, first, last, false)
   local text = table.concat(lines, "\n") .. "\n"
@@ -129,17 +145,15 @@ local function paint(bufnr, first, last, piece)
     diff_lines(bufnr, first, lines)
   end
   if piece.fence then
-    whole_lines(bufnr, first, last, "@markup.raw.block.markdown")
+    as_code(bufnr, first, last)
   elseif #text <= MAX_PIECE_BYTES then
     local lang = piece.lang and language(piece.lang) or not piece.lang and "markdown" or nil
     if piece.lang then
-      whole_lines(bufnr, first, last, "@markup.raw.block.markdown")
+      as_code(bufnr, first, last)
     end
     if lang then
-      local ok, problem = pcall(highlight, bufnr, first, text, lang)
-      if not ok then
-        vim.g.codecompanion_paint_problem = tostring(problem)
-      end
+      -- a query of the user's that does not fit its parser costs the colours, not the chat
+      pcall(highlight, bufnr, first, text, lang)
     end
   end
 end
@@ -201,33 +215,6 @@ function M.wake(chat)
   end
 end
 
----Colours for a line that is still being written, or whose piece is not finished.
----@param chat CodeCompanion.Chat
----@param row integer
----@param line string
----@param kind CodeCompanion.LineKind
-function M.live_line(chat, row, line, kind)
-  local function put(from, to, group)
-    api.nvim_buf_set_extmark(chat.bufnr, M.live, row, from, { end_col = to, hl_group = group, priority = 95 })
-  end
-  if kind == "heading" then
-    put(0, #line, ("@markup.heading.%d.markdown"):format(math.min(6, #line:match("^#+"))))
-  elseif kind == "fence" or kind == "code" then
-    put(0, #line, "@markup.raw.block.markdown")
-  elseif kind == "text" and #line < 2000 then
-    for from, to in line:gmatch("()`[^`]+`()") do
-      put(from - 1, to - 1, "@markup.raw.markdown_inline")
-    end
-    for from, to in line:gmatch("()%*%*[^*]+%*%*()") do
-      put(from - 1, to - 1, "@markup.strong.markdown_inline")
-    end
-    local from, to = line:match("^%s*()[-*+]()%s")
-    if from then
-      put(from - 1, to - 1, "@markup.list.markdown")
-    end
-  end
-end
-
 ---Paint the draft soon; it is short, so it is simply painted anew.
 ---@param chat CodeCompanion.Chat
 function M.input_soon(chat)
@@ -265,9 +252,9 @@ end
 function M.warm()
   for index, lang in ipairs({ "markdown", "markdown_inline" }) do
     vim.defer_fn(function()
-      pcall(vim.treesitter.language.add, lang)
-      pcall(vim.treesitter.query.get, lang, "highlights")
-      pcall(vim.treesitter.query.get, lang, "injections")
+      if pcall(vim.treesitter.language.add, lang) then
+        highlight_query(lang)
+      end
     end, 60 * index)
   end
 end

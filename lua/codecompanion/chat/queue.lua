@@ -6,6 +6,7 @@ local M = {}
 
 local BUDGET_MS = 4
 local PAUSE_MS = 1
+local BURST = 500
 local MAX_TEXT_BYTES = 6 * 1024
 
 local STREAMED = { text = true, reasoning = true }
@@ -14,6 +15,7 @@ local STREAMED = { text = true, reasoning = true }
 ---@field items table[]
 ---@field head integer Index of the next one
 ---@field scheduled boolean
+---@field breathed? boolean A burst was let settle before it is drawn
 
 ---@return CodeCompanion.Queue
 function M.new()
@@ -67,10 +69,19 @@ local function handle(chat, event)
 end
 
 ---@param chat CodeCompanion.Chat
-local function pump(chat)
+local pump
+pump = function(chat)
   local queue = chat.queue
   queue.scheduled = false
   if not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
+  end
+  if #queue.items > BURST and not queue.breathed then
+    -- taking so many in has cost its share of the editor's time already
+    queue.breathed, queue.scheduled = true, true
+    vim.defer_fn(function()
+      pump(chat)
+    end, PAUSE_MS)
     return
   end
   local start = vim.uv.hrtime()
@@ -90,7 +101,7 @@ local function pump(chat)
       pump(chat)
     end, PAUSE_MS)
   else
-    queue.items, queue.head = {}, 1
+    queue.items, queue.head, queue.breathed = {}, 1, false
   end
 end
 

@@ -22,6 +22,7 @@ local M = {}
 ---@field tail_kind? string Kind of the block that was drawn last
 ---@field submit_id integer
 ---@field outgoing CodeCompanion.Outgoing[]
+---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
 ---@field approval_keys boolean
 ---@field stream? CodeCompanion.Stream

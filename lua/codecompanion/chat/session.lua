@@ -146,6 +146,17 @@ function M.set_model(chat, adapter, model)
   M.notify(chat, "set_model", { adapter = adapter, model = model, secrets = secrets })
 end
 
+---Give the host the key of an adapter whose key is a function; `hello` brings only that of the configured one.
+---@param chat CodeCompanion.Chat
+function M.send_secrets(chat)
+  local secrets, problem = require("codecompanion.config").secrets(chat.adapter)
+  if problem then
+    draw.append(chat, blocks.notice(problem, "error"))
+  elseif next(secrets) ~= nil then
+    host().notify("give_secrets", { secrets = secrets })
+  end
+end
+
 ---Evaluate the functions of the config that depend on adapter and model, and tell the host.
 ---@param chat CodeCompanion.Chat
 function M.send_overrides(chat)

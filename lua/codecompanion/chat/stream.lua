@@ -5,6 +5,7 @@ local blocks = require("codecompanion.chat.blocks")
 local buffer = require("codecompanion.chat.buffer")
 local draw = require("codecompanion.chat.draw")
 local folds = require("codecompanion.chat.folds")
+local live = require("codecompanion.chat.live")
 local options = require("codecompanion.chat.options")
 local paint = require("codecompanion.chat.paint")
 local scan = require("codecompanion.chat.scan")
@@ -27,7 +28,7 @@ local INSERT, PIECE = 1, 2
 ---@field scanned integer Lines of the current piece that were read
 ---@field width integer Bytes of the line that is being written
 ---@field first integer Id of the mark where the text begins
----@field item? table
+---@field fold? CodeCompanion.Fold Of reasoning
 
 ---@param chat CodeCompanion.Chat
 ---@param id integer
@@ -77,6 +78,23 @@ local function begin_reasoning(chat)
       return blocks.reasoning_text(first and math.max(1, last - first - 1) or 1)
     end,
   })
+  chat.stream.fold = fold
+end
+
+---The reasoning is complete: its fold ends with its text.
+---@param chat CodeCompanion.Chat
+---@param fold CodeCompanion.Fold
+---@param first integer
+---@param last integer Inclusive
+local function settle_reasoning(chat, fold, first, last)
+  local closed = folds.is_closed(chat, fold)
+  folds.remove(chat, fold)
+  folds.add(chat, first, last, {
+    closed = closed,
+    text = function()
+      return blocks.reasoning_text(last - first)
+    end,
+  })
 end
 
 ---Cut text into buffer lines; `width` bytes stand already on the first one.
@@ -117,7 +135,7 @@ local function read_new_lines(chat)
       paint.add(chat, first, piece)
       first = first + piece.lines
     end
-    paint.live_line(chat, from + offset - 1, line, kind)
+    live.line(chat, from + offset - 1, line, kind)
   end
   place(chat, PIECE, first, 0)
   stream.scanned = last - first
@@ -128,8 +146,8 @@ local function read_new_lines(chat)
   elseif line:find("^ ? ? ?```") then
     kind = "fence"
   end
-  api.nvim_buf_clear_namespace(chat.bufnr, paint.live, last, last + 1)
-  paint.live_line(chat, last, line, kind)
+  api.nvim_buf_clear_namespace(chat.bufnr, live.ns, last, last + 1)
+  live.line(chat, last, line, kind)
 end
 
 ---Append a piece of text of one kind.
@@ -206,6 +224,8 @@ function M.finish(chat)
       paint.add(chat, piece, { lines = last + 1 - piece, lang = stream.scanner.lang })
     end
     paint.wake(chat)
+  elseif stream.fold then
+    settle_reasoning(chat, stream.fold, first, last)
   end
   for _, id in ipairs({ INSERT, PIECE, ns == M.ns and stream.first or nil }) do
     api.nvim_buf_del_extmark(chat.bufnr, M.ns, id)

@@ -48,8 +48,8 @@ function M.finished(chat, event)
     if #block.lines > 1 then
       buffer.insert(chat, first + 1, vim.list_slice(block.lines, 2))
     end
-    local width = #api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
-    api.nvim_buf_set_text(chat.bufnr, first, 0, first, width, { block.lines[1] })
+    -- not nvim_buf_set_text(): on 0.11 a fold that ends with the line would lose it
+    vim.fn.setbufline(chat.bufnr, first + 1, block.lines[1])
     chat.items[item.id] = nil
     tool.id = item.id
     draw.decorate(chat, first, block)

@@ -135,6 +135,25 @@ function M.open(chat, layout)
   return win
 end
 
+---The chat moves along when the user changes the tab page (`display.chat.window.sticky`).
+---@param chat CodeCompanion.Chat
+---@param from integer Tab page that was left
+function M.follow_tab(chat, from)
+  local here = api.nvim_get_current_win()
+  if not api.nvim_tabpage_is_valid(from) or #M.visible(chat) > 0 then
+    return
+  end
+  for _, win in ipairs(api.nvim_tabpage_list_wins(from)) do
+    if api.nvim_win_get_buf(win) == chat.bufnr and #api.nvim_tabpage_list_wins(from) > 1 then
+      folds.remember(chat, win)
+      api.nvim_win_close(win, true)
+      M.open(chat)
+      api.nvim_set_current_win(here)
+      return
+    end
+  end
+end
+
 ---Take the chat off the screen of this tab page; the buffer stays.
 ---@param chat CodeCompanion.Chat
 function M.hide(chat)

@@ -100,13 +100,19 @@ return {
     signature = "fun(tokens: integer): string",
     description = "How a token count is written, in place of `(2.1k tokens)`.",
   },
-  { name = "show_meter", type = "boolean", default = true, description = "Show how full the context is at the top." },
+  {
+    name = "show_meter",
+    type = "boolean",
+    default = true,
+    description = "Show how full the context is, at the header of the input.",
+  },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
   {
     name = "treesitter_max_lines",
     type = "integer",
     min = 0,
     default = 2000,
-    description = "Above so many lines a reply streams without treesitter, which is started again at its end.",
+    description = "The chat colours its Markdown itself, in pieces. A treesitter highlighter that your own autocmds start for"
+      .. " the whole buffer is stopped when the chat is longer than this: it would freeze a streaming reply.",
   },
 }
