@@ -44,11 +44,16 @@ def search_messages(connection: sqlite3.Connection, query: str, chat_id: str | N
     if not expression:
         return []
     rows = connection.execute(
-        """SELECT events.chat_id, chats.title, events.seq, events.ts, events.payload
-        FROM message_text JOIN events ON events.id = message_text.rowid
-        JOIN chats ON chats.chat_id = events.chat_id
-        WHERE message_text MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)
-        ORDER BY bm25(message_text), events.ts DESC LIMIT ?3""",
+        # Sorted first, read afterwards: otherwise the text of every match goes through the sorter.
+        """WITH best AS (
+            SELECT events.id, bm25(message_text) AS score, events.ts
+            FROM message_text JOIN events ON events.id = message_text.rowid
+            WHERE message_text MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)
+            ORDER BY score, events.ts DESC LIMIT ?3
+        )
+        SELECT events.chat_id, chats.title, events.seq, events.ts, events.payload
+        FROM best JOIN events ON events.id = best.id JOIN chats ON chats.chat_id = events.chat_id
+        ORDER BY best.score, best.ts DESC""",
         (expression, chat_id, limit),
     ).fetchall()
     found: list[tuple[tuple[str, str, int, float], Message]] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreCorrupt
-from codecompanion.store.salvage import finish_swap
+from codecompanion.store.salvage import finish_swap, repair
 
 from .conftest import Desk, Start, fill, said
 
@@ -160,7 +160,8 @@ def test_a_file_that_is_no_database_at_all_is_kept_and_a_new_one_begun(desk: Des
     assert "nothing in it could be read" in str(desk.reports[0])
 
 
-def test_what_only_the_write_ahead_log_holds_is_saved_too(desk: Desk, start: Start) -> None:
+@pytest.mark.parametrize("tried_first", [True, False])
+def test_what_only_the_write_ahead_log_holds_is_saved_too(desk: Desk, start: Start, tried_first: bool) -> None:
     """Killed before a checkpoint, then the header lost: the WAL is read, and its content kept with the damaged file."""
     expected = fill(desk, chats=1)
     process = start("""
@@ -175,11 +176,17 @@ def test_what_only_the_write_ahead_log_holds_is_saved_too(desk: Desk, start: Sta
     process.wait()
     overwrite(desk.path, 0, b"garbage!" * (PAGE // 8))
     assert b"newest" not in desk.path.read_bytes()
+    wal = (desk.folder / "sessions.db-wal").read_bytes()
+    if not tried_first:
+        repair(desk.path, 0.0)
     store = desk.open()
     assert store.load_draft("chat0") == "newest"
     assert store.load_events("chat0") == expected["chat0"]
     (kept,) = kept_files(desk)
-    assert b"newest" in kept.read_bytes()  # SQLite itself folded the WAL in when the file was tried
+    if tried_first:
+        assert b"newest" in kept.read_bytes()  # SQLite itself folded the WAL in
+    else:
+        assert kept.with_name(kept.name + "-wal").read_bytes() == wal
 
 
 def test_a_damaged_search_index_is_made_anew_at_the_next_start(desk: Desk) -> None:
@@ -231,4 +238,6 @@ def test_an_interrupted_exchange_of_the_repaired_file_is_finished(desk: Desk) ->
     (desk.folder / "sessions.db-wal").write_bytes(b"a log of the damaged file")
     assert desk.open().load_events("chat0") == expected["chat0"]
     assert not (desk.folder / "sessions.rebuilt").exists()
+    (log,) = desk.folder.glob("sessions.damaged-*-wal")
+    assert log.read_bytes() == b"a log of the damaged file"
     assert finish_swap(desk.path, 0.0) is None
