@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.errors import ToolError
@@ -13,27 +13,20 @@ from codecompanion.tools.edit import replace_text
 _raw = st.lists(st.sampled_from(["a", "b", " ", "é", "\n", "\r\n", "\udc80"]), max_size=40).map("".join)
 
 
-@given(_raw, st.integers(0, 40), st.integers(1, 10), st.text(alphabet="xyz\n", max_size=10))
-def test_everything_but_the_replaced_text_stays_byte_for_byte(raw: str, start: int, size: int, new: str) -> None:
+@given(_raw, _raw, _raw, st.text(alphabet="xyz\n", max_size=10))
+def test_everything_but_the_replaced_text_stays_byte_for_byte(before: str, inner: str, after: str, new: str) -> None:
     """Mixed line ends and undecodable bytes beside the edit are not touched."""
-    text = raw.replace("\r\n", "\n")
-    old = text[start : start + size]
-    assume(old and text.count(old) == 1 and text.find(old) == start and old != new)
-    edited = replace_text(TextFile(raw), old, new).file.text
-    assert edited.replace("\r\n", "\n") == text[:start] + new + text[start + len(old) :]
-    before = raw[: len(raw) - len(_after(raw, start))]
-    after = _after(raw, start + len(old))
+    old = f"<{inner}>".replace("\r\n", "\n")
+    edited = replace_text(TextFile(f"{before}<{inner}>{after}"), old, new).file.text
     assert edited.startswith(before)
     assert edited.endswith(after)
+    assert edited[len(before) : len(edited) - len(after)].replace("\r\n", "\n") == new
 
 
-def _after(raw: str, position: int) -> str:
-    """Return what follows a position of the text with Unix line ends, in the original."""
-    index = seen = 0
-    while seen < position:
-        index += 2 if raw.startswith("\r\n", index) else 1
-        seen += 1
-    return raw[index:]
+@given(_raw, _raw, st.sampled_from(["\n", "\r\n"]))
+def test_a_line_end_at_the_border_of_the_replaced_text_is_found_whole(before: str, after: str, newline: str) -> None:
+    edited = replace_text(TextFile(f"{before}{newline}<>{newline}{after}"), "\n<>\n", "\n!\n").file.text
+    assert edited == f"{before}{newline}!{newline}{after}"
 
 
 @given(_raw.filter(lambda text: bool(text)), st.text(alphabet="xyz", min_size=1, max_size=5))

@@ -6,6 +6,7 @@ again when they are copied into it by mistake.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from codecompanion import text_files
@@ -15,6 +16,8 @@ from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOu
 from codecompanion.tools.builtin.wording import count, missing_file, parameters, shown_path
 from codecompanion.tools.disk import Check, in_thread
 from codecompanion.tools.limit import STORED_PREFIX
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 _SPEC = ToolSpec(
     "read_file",
@@ -81,8 +84,11 @@ def _file(path: str, context: ToolContext) -> str:
 
 
 def _stored(path: str, context: ToolContext) -> str:
+    sha256 = path.removeprefix(STORED_PREFIX)
     try:
-        return context.read_stored(path.removeprefix(STORED_PREFIX))
+        if not _SHA256.fullmatch(sha256):
+            raise KeyError(sha256)
+        return context.read_stored(sha256)
     except (CodeCompanionError, KeyError, OSError) as error:
         raise ToolError(
             f"There is no stored result {path!r}; copy the path exactly as the earlier result gave it."

@@ -93,6 +93,12 @@ async def test_the_rest_of_a_shortened_result_is_read_as_its_note_says(call: Cal
     assert output.text == "500\tline 500\n501\tline 501\n[499 more lines up to line 1000]"
 
 
+async def test_only_a_sha256_reaches_the_store(call: Call, stored: dict[str, str]) -> None:
+    stored["../secret"] = "secret"
+    assert (await call("read_file", path="stored:../secret")).is_error
+    assert (await call("read_file", path="stored:" + "0" * 64)).is_error
+
+
 async def test_a_single_line_of_five_megabytes_is_read_by_columns(call: Call, stored: dict[str, str]) -> None:
     stored["a" * 64] = "0123456789" * 500_000
     output = await call("read_file", path="stored:" + "a" * 64, start_column=4_000_001, end_column=4_000_012)
