@@ -1,6 +1,7 @@
 """The database format, one numbered migration per change; `PRAGMA user_version` says how far a file has come.
 
-A migration is never edited after a release: the next change is a new entry. Each runs in one transaction together
+A migration is never edited after a release: the next change is a new entry. A new payload type of `history` needs one
+too, if only an empty one: an older plugin must refuse such a log, not take its entries for damaged ones. Each runs in one transaction together
 with its version number, so a crash leaves the file at one version or the next. A file of a newer version is refused
 untouched.
 
