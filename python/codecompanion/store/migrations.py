@@ -1,9 +1,9 @@
 """The database format, one numbered migration per change; `PRAGMA user_version` says how far a file has come.
 
 A migration is never edited after a release: the next change is a new entry. A new payload type of `history` needs one
-too, if only an empty one: an older plugin must refuse such a log, not take its entries for damaged ones. Each runs in one transaction together
-with its version number, so a crash leaves the file at one version or the next. A file of a newer version is refused
-untouched.
+too, if only an empty one: an older plugin must refuse such a log, not take its entries for damaged ones. Each runs in
+one transaction together with its version number, so a crash leaves the file at one version or the next. A file of a
+newer version is refused untouched.
 
 `events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
 with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three times the size and no faster to read.
