@@ -317,7 +317,6 @@
 ---@field adapter? string
 ---@field model? string
 ---@field resume? string
----@field secrets? table<string, string>
 
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 ---@class CodeCompanion.Request.Submit
@@ -379,6 +378,12 @@
 ---@field adapter string
 ---@field model? string
 ---@field secrets? table<string, string>
+
+---Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring.
+---@class CodeCompanion.Request.GiveSecrets
+---@field id? integer
+---@field chat? string
+---@field secrets table<string, string>
 
 ---Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
 ---@class CodeCompanion.Request.SetOverrides
@@ -491,6 +496,7 @@
 ---@field approve CodeCompanion.Request.Approve
 ---@field set_yolo CodeCompanion.Request.SetYolo
 ---@field set_model CodeCompanion.Request.SetModel
+---@field give_secrets CodeCompanion.Request.GiveSecrets
 ---@field set_overrides CodeCompanion.Request.SetOverrides
 ---@field clear CodeCompanion.Request.Clear
 ---@field regenerate CodeCompanion.Request.Regenerate

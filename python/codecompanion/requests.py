@@ -68,7 +68,6 @@ class OpenChat(Request, frozen=True, kw_only=True):
     adapter: str = ""
     model: str = ""
     resume: str = ""
-    secrets: dict[str, str] = {}
 
 
 class Submit(Request, frozen=True, kw_only=True):
@@ -129,6 +128,12 @@ class SetModel(Request, frozen=True, kw_only=True):
     adapter: str
     model: str = ""
     secrets: dict[str, str] = {}
+
+
+class GiveSecrets(Request, frozen=True, kw_only=True):
+    """Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring."""
+
+    secrets: dict[str, str]
 
 
 class SetOverrides(Request, frozen=True, kw_only=True):
@@ -206,6 +211,7 @@ VERBS: dict[str, type[Request]] = {
     "approve": Approve,
     "set_yolo": SetYolo,
     "set_model": SetModel,
+    "give_secrets": GiveSecrets,
     "set_overrides": SetOverrides,
     "clear": Clear,
     "regenerate": Regenerate,
@@ -234,5 +240,5 @@ def decode(verb: str, payload: str) -> Request:
         raise InputError(f"unknown verb {verb!r}; expected one of {', '.join(sorted(VERBS))}")
     try:
         return decoder.decode(payload)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise InputError(f"{verb}: {error}") from error

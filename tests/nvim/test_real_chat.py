@@ -138,6 +138,7 @@ def test_a_killed_host_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_pa
         chat.nvim.feed("<CR>")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the next turn", timeout=30)
         assert "back again" in chat.text()
+        assert chat.text().count("precious words") == 1
         messages = chat.view().messages
         typed = [m.text for m in messages if m.role == "user" and not m.tag]
         assert typed == ["precious words", "a draft in the making"]

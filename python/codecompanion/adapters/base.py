@@ -6,7 +6,7 @@ An adapter renders (pure) and streams (effect). It never sees the log, the polic
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -87,7 +87,7 @@ class Adapter(Protocol):
         """Return the request body as sent; pure but for a cache of rendered messages."""
         ...
 
-    def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
+    def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         """Send the request and yield its events; the last one is `Finished`.
 
         Raises:

@@ -102,7 +102,7 @@ class Bridge:
             except InputError as error:
                 self._refuse(str(verb), text, error)
                 return
-            if isinstance(request, requests.Hello | requests.SetModel):
+            if isinstance(request, requests.Hello | requests.SetModel | requests.GiveSecrets):
                 log.register_secrets(request.secrets.values())
                 log.register_secrets(_keys_of_environment())
             self._engine.spawn(self._serve(str(verb), request), f"request {verb}")

@@ -13,7 +13,6 @@ from codecompanion import settings, text_files, tokens
 from codecompanion.adapters import catalog
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
 from codecompanion.context.ledger import summarise
-from codecompanion.engine.doctor import examine
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
 from codecompanion.events import Event, Notice
 from codecompanion.messages import Message
@@ -28,6 +27,7 @@ from codecompanion.requests import (
     Compact,
     Detach,
     Doctor,
+    GiveSecrets,
     Hello,
     Inspect,
     ListModels,
@@ -87,7 +87,11 @@ class Runtime:
                 return await self._list_models(request.adapter)
             case ListRules():
                 return self._list_rules()
+            case GiveSecrets():
+                self.services.adapters.give_secrets(request.secrets)
             case Doctor():
+                from codecompanion.engine.doctor import examine  # rarely wanted: not part of the start
+
                 return await asyncio.to_thread(examine, self.services)
             case SaveDraft():
                 await durable(self.services.store.save_draft(request.chat, request.text))
@@ -202,7 +206,6 @@ class Runtime:
 
     async def _open(self, request: OpenChat) -> None:
         services = self.services
-        services.adapters.give_secrets(request.secrets)
         if request.resume:
             session = await open_stored(services, request)
         else:

@@ -69,12 +69,11 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     log.view = await asyncio.to_thread(project, events)
     session = Session(services, chat_id, log, request.snapshot)
     await _use_stored_model(session, events)
+    draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
+    _announce(session, resumed=True, read_only=read_only, draft=draft)
     _show(session, events)
     if read_only:
-        _announce(session, resumed=True, read_only=True)
         return None
-    draft = await asyncio.to_thread(store.load_draft, chat_id)
-    _announce(session, resumed=True, draft=draft)
     await _refresh_rules(session)
     return session
 

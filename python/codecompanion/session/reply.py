@@ -64,7 +64,7 @@ async def stream_reply(
         AdapterError: the request failed, or the reply ended before its end marker.
     """
     chat, next_save = request.chat_id, monotonic() + PARTIAL_EVERY_S
-    async with aclosing(adapter.stream(request)) as events:  # type: ignore[type-var]
+    async with aclosing(adapter.stream(request)) as events:
         async for event in events:
             match event:
                 case TextDelta(text=text):
