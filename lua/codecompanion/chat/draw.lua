@@ -104,10 +104,7 @@ function M.decorate(chat, row, block)
   -- inner folds first: a fold made inside a closed one would swallow it
   for index = #(block.folds or {}), 1, -1 do
     local fold = block.folds[index]
-    local made = folds.add(chat, row + fold.first, row + fold.last, fold)
-    if block.item and index == 1 then
-      block.item.fold = made
-    end
+    folds.add(chat, row + fold.first, row + fold.last, fold)
   end
 end
 

@@ -75,13 +75,4 @@ function M.follow(chat, wins)
   end
 end
 
----Run `change` (extmarks that add or take virtual lines) with the end kept in sight.
----@param chat CodeCompanion.Chat
----@param change fun()
-function M.keep(chat, change)
-  local wins = M.followers(chat)
-  change()
-  M.follow(chat, wins)
-end
-
 return M
