@@ -61,7 +61,7 @@
 ---@field chat string
 ---@field submit_id integer
 
----A user message is durable: it may now be shown as sent. `position` counts the shown entries from 0.
+---A user message is durable: it may now be shown as sent.
 ---@class CodeCompanion.Event.MessageSent
 ---@field type "message_sent"
 ---@field chat string

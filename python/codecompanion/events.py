@@ -77,7 +77,7 @@ class Queued(Event, frozen=True, kw_only=True, tag="queued"):
 
 
 class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
-    """A user message is durable: it may now be shown as sent. `position` counts the shown entries from 0."""
+    """A user message is durable: it may now be shown as sent."""
 
     submit_id: int
     message_id: str

@@ -44,7 +44,7 @@ class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="mode
 
 
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
-    """A message joins history and view, at the end, or before message `before` (a summary spliced in, R-531)."""
+    """A message joins history and view, at the end."""
 
     message: Message
 
@@ -179,7 +179,7 @@ def encode_payload(payload: EventPayload) -> bytes:
 
 
 def decode_payload(data: bytes | str) -> EventPayload:
-    """Return the payload from JSON; raises `msgspec.MsgspecError` when it is damaged."""
+    """Return the payload from JSON; raises `msgspec.MsgspecError` or `UnicodeDecodeError` when it is damaged."""
     return _DECODER.decode(data)
 
 
@@ -216,17 +216,7 @@ def cycle_after(current: int, message: Message) -> int:
 
 def append(view: View, message: Message) -> View:
     """Return the view with the message at its end."""
-    open_calls, sound = view.open_calls, view.sound
-    if message.role == "tool":
-        waiting = list(open_calls)
-        if message.tool_call_id in waiting:
-            waiting.remove(message.tool_call_id)
-        else:
-            sound = False
-        open_calls = tuple(waiting)
-    else:
-        sound = sound and not open_calls
-        open_calls = tuple(call.id for call in message.tool_calls)
+    open_calls, sound = _pairing_after(view.open_calls, view.sound, message)
     return msgspec.structs.replace(
         view,
         messages=(*view.messages, message),
@@ -235,6 +225,16 @@ def append(view: View, message: Message) -> View:
         open_calls=open_calls,
         sound=sound,
     )
+
+
+def _pairing_after(open_calls: tuple[str, ...], sound: bool, message: Message) -> tuple[tuple[str, ...], bool]:
+    """Return (open calls, sound) once the message has joined."""
+    if message.role != "tool":
+        return tuple(call.id for call in message.tool_calls), sound and not open_calls
+    if message.tool_call_id not in open_calls:
+        return open_calls, False
+    answered = open_calls.index(message.tool_call_id)
+    return (*open_calls[:answered], *open_calls[answered + 1 :]), sound
 
 
 def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
@@ -253,16 +253,19 @@ def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
 
 def with_messages(view: View, messages: Iterable[Message]) -> View:
     """Return a view over other messages; cycle and position in the log stay."""
-    rebuilt = View(cycle=view.cycle, last_seq=view.last_seq)
     kept = tuple(messages)
+    cycle, open_calls, sound = view.cycle, tuple[str, ...](), True
     for message in kept:
-        rebuilt = _track(rebuilt, message)
-    return msgspec.structs.replace(rebuilt, messages=kept)
-
-
-def _track(view: View, message: Message) -> View:
-    """Return the view's bookkeeping after the message, without its tuple (so that a rebuild stays O(n))."""
-    return msgspec.structs.replace(append(msgspec.structs.replace(view, messages=()), message), messages=())
+        open_calls, sound = _pairing_after(open_calls, sound, message)
+        cycle = cycle_after(cycle, message)
+    return View(
+        messages=kept,
+        tokens=sum(message.tokens for message in kept),
+        cycle=cycle,
+        open_calls=open_calls,
+        sound=sound,
+        last_seq=view.last_seq,
+    )
 
 
 def apply_change(view: View, change: ViewChanged) -> View:
@@ -270,23 +273,31 @@ def apply_change(view: View, change: ViewChanged) -> View:
 
     An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531).
     """
+    return with_messages(view, _changed(view.messages, change))
+
+
+def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
     removed = frozenset(change.removed)
     replaced = {message.id: message for message in change.replaced}
     after: dict[str, list[Message]] = {}
     for insertion in change.inserted:
         after.setdefault(insertion.after, []).append(insertion.message)
     messages: list[Message] = list(after.pop("", ()))
-    for message in view.messages:
+    for message in before:
         if message.id not in removed:
             messages.append(replaced.get(message.id, message))
-        messages.extend(after.pop(message.id, ()))
+        if after:
+            messages.extend(after.pop(message.id, ()))
     for orphaned in after.values():
         messages.extend(orphaned)
-    return with_messages(view, messages)
+    return messages
 
 
 def apply(view: View, event: LogEvent) -> View:
-    """Return the view after one event of the log."""
+    """Return the view after one more event of the log.
+
+    `ChangeUndone` asks for another projection of the whole log: it is `project`'s business.
+    """
     payload = event.payload
     if isinstance(payload, MessageAdded):
         view = append(view, payload.message)
@@ -304,19 +315,14 @@ def project(events: Sequence[LogEvent]) -> View:
         if isinstance(event.payload, ChangeUndone):
             undone[event.payload.change_id] = not event.payload.redone
     messages: list[Message] = []
-    view = View()
+    cycle = last_seq = 0
     for event in events:
-        payload = event.payload
+        payload, last_seq = event.payload, event.seq
         if isinstance(payload, MessageAdded):
             messages.append(payload.message)
-            cycle = cycle_after(view.cycle, payload.message)
-            view = msgspec.structs.replace(view, cycle=cycle, last_seq=event.seq)
-            continue
-        if isinstance(payload, ViewChanged):
-            if undone.get(payload.change_id):
-                continue
-            view = apply(with_messages(view, messages), event)
-            messages = list(view.messages)
-            continue
-        view = apply(view, event)
-    return with_messages(view, messages)
+            cycle = cycle_after(cycle, payload.message)
+        elif isinstance(payload, TurnBegan):
+            cycle = max(cycle, payload.cycle)
+        elif isinstance(payload, ViewChanged) and not undone.get(payload.change_id):
+            messages = _changed(messages, payload)
+    return with_messages(View(cycle=cycle, last_seq=last_seq), messages)

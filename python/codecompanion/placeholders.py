@@ -31,8 +31,19 @@ TEMPLATES = {
 }
 
 SUMMARY_PREFIX = "Below is a summary of a previous conversation:\n\n"
+_OPEN_REQUEST = "\n\nThe request that was being worked on, in the user's own words:\n\n"
 CANCELLED_BY_USER = "Cancelled by the user before it finished."
 INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool again if it is still needed."
+
+
+def quote_request(text: str) -> str:
+    """Return the end of a summary that quotes what an interrupted loop works on (R-551)."""
+    return _OPEN_REQUEST + text
+
+
+def quoted_request(summary: str) -> str:
+    """Return the user's words quoted at the end of a summary, "" when there are none."""
+    return summary.rpartition(_OPEN_REQUEST)[2] if _OPEN_REQUEST in summary else ""
 
 
 def image_cleared(path: str | None) -> str:

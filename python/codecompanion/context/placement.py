@@ -8,9 +8,7 @@ import msgspec
 
 from codecompanion.context.work import Env, Failed, Outcome, Work
 from codecompanion.messages import SUMMARY_TAG, Message, Role, with_changes
-from codecompanion.placeholders import SUMMARY_PREFIX
-
-OPEN_REQUEST = "The request that was being worked on, in the user's own words:\n\n"
+from codecompanion.placeholders import SUMMARY_PREFIX, quote_request
 
 
 class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,8 +28,8 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     if not work.summary:
         return Failed("there is no summary to insert")
     text = SUMMARY_PREFIX + work.summary
-    if work.request is not None:
-        text += f"\n\n{OPEN_REQUEST}{work.request.text}"
+    if work.request:
+        text += quote_request(work.request)
     summary = Message(
         id=env.new_id("summary"), role=params.role, content=text, tag=params.tag, cycle=env.cycle, ts=env.now
     )

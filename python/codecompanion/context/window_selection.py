@@ -6,7 +6,8 @@ import msgspec
 
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.invariants import with_partners
-from codecompanion.messages import SUMMARY_TAG, Message, is_protected, is_typed_by_user
+from codecompanion.messages import SUMMARY_TAG, is_protected, is_typed_by_user
+from codecompanion.placeholders import quoted_request
 
 
 class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +36,7 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     )
     kept = with_partners(head, kept)
     removed = tuple(message for index, message in enumerate(head) if index not in kept)
-    if not removed:
+    if all(message.tag == SUMMARY_TAG for message in removed):
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     return msgspec.structs.replace(
         work,
@@ -56,8 +57,16 @@ def _first_pending(messages: Messages) -> int:
     return len(messages)
 
 
-def _interrupted_request(head: Messages) -> Message | None:
-    """Return the user message a running loop works on: the chat ends in tool results (R-551)."""
+def _interrupted_request(head: Messages) -> str:
+    """Return the words of the user a running loop works on, "" when none is running: it ends in tool results (R-551).
+
+    In a loop that has been compacted before they stand at the end of the last summary.
+    """
     if not head or head[-1].role != "tool":
-        return None
-    return next((message for message in reversed(head) if is_typed_by_user(message)), None)
+        return ""
+    for message in reversed(head):
+        if is_typed_by_user(message):
+            return message.text
+        if message.tag == SUMMARY_TAG:
+            return quoted_request(message.text)
+    return ""

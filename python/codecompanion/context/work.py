@@ -84,14 +84,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     `before` is what the stage started from, `messages` the list being built. `removed` left it (they are what a
     summary is about), `pending` are user messages without an answer, put back after the summary (R-551), `request`
-    is the user message of an interrupted loop, quoted in the summary.
+    holds the user's words an interrupted loop works on, quoted in the summary.
     """
 
     before: Messages
     messages: Messages
     removed: Messages = ()
     pending: Messages = ()
-    request: Message | None = None
+    request: str = ""
     transcript: tuple[str, ...] = ()
     summary: str = ""
     summary_message: Message | None = None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -41,12 +42,27 @@ class _Run:
     parts: deque[str] = field(default_factory=deque)
 
 
+def _encode(event: Event) -> bytes:
+    try:
+        return _encoder.encode(event)
+    except UnicodeEncodeError:  # a restored message, a file name, a tool's output with bytes that are no text
+        return _encoder.encode(_mended(msgspec.to_builtins(event)))
+
+
+def _mended(value: Any) -> Any:
+    """Return the value with every lone surrogate in its strings joined or replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {key: _mended(item) for key, item in value.items()}
+    return [_mended(item) for item in value] if isinstance(value, list) else value
+
+
 def _encode_piece(kind: type[Text] | type[Reasoning], chat: str, text: str) -> bytes:
     try:
         return _encoder.encode(kind(chat=chat, text=text))
     except UnicodeEncodeError:  # a provider split an emoji's escape into lone surrogates; halves that meet are joined
-        mended = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return _encoder.encode(kind(chat=chat, text=mended))
+        return _encoder.encode(kind(chat=chat, text=_mended(text)))
 
 
 class Outbox:
@@ -67,7 +83,7 @@ class Outbox:
         if isinstance(event, Text | Reasoning):
             self._put_piece(type(event), event.chat, event.text)
             return
-        encoded = _encoder.encode(event)
+        encoded = _encode(event)
         with self._lock:
             self._open.pop(event.chat, None)
             self._items.append(encoded)

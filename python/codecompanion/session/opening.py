@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from codecompanion.errors import InputError, LeaseHeld
 from codecompanion.events import ChatOpened, Notice, Restored
@@ -56,17 +57,14 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         await durable(store.acquire(chat_id))
     except LeaseHeld as error:
         read_only = True
-        services.emit(Notice(chat=request.chat, level="WARN", text=f"{error} It can only be read here."))
+        services.emit(Notice(chat=request.chat, level="WARN", text=str(error)))
     events = await asyncio.to_thread(store.load_events, chat_id)
     if not events:
+        await durable(store.release(chat_id))
         raise InputError(f"there is no stored chat {chat_id!r}")
-    log = ChatLog(store, chat_id)
+    log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     if not read_only:
-        partial = await asyncio.to_thread(store.load_partial, chat_id)
-        mending = repairs(events, partial, services.new_token, services.clock())
-        if mending:
-            events = [*events, *await log.write(*mending)]
-    log.view = await asyncio.to_thread(project, events)
+        events = [*events, *await _repair(services, log, events)]
     session = Session(services, chat_id, log, request.snapshot)
     await _use_stored_model(session, events)
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
@@ -76,6 +74,13 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         return None
     await _refresh_rules(session)
     return session
+
+
+async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) -> Sequence[LogEvent]:
+    """Write what an interrupted host left open, and return it."""
+    partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
+    mending = repairs(events, log.view, partial, services.new_token, services.clock())
+    return await log.write(*mending) if mending else ()
 
 
 async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:

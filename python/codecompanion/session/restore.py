@@ -20,10 +20,10 @@ from codecompanion.history import (
     ToolRan,
     TurnBegan,
     TurnEnded,
+    View,
     ViewChanged,
     append,
     open_tool_calls,
-    project,
 )
 from codecompanion.messages import Message, ReasoningPart, is_typed_by_user
 from codecompanion.placeholders import INTERRUPTED
@@ -32,7 +32,9 @@ from codecompanion.session.tool_round import preview, recorded_title
 FIRST_PIECE, PIECE = 60, 400
 
 
-def repairs(events: Sequence[LogEvent], partial: str, new_id: Callable[[], str], now: float) -> list[EventPayload]:
+def repairs(
+    events: Sequence[LogEvent], view: View, partial: str, new_id: Callable[[], str], now: float
+) -> list[EventPayload]:
     """Return what an interrupted host could not write any more.
 
     A reply that was arriving is kept and marked as cut, open calls get an "interrupted" result, a compaction and a
@@ -40,7 +42,6 @@ def repairs(events: Sequence[LogEvent], partial: str, new_id: Callable[[], str],
     """
     found: list[EventPayload] = []
     turn = _open_turn(events)
-    view = project(events)
     if partial.strip() and turn is not None:
         message = Message(
             id=new_id(), role="assistant", content=partial, cycle=turn.cycle, turn_id=turn.turn_id, cut=True, ts=now

@@ -19,6 +19,7 @@ class RuleKeeper:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._items: dict[str, RulesItem] = {}
+        self._told: frozenset[str] = frozenset()
 
     async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:
         """Return the rules every new chat starts with, and what could not be read."""
@@ -38,13 +39,15 @@ class RuleKeeper:
         return self._messages(loaded.items), loaded.problems
 
     async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-        """Return the rule messages whose file has changed, with their new text, and what could not be read."""
+        """Return the rule messages whose file has changed, with their new text, and new problems of reading."""
         if not self._items:
             return (), ()
         again = await asyncio.to_thread(reread, tuple(self._items.values()))
         for item in again.items:
             self._items[item.path] = item
-        return self._replacements(view, again.items), again.problems
+        new_problems = tuple(problem for problem in again.problems if problem not in self._told)
+        self._told = frozenset(again.problems)
+        return self._replacements(view, again.items), new_problems
 
     async def resume(self, view: View, root: Path) -> tuple[Message, ...]:
         """Find the files behind a restored chat's rules again; return the messages whose text is out of date."""

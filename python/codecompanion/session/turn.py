@@ -196,7 +196,9 @@ class Turn:
         session = self._session
         try:
             await session.log.settled()
-            if self._reply is not None and not self._reply.is_empty:
+            if self._reply is not None and self._reply.is_empty:
+                session.services.store.clear_partial(session.chat_id)
+            elif self._reply is not None:
                 message = self._message(self._reply, None)
                 await session.log.write(MessageAdded(message=message))
                 session.emit(ReplyFinished(chat=session.chat_id, message_id=message.id, stop="cut"))

@@ -129,6 +129,24 @@ def test_the_request_of_an_interrupted_loop_is_quoted_at_the_end_of_the_summary(
     assert prepared.messages[-1].text.endswith("fix `foo`\n## now")
 
 
+def test_a_loop_compacted_twice_still_knows_its_request():
+    """R-551: the second compaction finds no user message any more, only the summary that quotes it."""
+    messages = chat(user("fix `foo`"), assistant("", ("x", "read_file")), tool("x", "R" * 900))
+    first, _ = run(messages, 100_000, policy=POLICY, manual=True)
+    grown = chat(*first.messages, assistant("", ("y", "read_file")), tool("y", "R" * 900))
+    second, _ = run(grown, 100_000, policy=POLICY, script=reply_with("TWO"), manual=True)
+    assert second.messages[-1].text.startswith(SUMMARY_PREFIX + "TWO")
+    assert second.messages[-1].text.endswith("fix `foo`")
+
+
+def test_a_summary_alone_is_not_summarised_again():
+    """Lesson 40: nothing new was said, so nothing is asked."""
+    first, _ = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, manual=True)
+    second, asked = run(first.messages, 100_000, policy=POLICY, manual=True)
+    assert outcomes(second) == [("compaction", "skipped")]
+    assert asked == []
+
+
 def test_unanswered_calls_keep_everything_as_it_is():
     """R-520: and the request is still made valid (R-004)."""
     messages = chat(*turns(8, 4000), user("q"), assistant("", ("open", "read_file")))
