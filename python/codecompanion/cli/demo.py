@@ -78,8 +78,8 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def fitting_window(total: int) -> int:
-    """Return the default window, or for a shorter session one that it outgrows."""
-    return min(WINDOW, max(SMALLEST_WINDOW, total * 2 // 3))
+    """Return the default window, or for a shorter session one that it outgrows even after old results are cleared."""
+    return min(WINDOW, max(SMALLEST_WINDOW, total * 36 // 100))
 
 
 def find_nvim(wanted: str) -> str:

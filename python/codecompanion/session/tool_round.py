@@ -104,8 +104,6 @@ class ToolRound:
         return tool.effect == "read" and not self._services.desk.approvals.asks_before(tool)
 
     def _title(self, call: ToolCall) -> str:
-        if self._services.recorded is not None:
-            return recorded_title(call)
         try:
             tool = self._services.tools.get(call.name)
             return tool.title(self._services.tools.validate(call.name, call.arguments))
@@ -158,7 +156,7 @@ class ToolRound:
                 ts=services.clock(),
             )
         )
-        summary = ran.output.summary or f"{ran.output.text.count(chr(10)) + 1} lines"
+        summary = ran.output.summary or line_count(ran.output.text)
         payloads: tuple[EventPayload, ...] = (
             MessageAdded(message=message),
             ToolRan(
@@ -193,6 +191,12 @@ def _recorded_output(result: Message | None) -> ToolOutput:
     if result is None:
         return failed("The recording has no result for this call.")
     return ToolOutput(text=result.text, is_error=result.is_error)
+
+
+def line_count(text: str) -> str:
+    """Return how many lines a result has, for a tool that does not say more."""
+    number = text.count("\n") + 1
+    return "1 line" if number == 1 else f"{number} lines"
 
 
 def recorded_title(call: ToolCall) -> str:
