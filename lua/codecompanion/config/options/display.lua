@@ -112,7 +112,7 @@ return {
     type = "integer",
     min = 0,
     default = 2000,
-    description = "The chat colours its Markdown itself, in pieces. A treesitter highlighter that your own autocmds start for"
-      .. " the whole buffer is stopped when the chat is longer than this: it would freeze a streaming reply.",
+    description = "The chat colours its Markdown itself, in pieces. A treesitter highlighter that your own autocmds"
+      .. " start for the whole buffer is stopped when the chat is longer than this: it would freeze a streaming reply.",
   },
 }
