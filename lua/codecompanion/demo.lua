@@ -75,6 +75,11 @@ function M.play(steps, tell)
       tell(args.match:gsub("CodeCompanionChat", ""):lower(), args.data)
     end,
   })
+  local unsubscribe = require("codecompanion.host").subscribe(function(event)
+    if event.type == "request_failed" then
+      tell("failed", { error = event.error })
+    end
+  end)
   local chat = require("codecompanion").chat()
   wait(chat, function()
     return opened
@@ -91,6 +96,7 @@ function M.play(steps, tell)
       end, TURN_MS, "a reply")
     end
   end
+  unsubscribe()
   vim.cmd.normal({ "G", bang = true })
   tell("screen", { rows = screen() })
   if vim.fn.search("Session context compacted", "bw") > 0 then

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from codecompanion.placeholders import SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from tests.contract.command_line import run
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "python")}
 RESULT_FIELDS = {
     "compacted", "originalCount", "finalCount", "originalTokens", "finalTokens", "tier", "warningLevel",
 }  # fmt: skip
-
-
-def run(*arguments, stdin=""):
-    """Run the command line; return (exit status, standard output, standard error)."""
-    done = subprocess.run(
-        [sys.executable, "-m", "codecompanion", *arguments],
-        input=stdin, capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
-    return done.returncode, done.stdout, done.stderr
 
 
 def lines(messages):

@@ -51,7 +51,7 @@ def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: i
 def _details(change: ViewChanged) -> str:
     details = change.report
     if change.kind == "edited":
-        return f"{details['cleared']} tool results cleared"
+        return f"{details['cleared']} tool result{'' if details['cleared'] == 1 else 's'} cleared"
     low, high = details["cycles"]
     return (
         f"{details['messages']} messages (cycles {low}–{high}) → a summary of {len(details['summary']):,} characters"

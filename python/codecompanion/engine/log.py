@@ -101,6 +101,7 @@ def close_log() -> None:
         if isinstance(handler, _PrivateRotatingFile):
             logger.removeHandler(handler)
             logger.propagate = True
+            logger.setLevel(logging.NOTSET)
             handler.close()
 
 

@@ -243,7 +243,7 @@ class Runtime:
             case Compact():
                 session.compact(request.instructions)
             case Attach():
-                await session.attach(await self._attachment(request))
+                await session.attach(await self._attachment(request, self.services.root(session.snapshot)))
             case Detach():
                 await session.detach(request.items)
             case AddRules():
@@ -273,15 +273,15 @@ class Runtime:
                 raise InputError(f"{type(request).__name__} is not a request to a chat")
         return None
 
-    async def _attachment(self, request: Attach) -> Message:
-        """Return what the user attaches; files and images are read here, off the loop.
+    async def _attachment(self, request: Attach, root: Path) -> Message:
+        """Return what the user attaches; files and images are read here, off the loop, relative paths below `root`.
 
         Raises:
             CodeCompanionError: the file cannot be read; names it.
         """
         token = self.services.new_token()
         if request.kind == "image":
-            data = await asyncio.to_thread(_read_bytes, request.path)
+            data = await asyncio.to_thread(_read_bytes, root, request.path)
             message, digest = image_attachment(request.path, data, token)
             stored = await asyncio.to_thread(self.services.store.put_blob, data)
             if stored != digest:
@@ -289,7 +289,7 @@ class Runtime:
             return message
         text = request.text
         if request.kind == "file":
-            text = await asyncio.to_thread(_read_text, request.path)
+            text = await asyncio.to_thread(_read_text, root, request.path)
         return text_attachment(request.kind, request.path, text, token)
 
     async def _add_rules(self, session: Session, group: str) -> None:
@@ -312,9 +312,9 @@ class Runtime:
         return {"title": message.path or message.role, "text": text, "filetype": "text", "state": state}
 
 
-def _read_bytes(path: str) -> bytes:
-    return text_files.read_bytes(Path(path).expanduser().resolve())
+def _read_bytes(root: Path, path: str) -> bytes:
+    return text_files.read_bytes((root / Path(path).expanduser()).resolve())
 
 
-def _read_text(path: str) -> str:
-    return text_files.printable(text_files.read_text(Path(path).expanduser().resolve()).text)
+def _read_text(root: Path, path: str) -> str:
+    return text_files.printable(text_files.read_text((root / Path(path).expanduser()).resolve()).text)

@@ -1,0 +1,20 @@
+"""Runs the command line as an outside caller does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments: str, stdin: str = "", timeout_s: float = 60, **environment: str) -> tuple[int, str, str]:
+    """Run `python -m codecompanion`; return (exit status, standard output, standard error)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "codecompanion", *arguments],
+        input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False,
+        env={**os.environ, "PYTHONPATH": str(REPO / "python"), **environment},
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
