@@ -42,6 +42,7 @@ def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: i
         file=out,
     )
     _kept(view, logged, out)
+    _placeholders(events, out)
     for told_screen in (line["data"]["rows"] for line in told if line["kind"] == "screen"):
         print("\n" + "─" * WIDTH, file=out)
         print("\n".join(told_screen).rstrip(), file=out)
@@ -69,11 +70,18 @@ def _kept(view: View, logged: Sequence[Message], out: TextIO) -> None:
     rules = [message for message in view.messages if message.tag == "rules"]
     same = sum(original.get(message.id) == message for message in rules)
     print(f"  rules byte-identical to what was read: {same} of {len(rules)}", file=out)
-    placeholders = dict.fromkeys(m.text for m in view.messages if m.compacted or m.edited)
-    if placeholders:
-        print("\nPlaceholders:", file=out)
-        for text in placeholders:
-            print(f"  {text}", file=out)
+
+
+def _placeholders(events: Sequence[LogEvent], out: TextIO) -> None:
+    """Print every text that took the place of something, with how often it did."""
+    changes = [event.payload for event in events if isinstance(event.payload, ViewChanged)]
+    used = Counter(
+        message.text for change in changes for message in change.replaced if message.edited or message.compacted
+    )
+    if used:
+        print("\nPlaceholders, and how often each was put in:", file=out)
+    for text, number in used.items():
+        print(f"  {number:>4}  {text}", file=out)
 
 
 def _kind(message: Message) -> str:
