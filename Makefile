@@ -6,8 +6,6 @@ T ?=
 WORKERS ?= auto
 BENCH ?=
 # A folder of `make chat` only, so that it never touches your own chats.
-CHAT_HOME := $(CURDIR)/.cache/chat
-NVIM = $(shell test -x .venv/bin/nvim && echo $(CURDIR)/.venv/bin/nvim || echo nvim)
 
 .PHONY: help setup demo chat test lint format types doc doc-check lock bench ci clean
 
@@ -22,11 +20,8 @@ setup: .venv/ready ## make .venv: locked dependencies, Neovim when none >= 0.10 
 demo: setup ## the main job in a real headless Neovim, offline; DEMO=file.jsonl plays another session
 	@$(PYTHON_ENV) -m codecompanion demo $(DEMO)
 
-chat: setup ## an interactive Neovim with a chat on the offline adapter
-	@mkdir -p $(CHAT_HOME)
-	@XDG_CONFIG_HOME=$(CHAT_HOME)/config XDG_DATA_HOME=$(CHAT_HOME)/data XDG_STATE_HOME=$(CHAT_HOME)/state \
-	  XDG_CACHE_HOME=$(CHAT_HOME)/cache $(NVIM) --cmd 'set runtimepath^=$(CURDIR)' \
-	  -c 'lua require("codecompanion").setup({ python = { host_prog = "$(CURDIR)/$(PYTHON_ENV)" } })' -c CodeCompanionChat
+chat: setup ## the demo, then its chat in an interactive Neovim, on the offline adapter
+	@$(PYTHON_ENV) -m codecompanion demo --chat $(DEMO)
 
 test: setup ## all tests; T="path -k word" selects
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(T)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,7 +27,7 @@ from codecompanion.history import LogEvent
 from codecompanion.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, RULES_TAG, Message
 from codecompanion.store.opening import open_store
 from codecompanion.tokens import MessageCounter
-from codecompanion.transcript_format import read_lines
+from codecompanion.transcript_format import read_bytes
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SESSION = Path(__file__).with_name("demo_session.jsonl")
@@ -46,6 +47,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--window", type=int, default=0, help="context window in tokens (default: one it outgrows)")
     parser.add_argument("--nvim", default="", help="Neovim to use (default: beside this Python, then on the PATH)")
     parser.add_argument("--keep", metavar="DIR", default="", help="keep workspace and history in this new folder")
+    parser.add_argument("--chat", action="store_true", help="then open the chat in a Neovim to play with")
     parser.set_defaults(run=run)
 
 
@@ -58,7 +60,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """
     path = Path(arguments.file)
     try:
-        messages = read_lines(path.read_text(encoding="utf-8").splitlines(), str(path)).messages
+        messages = read_bytes(path.read_bytes().split(b"\n"), str(path)).messages
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}; expected a transcript in JSON Lines") from error
     nvim = find_nvim(arguments.nvim)
@@ -71,7 +73,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         out.flush()
         told = play(messages, path, home, nvim, window)
         report(_log(home), told, window, out)
-        return 0
+        return open_chat(home, nvim, window) if arguments.chat else 0
     finally:
         if not arguments.keep:
             shutil.rmtree(home, ignore_errors=True)
@@ -124,17 +126,30 @@ def play(messages: Sequence[Message], recording: Path, home: Path, nvim: str, wi
     plan.write_text(json.dumps({"steps": steps, "out": str(told)}), encoding="utf-8")
     init = home / "init.lua"
     init.write_text(init_file(recording.resolve(), window, rules, [f'lua require("codecompanion.demo").run("{plan}")']))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "NVIM", "VIM"))}
-    environment |= {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     result = subprocess.run(
         [nvim, "--headless", "-u", str(init), "-i", "NONE", "-n"],
-        cwd=workspace, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+        cwd=workspace, env=_environment(home), capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     lines = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()] if told.exists() else []
     failures = [line["data"]["error"] for line in lines if line["kind"] == "failed"]
     if failures or not lines:
         raise CodeCompanionError(f"the demo failed: {(failures or [result.stderr.strip()[-2000:]])[0]}")
     return lines
+
+
+def open_chat(home: Path, nvim: str, window: int) -> int:
+    """Open the played chat in an interactive Neovim, on the offline adapter without the recording; returns its status."""
+    chat = _newest_chat(home)
+    init = home / "chat.lua"
+    init.write_text(init_file(None, window, [], [f'lua require("codecompanion").resume("{chat}")']), encoding="utf-8")
+    argv = [nvim, "-u", str(init), "-i", "NONE", "-n"]
+    return subprocess.run(argv, cwd=home / "workspace", env=_environment(home), check=False).returncode
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Return an environment in which Neovim keeps everything below `home`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "NVIM", "VIM"))}
+    return kept | {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
 
 
 def write_workspace(messages: Sequence[Message], workspace: Path) -> tuple[list[dict[str, str]], list[str]]:
@@ -204,9 +219,12 @@ def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
+def _newest_chat(home: Path) -> str:
+    with closing(open_store(home / "data" / "nvim" / "codecompanion")) as store:
+        return store.list_sessions(limit=1)[0].id
+
+
 def _log(home: Path) -> list[LogEvent]:
-    store = open_store(home / "data" / "nvim" / "codecompanion")
-    try:
-        return store.load_events(store.list_sessions(limit=1)[0].id)
-    finally:
-        store.close()
+    chat = _newest_chat(home)
+    with closing(open_store(home / "data" / "nvim" / "codecompanion")) as store:
+        return store.load_events(chat)
