@@ -5,7 +5,6 @@ DEMO ?=
 T ?=
 WORKERS ?= auto
 BENCH ?=
-# A folder of `make chat` only, so that it never touches your own chats.
 
 .PHONY: help setup demo chat test lint format types doc doc-check lock bench ci clean
 

@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--window", type=int, default=0, help="context window in tokens (default: one it outgrows)")
     parser.add_argument("--nvim", default="", help="Neovim to use (default: beside this Python, then on the PATH)")
     parser.add_argument("--keep", metavar="DIR", default="", help="keep workspace and history in this new folder")
-    parser.add_argument("--chat", action="store_true", help="then open the chat in a Neovim to play with")
+    parser.add_argument("--chat", action="store_true", help="afterwards open the chat in Neovim")
     parser.set_defaults(run=run)
 
 
@@ -138,7 +138,7 @@ def play(messages: Sequence[Message], recording: Path, home: Path, nvim: str, wi
 
 
 def open_chat(home: Path, nvim: str, window: int) -> int:
-    """Open the played chat in an interactive Neovim, on the offline adapter without the recording; returns its status."""
+    """Open the played chat in Neovim, on the offline adapter without the recording; return its exit status."""
     chat = _newest_chat(home)
     init = home / "chat.lua"
     init.write_text(init_file(None, window, [], [f'lua require("codecompanion").resume("{chat}")']), encoding="utf-8")
