@@ -13,9 +13,10 @@ import msgspec
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-# Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder".
-FILE_TAGS = frozenset({"file", "document"})
-BUFFER_TAGS = frozenset({"buffer", "editor_context", "selection", "viewport"})
+# Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder"; any
+# other tag is summarised like what the user typed.
+FILE_TAGS = frozenset({"file"})
+BUFFER_TAGS = frozenset({"buffer", "editor_context"})
 IMAGE_TAG = "image"
 RULES_TAG = "rules"
 SUMMARY_TAG = "compact_summary"

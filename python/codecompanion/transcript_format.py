@@ -6,9 +6,11 @@ came in. Messages get the ids `m0`, `m1`, …; call ids may repeat in real data 
 
 from __future__ import annotations
 
+import codecs
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 
@@ -23,6 +25,7 @@ _ROLES: dict[str, Role] = {
     "assistant": "assistant",
     "tool": "tool",
 }
+A_MESSAGE = "one message object per line"
 _META_FLAGS = ("pinned", "is_error", "edited", "compacted")
 
 
@@ -33,22 +36,60 @@ class Transcript(msgspec.Struct, frozen=True):
     originals: dict[str, dict[str, Any]]
 
 
+def split_lines(raw: Iterable[bytes], source: str) -> Iterator[tuple[bytes, str]]:
+    """Yield every line that is not blank with its place, `source:number`; only a line feed ends a line.
+
+    U+2028, U+0085 and the like may stand in a JSON string, so `str.splitlines` would cut messages apart.
+    """
+    for number, line in enumerate(raw, 1):
+        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if line.strip():
+            yield line, f"{source}:{number}"
+
+
+def decode_line(line: bytes | str, where: str, expected: str) -> Any:
+    """Return the JSON value of one line.
+
+    Raises:
+        InputError: it is not UTF-8 or not JSON; the text says where and what was expected.
+    """
+    try:
+        text = line if isinstance(line, str) else line.decode("utf-8")
+        return json.loads(text, parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 text (byte {error.start + 1}); expected {expected}") from error
+    except RecursionError as error:
+        raise InputError(f"{where}: nested too deeply; expected {expected}") from error
+    except ValueError as error:
+        raise InputError(f"{where}: not JSON ({error}); expected {expected}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def read_bytes(raw: Iterable[bytes], source: str) -> Transcript:
+    """Return the transcript in the lines of a file; blank lines do not count.
+
+    Raises:
+        InputError: as `read_lines`.
+    """
+    return _collect([(decode_line(line, where, A_MESSAGE), where) for line, where in split_lines(raw, source)])
+
+
 def read_lines(lines: Iterable[str], source: str) -> Transcript:
     """Return the transcript in the lines; blank lines do not count.
 
     Raises:
         InputError: a line is not JSON or not a message; the text names source, line and what was expected.
     """
-    objects = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"{source}:{number}"
-        try:
-            objects.append((json.loads(line), where))
-        except ValueError as error:
-            raise InputError(f"{where}: not JSON ({error}); expected one message object per line") from error
-    return _collect(objects)
+    return _collect(
+        [
+            (decode_line(line, f"{source}:{number}", A_MESSAGE), f"{source}:{number}")
+            for number, line in enumerate(lines, 1)
+            if line.strip()
+        ]
+    )
 
 
 def read_objects(objects: Sequence[Any], source: str) -> Transcript:
@@ -77,9 +118,10 @@ def read_message(value: Any, message_id: str, where: str) -> Message:
     """
     if not isinstance(value, dict):
         raise InputError(f"{where}: {_kind(value)} found; expected a message object")
-    role = _ROLES.get(value.get("role", ""))
+    given = value.get("role")
+    role = _ROLES.get(given) if isinstance(given, str) else None
     if role is None:
-        raise InputError(f"{where}: role is {value.get('role')!r}; expected one of {', '.join(_ROLES)}")
+        raise InputError(f"{where}: role is {given!r}; expected one of {', '.join(_ROLES)}")
     meta = value.get("meta") or {}
     if not isinstance(meta, dict):
         raise InputError(f"{where}: meta is {_kind(meta)}; expected an object")
@@ -109,13 +151,24 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
         if fields["cycle"] < 1:
             raise InputError(f"{where}: meta.cycle is {fields['cycle']}; expected 1 or more")
     if isinstance(meta.get("ts"), int | float):
-        fields["ts"] = float(meta["ts"])
+        fields["ts"] = _seconds(meta["ts"], f"{where}: meta.ts")
     if meta.get("usage") is not None:
+        usage = _expect(meta["usage"], dict, f"{where}: meta.usage")
         try:
-            fields["usage"] = msgspec.convert(meta["usage"], Usage)
+            fields["usage"] = msgspec.convert({k: v for k, v in usage.items() if v is not None}, Usage)
         except msgspec.ValidationError as error:
-            raise InputError(f"{where}: meta.usage: {error}") from error
+            raise InputError(f"{where}: meta.usage: {error}; expected whole numbers of tokens") from error
     return fields
+
+
+def _seconds(value: float, where: str) -> float:
+    try:
+        seconds = float(value)
+    except OverflowError:
+        seconds = math.inf
+    if not math.isfinite(seconds):
+        raise InputError(f"{where} is out of range; expected seconds since the epoch")
+    return seconds
 
 
 def _read_content(value: Mapping[str, Any], where: str) -> Content:

@@ -189,3 +189,114 @@ def test_warning_levels_follow_the_state_before():
     )
     assert [answer["result"]["warningLevel"] for answer in answers] == ["critical", "warning", "none"]
     assert answers[0]["result"]["tier"] == 0
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x7f", "\u2029"])
+def test_only_a_line_feed_ends_a_line(tmp_path, separator):
+    """What JSON allows raw in a string does not cut a message apart."""
+    message = {"role": "user", "content": f"a{separator}b"}
+    file = tmp_path / "chat.jsonl"
+    file.write_text(json.dumps(message, ensure_ascii=False) + "\r\n", encoding="utf-8")
+    status, out, err = run("context", str(file))
+    assert (status, err) == (0, "")
+    assert json.loads(out)["messages"] == [message]
+
+
+@pytest.mark.parametrize("jobs_flag", [False, True])
+def test_half_a_surrogate_pair_comes_back_as_it_went_in(jobs_flag):
+    message = {"role": "user", "content": "half \ud83d pair"}
+    given = {"messages": [message]} if jobs_flag else message
+    status, out, err = run("context", *(["--jobs"] if jobs_flag else []), "-", stdin=json.dumps(given))
+    assert (status, err) == (0, "")
+    assert json.loads(out)["messages"] == [message]
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'\n{"role": "user", "content": "\xff"}\n', ":2: not UTF-8 text (byte 30); expected one message"),
+        (b"[" * 100_000, ":1: nested too deeply; expected one message"),
+        (b'{"role": ["user"]}', ":1: role is ['user']; expected one of"),
+        (b'{"role": "user", "content": "a", "x": NaN}', ":1: not JSON (NaN is no JSON value)"),
+        (b'{"role": "user", "content": "a", "meta": {"ts": 1' + b"0" * 400 + b"}}", ":1: meta.ts is out of range"),
+        (b'{"role": "user", "content": "a", "meta": {"usage": {"input_tokens": "9"}}}', "expected whole numbers"),
+        (b'{"role": "user", "content": "a", "meta": {"usage": []}}', ":1: meta.usage is list; expected dict"),
+    ],
+)
+def test_bytes_that_are_no_transcript_are_one_sentence(tmp_path, raw, said):
+    """Never a traceback: file, line, what was expected."""
+    file = tmp_path / "bad.jsonl"
+    file.write_bytes(raw)
+    status, out, err = run("context", str(file))
+    assert (status, out) == (2, "")
+    assert f"{file}:" in err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_line_that_is_not_utf8_does_not_stop_the_jobs_behind_it(tmp_path):
+    file = tmp_path / "jobs.jsonl"
+    file.write_bytes(b'"\xff"\n' + json.dumps({"messages": chat(1)}).encode())
+    status, out, _ = run("context", "--jobs", str(file))
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert status == 2
+    assert "not UTF-8" in answers[0]["error"]
+    assert answers[1]["actions"] == []
+
+
+def test_a_window_of_zero_is_refused():
+    """Lesson 13: no silent clamping."""
+    status, _, err = run("context", "--window", "0", "-", stdin="")
+    assert status == 2
+    assert "window is 0; expected 1 or more tokens" in err
+
+
+def test_jobs_take_what_they_leave_out_from_the_command_line():
+    job = {"messages": chat(6), "options": {"set": {"editing.keep_cycles": 5}, "window": None, "summary": None}}
+    arguments = ["--jobs", "--count", "chars4", "--window", "4000", "--set", "compaction.trigger=false"]
+    status, out, err = run("context", *arguments, "-", stdin=json.dumps(job))
+    answer = json.loads(out)
+    assert (status, err) == (0, "")
+    assert answer["window"] == 4000
+    assert answer["before"]["tokens"] == chars4(chat(6))
+    assert answer["events"][0]["cleared"] == 1
+
+
+def test_a_dropped_orphan_changes_no_other_message():
+    """R-004, R-511: a repair touches what it repairs and nothing else."""
+    messages = [*chat(1), {"role": "tool", "tool_call_id": "nobody", "content": "x"}, {"role": "user", "content": "q"}]
+    _, [answer], _ = jobs({"messages": messages, "options": {"window": 10**6}})
+    assert answer["actions"] == ["repaired"]
+    assert answer["messages"] == [m for m in messages if m.get("tool_call_id") != "nobody"]
+
+
+def test_protected_and_pending_messages_are_the_same_objects_after_a_compaction():
+    """R-521, R-551, K8: byte-identical, with every key they came with."""
+    rules = {"role": "user", "content": "always\r\ntabs", "meta": {"tag": "rules", "path": "AGENTS.md", "x": [1]}}
+    pinned = {"role": "user", "content": "remember", "meta": {"pinned": True}, "name": "me"}
+    pending = {"role": "user", "content": "## and now?", "name": "me"}
+    messages = [{"role": "system", "content": "S", "y": None}, rules, *chat(4)[1:], pinned,
+                {"role": "assistant", "content": "ok"}, pending]  # fmt: skip
+    _, [answer], _ = jobs({"messages": messages, "options": {"manual": True, "summary": "S", "count": "chars4"}})
+    assert [answer["messages"][i] for i in (0, 1, 2, 4)] == [messages[0], rules, pinned, pending]
+    assert answer["messages"][3]["meta"]["tag"] == "compact_summary"
+
+
+@pytest.mark.parametrize("tag", ["document", "selection", "viewport", "diagnostics", "terminal", "quickfix", "diff"])
+def test_only_files_buffers_and_images_leave_a_placeholder(tag):
+    """R-522: any other tag is summarised and goes."""
+    tagged = {"role": "user", "content": "t" * 400, "meta": {"tag": tag, "path": "p"}}
+    messages = [chat(1)[0], tagged, *chat(2)[1:]]
+    _, [answer], _ = jobs({"messages": messages, "options": {"manual": True, "summary": "S", "count": "chars4"}})
+    assert [m["content"] for m in answer["messages"]] == ["S", SUMMARY_PREFIX + "S"]
+
+
+def test_the_configured_summary_adapter_writes_the_summary():
+    """R-504: a name that does not resolve is an error, never ignored."""
+    setting = 'compaction.adapter="nobody"'
+    status, _, err = run("context", "--manual", "--set", setting, "-", stdin=lines(chat(6)))
+    assert status == 2
+    assert "no adapter 'nobody'" in err
+    status, out, _ = run("context", "--manual", "--set", 'compaction.adapter="offline"', "-", stdin=lines(chat(6)))
+    assert status == 0
+    assert json.loads(out)["actions"] == ["compacted"]

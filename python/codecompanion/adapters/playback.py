@@ -7,7 +7,7 @@ from pathlib import Path
 
 from codecompanion.invariants import pair_tool_calls
 from codecompanion.messages import Message, ToolCall
-from codecompanion.transcript_format import read_lines
+from codecompanion.transcript_format import read_bytes
 
 
 class Playback:
@@ -28,8 +28,8 @@ class Playback:
             InputError: a line is wrong; names file and line.
             OSError: the file cannot be read.
         """
-        with Path(path).expanduser().open(encoding="utf-8") as lines:
-            return cls(read_lines(lines, path).messages)
+        with Path(path).expanduser().open("rb") as lines:
+            return cls(read_bytes(lines, path).messages)
 
     def calls(self, reply: int) -> tuple[ToolCall, ...]:
         """Return the tool calls of a reply (counted from 0)."""

@@ -20,7 +20,7 @@ from codecompanion.adapters.base import Adapter
 from codecompanion.context.budget import warning_level
 from codecompanion.context.ledger import summarise
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport, compact, prepare
-from codecompanion.context.policy import load_policy, with_options
+from codecompanion.context.policy import SummaryAdapter, load_policy, with_options
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError
@@ -28,19 +28,28 @@ from codecompanion.history import View, with_messages
 from codecompanion.messages import Message, with_changes
 from codecompanion.session.summarise import ask_summary
 from codecompanion.tokens import MessageCounter
-from codecompanion.transcript_format import Transcript, read_lines, read_objects, write_message
+from codecompanion.transcript_format import (
+    Transcript,
+    decode_line,
+    read_bytes,
+    read_objects,
+    split_lines,
+    write_message,
+)
 
 NO_WINDOW_LIMIT = 1 << 40
 """The window of a summariser that is not a model: everything fits."""
 
 SUMMARY_TIMEOUT_S = 120.0
 
+A_JOB = '{"messages": […], "options": {…}}'
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of one preparation. `set` holds dotted keys below `context_management`."""
 
     policy: str = "codecompanion"
-    window: int = 0
+    window: int | None = None
     manual: bool = False
     count: str = ""
     set: dict[str, Any] = {}
@@ -50,10 +59,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`."""
+    """One line of `--jobs`. What its options leave out, or give as null, comes from the command line."""
 
     messages: list[Any]
-    options: Options = Options()
+    options: dict[str, Any] | None = None
 
 
 def add_parser(commands: Any) -> None:
@@ -62,7 +71,7 @@ def add_parser(commands: Any) -> None:
         "context", help="prepare the next request of a transcript and print it as JSON"
     )
     parser.add_argument("--policy", default="codecompanion", help="the policy (default: codecompanion)")
-    parser.add_argument("--window", type=int, default=0, help="context window in tokens (default: the policy's)")
+    parser.add_argument("--window", type=int, help="context window in tokens (default: the policy's)")
     parser.add_argument("--manual", action="store_true", help="compact now, as /compact does")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="a context_management option")
     parser.add_argument("--summary", help="the summariser's scripted reply")
@@ -80,8 +89,6 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     Raises:
         InputError, ConfigError: bad input; nothing was printed.
     """
-    if arguments.jobs:
-        return _run_jobs(_lines(arguments.file), _shown(arguments.file), out)
     options = Options(
         policy=arguments.policy,
         window=arguments.window,
@@ -92,42 +99,59 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         summary_error=arguments.summary_error,
         adapter=arguments.adapter,
     )
-    transcript = read_lines(_lines(arguments.file), _shown(arguments.file))
-    print(json.dumps(prepare_transcript(transcript, options), ensure_ascii=False), file=out)
+    lines, source = _lines(arguments.file), _shown(arguments.file)
+    if arguments.jobs:
+        return _run_jobs(lines, source, options, out)
+    _print(prepare_transcript(read_bytes(lines, source), options), out)
     return 0
 
 
-def _run_jobs(lines: Iterable[str], source: str, out: TextIO) -> int:
+def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextIO) -> int:
     status = 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"{source}:{number}"
+    for line, where in split_lines(lines, source):
         try:
             job = _job(line, where)
-            answer = prepare_transcript(read_objects(job.messages, f"{where}: messages"), job.options)
+            options = _options(job, defaults, where)
+            answer = prepare_transcript(read_objects(job.messages, f"{where}: messages"), options)
         except CodeCompanionError as error:
             answer, status = {"error": f"{error}" if where in str(error) else f"{where}: {error}"}, 2
             print(answer["error"], file=sys.stderr)
-        print(json.dumps(answer, ensure_ascii=False), file=out)
+        _print(answer, out)
     return status
 
 
-def _job(line: str, where: str) -> Job:
+def _print(answer: dict[str, Any], out: TextIO) -> None:
+    """Print the answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
+    text = json.dumps(answer, ensure_ascii=False)
+    print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+
+
+def _job(line: bytes, where: str) -> Job:
+    value = decode_line(line, where, A_JOB)
     try:
-        return msgspec.json.decode(line, type=Job)
-    except msgspec.MsgspecError as error:
-        raise InputError(f'{where}: {error}; expected {{"messages": […], "options": {{…}}}}') from error
+        return msgspec.convert(value, Job)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}; expected {A_JOB}") from error
 
 
-def _lines(name: str) -> Iterable[str]:
+def _options(job: Job, defaults: Options, where: str) -> Options:
+    given = {name: value for name, value in (job.options or {}).items() if value is not None}
+    if isinstance(given.get("set"), dict):
+        given["set"] = {**defaults.set, **given["set"]}
+    try:
+        return msgspec.convert({**msgspec.structs.asdict(defaults), **given}, Options)
+    except msgspec.ValidationError as error:
+        names = ", ".join(Options.__struct_fields__)
+        raise InputError(f"{where}: options: {error}; expected {names}") from error
+
+
+def _lines(name: str) -> Iterable[bytes]:
     if name == "-":
-        return sys.stdin
+        return sys.stdin.buffer
     try:
-        return Path(name).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(f"{name}: {reason}; expected a transcript in JSON Lines") from error
+        return Path(name).read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}; expected a transcript in JSON Lines") from error
 
 
 def _shown(name: str) -> str:
@@ -152,16 +176,17 @@ def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, An
         InputError: the window or the counter is wrong.
     """
     policy = with_options(load_policy(options.policy), options.set, "context_management")
-    window = options.window or policy.default_window
+    window = policy.default_window if options.window is None else options.window
     if window < 1:
         raise InputError(f"window is {window}; expected 1 or more tokens")
     counter = _counter(options.count)
     messages = tuple(with_changes(message, tokens=counter.message(message)) for message in transcript.messages)
     cycle = current_cycle(messages)
     view = with_messages(View(cycle=cycle), messages)
-    env = _env(options, window, counter, cycle)
+    asks_a_model = bool(options.adapter or policy.summary_adapter.name)
+    env = _env(options, window, counter, cycle, asks_a_model=asks_a_model)
     make = compact if options.manual else prepare
-    prepared, asked = _drive(make(view, policy, env), options)
+    prepared, asked = _drive(make(view, policy, env), _answerer(options, policy.summary_adapter))
     return _answer(transcript, options.policy, window, env, prepared, asked)
 
 
@@ -173,7 +198,7 @@ def _counter(name: str) -> MessageCounter:
     raise InputError(f"count is {name!r}; expected chars4 or nothing")
 
 
-def _env(options: Options, window: int, counter: MessageCounter, cycle: int) -> Env:
+def _env(options: Options, window: int, counter: MessageCounter, cycle: int, *, asks_a_model: bool) -> Env:
     def measure(messages: Messages) -> Measure:
         total = sum(map(counter.message, messages))
         return Measure(total, total)
@@ -191,15 +216,14 @@ def _env(options: Options, window: int, counter: MessageCounter, cycle: int) -> 
         count_text=counter.text,
         cycle=cycle,
         manual=options.manual,
-        summariser_window=0 if options.adapter else NO_WINDOW_LIMIT,
+        summariser_window=0 if asks_a_model else NO_WINDOW_LIMIT,
         new_id=new_id,
     )
 
 
-def _drive(preparation: Preparation, options: Options) -> tuple[Prepared, list[Ask]]:
-    """Run the preparation to its end, answering as the options say."""
+def _drive(preparation: Preparation, answer: Callable[[Ask], SummaryReply]) -> tuple[Prepared, list[Ask]]:
+    """Run the preparation to its end and return what came of it and what was asked."""
     asked: list[Ask] = []
-    answer = _answerer(options)
     try:
         ask = next(preparation)
         while True:
@@ -209,16 +233,17 @@ def _drive(preparation: Preparation, options: Options) -> tuple[Prepared, list[A
         return stop.value, asked
 
 
-def _answerer(options: Options) -> Callable[[Ask], SummaryReply]:
+def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], SummaryReply]:
+    """Return who writes the summary: the scripted reply, `--adapter`, `compaction.adapter`, or the offline one."""
     if options.summary_error is not None:
         return lambda ask: SummaryReply(error=options.summary_error or "the summariser failed")
     if options.summary is not None:
         return lambda ask: SummaryReply(text=options.summary or "")
-    if options.adapter is not None:
-        adapter = _adapter(options.adapter)
-        return lambda ask: asyncio.run(
-            ask_summary(adapter, adapter.default_model, ask.request, timeout_s=SUMMARY_TIMEOUT_S)
-        )
+    wanted = configured if options.adapter is None else SummaryAdapter(options.adapter)
+    if wanted.name:
+        adapter = _adapter(wanted.name)
+        model = wanted.model or adapter.default_model
+        return lambda ask: asyncio.run(ask_summary(adapter, model, ask.request, timeout_s=SUMMARY_TIMEOUT_S))
     return _offline_summary
 
 
@@ -262,26 +287,17 @@ def _answer(
 
 
 def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:
-    """Return the messages as objects; an untouched one is written as it came in.
+    """Return the messages as objects; an untouched one is written exactly as it came in (R-511).
 
-    Once messages have left, cycles can no longer be derived from what is there, so each object says its own.
+    Cycles survive without touching it: what was changed or inserted says its own, so a summary tells what has passed.
     """
     read = {message.id: message for message in transcript.messages}
-    kept = {message.id for message in messages}
-    some_left = any(message.id not in kept for message in transcript.messages)
-    written = []
-    for message in messages:
-        original = transcript.originals.get(message.id)
-        same = original is not None and _same(read[message.id], message)
-        if same and (not some_left or "cycle" in ((original or {}).get("meta") or {})):
-            written.append(dict(original or {}))
-        elif same:
-            written.append(
-                {**(original or {}), "meta": {**((original or {}).get("meta") or {}), "cycle": message.cycle}}
-            )
-        else:
-            written.append(write_message(message, original))
-    return written
+    return [
+        dict(transcript.originals[message.id])
+        if message.id in read and _same(read[message.id], message)
+        else write_message(message, transcript.originals.get(message.id))
+        for message in messages
+    ]
 
 
 def _same(read: Message, now: Message) -> bool:

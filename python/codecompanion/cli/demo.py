@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     path = Path(arguments.file)
     try:
         messages = read_bytes(path.read_bytes().split(b"\n"), str(path)).messages
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}; expected a transcript in JSON Lines") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; expected a transcript in JSON Lines") from error
     nvim = find_nvim(arguments.nvim)
     total = MessageCounter().count_messages(messages)
     window = arguments.window or fitting_window(total)
