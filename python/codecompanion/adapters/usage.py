@@ -12,6 +12,8 @@ from typing import Any
 
 from codecompanion.messages import Usage
 
+MOST_TOKENS = 10**12  # A report beyond this is no count: nothing that has a window comes near.
+
 
 def normalise_usage(reported: object) -> Usage | None:
     """Return the usage of one call, or None when the report holds no figures."""
@@ -51,7 +53,7 @@ def normalise_usage(reported: object) -> Usage | None:
 def _count(table: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         value = table.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
             return int(value)
     return None
 

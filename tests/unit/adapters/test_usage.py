@@ -66,6 +66,8 @@ from codecompanion.messages import Usage
         (None, None),
         ([1], None),
         ({"prompt_tokens": True, "completion_tokens": -5}, None),
+        ({"prompt_tokens": 10**400, "completion_tokens": float("inf")}, None),
+        ({"prompt_tokens": float("nan"), "completion_tokens": 7}, Usage(0, 7)),
     ],
 )
 def test_a_report_is_normalised(reported: Any, expected: Usage | None) -> None:
