@@ -128,7 +128,7 @@ def test_a_killed_host_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_pa
             chat.wait_state("idle")
             chat.nvim.wait_screen("whole")
         else:
-            chat.nvim.wait_screen("half" if when == "streaming" else "run_command")
+            chat.nvim.wait_screen("half" if when == "streaming" else "… run_command sleep 30")
         chat.type("a draft in the making")
         os.kill(host_pid(chat), signal.SIGKILL)
         chat.nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
@@ -384,6 +384,7 @@ def test_the_stop_key_ends_a_hanging_summariser_at_once(nvim_factory, tmp_path):
         chat.say("first")
         chat.nvim.command("CodeCompanionCompact!")
         chat.wait_state("compacting")
+        chat.nvim.wait_for(lambda: len(server.requests) == 2, "the summary request")
         chat.nvim.feed("q")
         chat.wait_state("idle")
         events = chat.log()
