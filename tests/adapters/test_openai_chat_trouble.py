@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
+from codecompanion.adapters import reply_stream
 from codecompanion.adapters.base import RetryScheduled
 from codecompanion.errors import (
     AuthenticationFailed,
@@ -18,7 +19,7 @@ from codecompanion.errors import (
     RequestRejected,
     StreamCut,
 )
-from tests.adapters.chat_answers import failure, plain, reply, silence
+from tests.adapters.chat_answers import Answer, failure, plain, reply, silence
 from tests.adapters.chat_server import ChatServer
 from tests.adapters.conftest import KEY, MakeAdapter, collect, request, user
 
@@ -191,6 +192,19 @@ async def test_a_refused_key_is_read_again_for_the_next_request(make_adapter: Ma
         assert (await collect(adapter)).error is None
         assert (await collect(adapter)).error is None
     assert keys == []
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+async def test_a_reply_without_bounds_is_ended(
+    make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """An endpoint that never stops must not fill the memory, whatever it sends."""
+    monkeypatch.setattr(reply_stream, "MOST_REPLY_BYTES", 1 << 20)
+    start = b"data: " if kind == "text/event-stream" else b'{"a": "'
+    async with ChatServer([Answer(content_type=kind, parts=(start, *((b"a" * 100_000,) * 500)))]) as server:
+        outcome = await collect(make_adapter(server.url, max_retries=0))
+    assert isinstance(outcome.error, StreamCut)
+    assert "larger than 1 MB" in str(outcome.error)
 
 
 async def test_a_reply_that_never_ends_is_ended(make_adapter: MakeAdapter) -> None:

@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 # After `[DONE]` the rest of the body is awaited this long, so that the connection can be used again.
 _DRAIN_S = 0.05
 _SNIFFED_BYTES = 2_000
+# The longest reply a model writes (128k tokens) is half of this as an event stream with one event per token.
+MOST_REPLY_BYTES = 64 * 1024 * 1024
 _STREAM_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:", b"error:")
 
 
@@ -34,7 +36,7 @@ async def read_reply(
     Raises:
         AdapterError: the reply is not complete; everything that arrived before was yielded.
     """
-    pieces = response.aiter_bytes()
+    pieces = _limited(response.aiter_bytes(), endpoint)
     kind = response.headers.get("content-type", "").lower()
     first = b""
     if "text/event-stream" not in kind:
@@ -61,6 +63,21 @@ async def read_reply(
         yield event
     if decoder.problem is not None:
         raise decoder.problem
+
+
+async def _limited(pieces: AsyncIterator[bytes], endpoint: Endpoint) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces; an endpoint that never stops must not fill the memory.
+
+    Raises:
+        StreamCut: the body is longer than any reply.
+    """
+    left = MOST_REPLY_BYTES
+    async for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            size = MOST_REPLY_BYTES // (1024 * 1024)
+            raise StreamCut(endpoint.say(f"the reply is larger than {size} MB. What arrived is kept."))
+        yield piece
 
 
 async def _first_bytes(pieces: AsyncIterator[bytes]) -> bytes:
