@@ -190,6 +190,11 @@ _KEEP, _LEARN = 0.7, 0.3
 _LOWEST, _HIGHEST = 0.5, 2.5
 # A difference smaller than this says more about overheads than about the tokenizer.
 _SMALLEST_DELTA = 64
+# How wide the upper bound is. Whole requests: the estimate misses o200k_base by 3.7 % at the 95th percentile, and a
+# tokenizer nobody has reported on yet may differ by some more. What came since a report is small and therefore
+# coarser: 12 % and 16 tokens cover 97 % of 466 recorded steps (86 % of 345 whose recording leaves out part of what
+# was sent).
+_COLD_MARGIN, _LEARNED_MARGIN, _CHANGE_MARGIN, _CHANGE_FLOOR = 0.10, 0.05, 0.12, 16
 
 
 def start_ratio(model: str) -> float:
@@ -218,8 +223,8 @@ class Calibration(msgspec.Struct, frozen=True):
 
     @property
     def margin(self) -> float:
-        """Return how far the truth may lie above the calibrated estimate, as a fraction of it."""
-        return 0.10 if self.samples == 0 else 0.05
+        """Return how far the truth may lie above the estimate of a whole request, as a fraction of it."""
+        return _COLD_MARGIN if self.samples == 0 else _LEARNED_MARGIN
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -251,8 +256,10 @@ class Meter(msgspec.Struct, frozen=True):
             return Count(round(guess), math.ceil(guess * (1 + self.calibration.margin)), exact=False)
         change = ratio * (estimated_total_now - self.anchor.estimated)
         tokens = max(0, round(self.anchor.reported + change))
-        upper = math.ceil(tokens + abs(change) * self.calibration.margin)
-        return Count(tokens, upper, exact=estimated_total_now == self.anchor.estimated)
+        if estimated_total_now == self.anchor.estimated:
+            return Count(tokens, tokens, exact=True)
+        upper = math.ceil(tokens + abs(change) * _CHANGE_MARGIN + _CHANGE_FLOOR)
+        return Count(tokens, upper, exact=False)
 
     def report(self, prompt_tokens: int, estimated_prompt: int) -> Meter:
         """Return the meter after the provider counted a prompt that was estimated at `estimated_prompt`.
