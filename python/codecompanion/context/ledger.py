@@ -42,6 +42,7 @@ _TAGS = re.compile(r"<(\s*/?\s*)(message|conversation|summary|analysis|important
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
 _HEADING = re.compile(r"^(?:#+ )?(\d)\. (?:\*\*)?(?:" + "|".join(SECTIONS) + r")(?:\*\*)?", re.MULTILINE)
 _MARK = " […] "
+_LATEST = "Latest request:"
 
 Count = Callable[[str], int]
 
@@ -146,16 +147,21 @@ def _carry(earlier: Sequence[str]) -> dict[int, list[str]]:
 
 
 def _request(carried: list[str], facts: Facts, limit: int, count: Count) -> list[str]:
-    lines = list(_fit(carried, limit // 2, count))
+    lines = _fit(_before_latest(carried), limit // 2, count)
     first = facts.requests[:1] if not carried else []
     latest = facts.requests[-1:] if len(facts.requests) > len(first) else []
-    for label, texts in (("First request:", first), ("Latest request:", latest)):
+    for label, texts in (("First request:", first), (_LATEST, latest)):
         for text in texts:
             room = limit - count("\n".join(lines)) - count(label) - 4
             short = _shorten(text.strip(), room // (2 if texts is first and latest else 1), count)
             if short:
                 lines += [label, *_quote(short)]
     return _fit(lines, limit, count)
+
+
+def _before_latest(carried: list[str]) -> list[str]:
+    """Return the carried first section without the request that was the latest one then."""
+    return carried[: carried.index(_LATEST)] if _LATEST in carried else carried
 
 
 def _user_messages(carried: list[str], facts: Facts, limit: int, count: Count) -> list[str]:
@@ -270,7 +276,7 @@ def _current(facts: Facts, limit: int, count: Count) -> list[str]:
     lines = []
     for call, failed in reversed(facts.recent_calls[-8:]):
         status = " (failed)" if failed else ""
-        lines.append(f"- {_plain(call.name, 40)}: {_plain(describe_call(call), 100)}{status}")
+        lines.append(f"- {_plain(describe_call(call), 140)}{status}")
     kept = _fit(lines, limit // 2, count)[::-1]
     if facts.statements:
         room = limit - count("\n".join(kept)) - 12
