@@ -1,0 +1,40 @@
+"""Write the recorded session that `make demo` plays: `python bench/make_demo_session.py [--check]`.
+
+An invented assistant works for an afternoon on an invented project (`demo_codebase.py`, `demo_story.py`). The tools are
+stand-ins that work on the files in memory and answer in the words of ours (`demo_tools.py`), so every edit really
+applies and every later read shows it. What commands print is composed from the tests that stand in the files.
+Deterministic; the file is committed, and `--check` says whether it is up to date.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from demo_story import play
+from demo_tools import Session
+
+OUT = Path(__file__).resolve().parent.parent / "python/codecompanion/cli/demo_session.jsonl"
+
+
+def record() -> tuple[Session, str]:
+    """Return the played session and its transcript."""
+    session = Session()
+    play(session)
+    return session, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in session.lines)
+
+
+def main() -> int:
+    """Write or check the file; returns the exit status."""
+    session, text = record()
+    if "--check" in sys.argv:
+        return 0 if OUT.read_text(encoding="utf-8") == text else 1
+    OUT.write_text(text, encoding="utf-8")
+    users = sum(1 for line in session.lines if line["role"] == "user" and "meta" not in line)
+    print(f"{OUT.name}: {len(text.encode()):,} bytes, {users} turns, {session.calls} calls", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
