@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from codecompanion.adapters.offline import OfflineAdapter
@@ -24,6 +25,7 @@ from codecompanion.events import (
     Notice,
     Queued,
     SubmitFailed,
+    TurnFinished,
 )
 from codecompanion.events import State as StateEvent
 from codecompanion.history import ChangeKind, EventPayload, MessageAdded, ModelSet, TitleSet, ViewChanged
@@ -33,7 +35,7 @@ from codecompanion.requests import Snapshot, Submit
 from codecompanion.session.approval_desk import ApprovalDesk
 from codecompanion.session.attached import context_items
 from codecompanion.session.context_control import ContextControl
-from codecompanion.session.log import ChatLog
+from codecompanion.session.log import ChatLog, to_the_end
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.rules_sync import RuleKeeper
 from codecompanion.session.services import Services
@@ -100,6 +102,11 @@ class Session:
         items = context_items((*self.log.view.messages, *self._attachments))
         self.emit(ContextItems(chat=self.chat_id, items=items))
 
+    @property
+    def has_queued(self) -> bool:
+        """Return whether a message waits for the next request boundary."""
+        return bool(self._queue)
+
     def take_compaction_request(self) -> str | None:
         """Return what `/compact` asked for while the chat was busy, once."""
         wanted, self._compaction_request = self._compaction_request, None
@@ -118,33 +125,39 @@ class Session:
         """Log what waits for a request boundary, then show it as sent (lesson 36)."""
         await self._join_attachments(turn_id, cycle)
         while self._queue:
-            submit = self._queue[0]
-            message = self._counted(
-                Message(
-                    id=self.services.new_token(),
-                    role="user",
-                    content=submit.text,
-                    cycle=cycle,
-                    turn_id=turn_id,
-                    ts=self.services.clock(),
-                )
-            )
-            payloads: list[EventPayload] = [MessageAdded(message=message)]
-            if not any(is_typed_by_user(old) for old in self.log.view.messages):
-                payloads.insert(0, TitleSet(title=title_of(submit.text)))
-            await self.log.write(*payloads)
-            self._queue.popleft()
-            self.emit(
-                MessageSent(
-                    chat=self.chat_id,
-                    submit_id=submit.submit_id,
-                    message_id=message.id,
-                    text=submit.text,
-                    cycle=cycle,
-                    tokens=message.tokens,
-                )
-            )
+            await to_the_end(self._deliver(self._queue.popleft(), turn_id, cycle))
         self.show_meter()
+
+    async def _deliver(self, submit: Submit, turn_id: str, cycle: int) -> None:
+        """Log one message and show it as sent; what could not be stored is queued again, at the front."""
+        message = self._counted(
+            Message(
+                id=self.services.new_token(),
+                role="user",
+                content=submit.text,
+                cycle=cycle,
+                turn_id=turn_id,
+                ts=self.services.clock(),
+            )
+        )
+        payloads: list[EventPayload] = [MessageAdded(message=message)]
+        if not any(is_typed_by_user(old) for old in self.log.view.messages):
+            payloads.insert(0, TitleSet(title=title_of(submit.text)))
+        try:
+            await self.log.write(*payloads)
+        except CodeCompanionError:
+            self._queue.appendleft(submit)
+            raise
+        self.emit(
+            MessageSent(
+                chat=self.chat_id,
+                submit_id=submit.submit_id,
+                message_id=message.id,
+                text=submit.text,
+                cycle=cycle,
+                tokens=message.tokens,
+            )
+        )
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
@@ -181,7 +194,7 @@ class Session:
         if self._task is not None:
             self.emit(Queued(chat=self.chat_id, submit_id=request.submit_id))
             return
-        self._start(self._turns())
+        self._start(self._turns)
 
     def cancel(self) -> None:
         """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
@@ -197,7 +210,7 @@ class Session:
         if self._task is not None:
             self._compaction_request = instructions
             return
-        self._start(self._compact_now(instructions))
+        self._start(partial(self._compact_now, instructions))
 
     async def attach(self, message: Message) -> None:
         """Attach a message (file, buffer, image, rules) to the next request; once per kind and path."""
@@ -273,7 +286,7 @@ class Session:
         old = tuple(message.id for message in messages[last + 1 :])
         if old:
             await self._change("regenerated", old)
-        self._start(self._turns(answer_again=True))
+        self._start(partial(self._turns, answer_again=True))
 
     async def stop(self) -> None:
         """Cancel what runs and wait until the history is valid again."""
@@ -294,12 +307,28 @@ class Session:
         """Return the model in use."""
         return self.control.model
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin to work on the history; from here on the chat is busy, also before the task has had its first step."""
+        self.enter(State.PREPARING)
         self._task = asyncio.get_running_loop().create_task(self._guarded(work), name=f"chat {self.chat_id}")
+        # Not a `finally` inside: a task that is cancelled before its first step never gets there.
+        self._task.add_done_callback(self._finished)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        """Be idle again, or go on with what came meanwhile."""
+        self._task = None
+        if self.state is not State.IDLE:
+            self.enter(State.IDLE)
+        if task.cancelled():
+            self.emit(TurnFinished(chat=self.chat_id, reason="stopped"))
+        if self._queue:
+            self._start(self._turns)
+        elif self._compaction_request is not None:
+            self.compact(self.take_compaction_request() or "")
+
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await work
+            await work()
         except asyncio.CancelledError:
             return
         except CodeCompanionError as error:
@@ -307,14 +336,6 @@ class Session:
         except Exception as error:
             self.services.report_bug(error)
             self._notice("ERROR", f"internal error: {type(error).__name__}: {error}")
-        finally:
-            self._task = None
-            if self.state is not State.IDLE:
-                self.enter(State.IDLE)
-            if self._queue:
-                self._start(self._turns())
-            elif self._compaction_request is not None:
-                self.compact(self.take_compaction_request() or "")
 
     async def _turns(self, *, answer_again: bool = False) -> None:
         """Run turns until nothing is queued."""
@@ -335,7 +356,6 @@ class Session:
 
     async def _compact_now(self, instructions: str) -> None:
         """Compact the idle chat, then let the model go on unless the user wants otherwise (R-528)."""
-        self.enter(State.PREPARING)
         await self._join_attachments("", max(1, self.log.view.cycle))
         prepared = await self.control.compact(instructions)
         self.show_meter()

@@ -24,6 +24,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import Message, ToolCall
 from codecompanion.session.guards import over_request_limit, repeated_call
+from codecompanion.session.log import to_the_end
 from codecompanion.session.reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
 
@@ -63,9 +64,18 @@ class Turn:
         except Exception as failure:
             session.services.report_bug(failure)
             reason, error = "failed", f"an internal error: {type(failure).__name__}: {failure} (see the log)"
+        try:
+            await to_the_end(self._finish(reason, error))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+        return reason
+
+    async def _finish(self, reason: Reason, error: str) -> None:
+        """Make the history valid and say how the turn ended; a stop that comes now is too late to change it."""
         await self._settle()
         await self._end(reason, error)
-        return reason
 
     async def _loop(self) -> str:
         """Return why the turn had to stop early, "" when the model is done."""
@@ -93,8 +103,7 @@ class Turn:
         wanted = session.take_compaction_request()
         if wanted is not None:
             await session.control.compact(wanted)
-        else:
-            await session.control.prepare()
+        await session.control.prepare()
         session.show_meter()
 
     async def _request(self) -> Finished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
@@ -140,7 +141,9 @@ class Bench:
             async with asyncio.timeout(limit_s):
                 while not found():
                     self._changed.clear()
-                    await self._changed.wait()
+                    # Not everything that can be waited for is an event.
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), 0.01)
         except TimeoutError:
             raise AssertionError(f"waited in vain; events: {self.events}; bugs: {self.bugs}") from None
 

@@ -164,6 +164,37 @@ async def test_stopping_leaves_a_valid_history(tmp_path, where):
     assert bench.bugs == []
 
 
+async def test_stopping_before_the_first_step_gives_the_message_back(tmp_path):
+    """Lesson 16: submit and stop in one breath; the chat must not stay busy for ever."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("later")]))
+    session = await bench.open()
+    session.submit(submit("too fast"))
+    session.cancel()
+    await bench.idle(session)
+    assert bench.of(SubmitFailed)[0].text == "too fast"
+    assert bench.of(TurnFinished)[-1].reason == "stopped"
+    session.submit(submit("now", 2))
+    await bench.idle(session)
+    assert [m.text for m in session.log.view.messages] == ["now", "later"]
+
+
+async def test_compact_asked_for_during_a_turn_runs_at_the_next_boundary(tmp_path):
+    """R-533."""
+    gate = asyncio.Event()
+
+    adapter = ScriptedAdapter("s", [(gate, *calls(READ)), says("SUMMARY"), says("done")])
+    bench = Bench(tmp_path, adapter)
+    (tmp_path / "a.txt").write_text("content " * 500)
+    session = await bench.open()
+    session.submit(submit("work"))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.compact("names")
+    gate.set()
+    await bench.idle(session)
+    assert [r.purpose for r in adapter.requests] == ["chat", "summary", "chat"]
+    assert adapter.requests[2].messages[-1].text.endswith("work")
+
+
 async def test_cancel_all_in_an_approval_stops_the_turn(tmp_path):
     command = ("c1", "run_command", json.dumps({"command": "true"}))
     bench = Bench(tmp_path, ScriptedAdapter("s", [calls(command, READ)]), tools={"yolo": False})
