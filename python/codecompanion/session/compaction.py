@@ -18,7 +18,7 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, ContextEdited, Event, Retrying
 from codecompanion.history import CompactionBegan, CompactionEnded, ViewChanged
 from codecompanion.messages import SUMMARY_TAG
-from codecompanion.session.log import ChatLog
+from codecompanion.session.log import ChatLog, to_the_end
 from codecompanion.session.summarise import ask_summary
 
 
@@ -76,14 +76,18 @@ class _Run:
         try:
             ask = next(preparation)
             while True:
-                await self._begin(ask)
+                await to_the_end(self._begin(ask))
                 ask = preparation.send(await self._answer(ask))
         except StopIteration as stop:
             prepared: Prepared = stop.value
         except BaseException as error:
             await self._abandon(error)
             raise
-        await self._commit(prepared)
+        try:
+            await to_the_end(self._commit(prepared))
+        except CodeCompanionError as error:
+            await self._abandon(error)
+            raise
         return prepared
 
     async def _begin(self, ask: Ask) -> None:
@@ -145,11 +149,13 @@ class _Run:
 
     async def _end(self, reason: str, *, cancelled: bool = False) -> None:
         owner = self._owner
-        await owner.log.write(CompactionEnded(compaction_id=self.compaction_id, reason=reason, cancelled=cancelled))
         text = f"Compaction skipped: {reason.rstrip('.')}. Nothing was changed."
-        owner.emit(
-            CompactionFailed(chat=owner.chat_id, compaction_id=self.compaction_id, reason=text, cancelled=cancelled)
-        )
+        try:
+            await owner.log.write(CompactionEnded(compaction_id=self.compaction_id, reason=reason, cancelled=cancelled))
+        finally:
+            owner.emit(
+                CompactionFailed(chat=owner.chat_id, compaction_id=self.compaction_id, reason=text, cancelled=cancelled)
+            )
 
     async def _commit(self, prepared: Prepared) -> None:
         """Log what changed, then show it; a repair comes first because the stages stand on it."""

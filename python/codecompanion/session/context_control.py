@@ -80,9 +80,9 @@ class ContextControl:
         """Return the chat's adapter."""
         return self._services.adapters.get(self.adapter_name)
 
-    async def prepare(self) -> Prepared:
-        """Prepare the next request and commit what that changed (R-518)."""
-        automatic = self._guard.allows(self._log.view.cycle) and not self.adapter().compacts_natively
+    async def prepare(self, *, summaries: bool = True) -> Prepared:
+        """Prepare the next request and commit what that changed (R-518); without `summaries` no model is asked."""
+        automatic = summaries and self._guard.allows(self._log.view.cycle) and not self.adapter().compacts_natively
         prepared = await self._run(
             lambda policy, env: prepare(self._log.view, policy, env, automatic_summaries=automatic)
         )

@@ -6,10 +6,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from codecompanion.history import EventPayload, LogEvent, View, apply
 from codecompanion.store.store import Store
+
+T = TypeVar("T")
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work returns; when the caller is cancelled meanwhile, the work still ends first.
+
+    For a write together with what is told of it: one without the other would leave the editor with a lie (lesson 36).
+
+    Raises:
+        asyncio.CancelledError: the caller was cancelled; the work has ended all the same.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # the caller is being stopped; a failed write has undone itself
+        raise
 
 
 class ChatLog:

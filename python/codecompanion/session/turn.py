@@ -85,7 +85,9 @@ class Turn:
             stopped = over_request_limit(self._requests, session.services.settings.chat.max_provider_requests_per_turn)
             if stopped:
                 return stopped
-            await self._prepare()
+            waits = await self._prepare()
+            if waits:
+                return waits
             finished = await self._request()
             if not finished.tool_calls:
                 return ""
@@ -95,16 +97,23 @@ class Turn:
             if stopped:
                 return stopped
 
-    async def _prepare(self) -> None:
-        """Run the policy before every request (R-518), or the compaction the user asked for meanwhile."""
+    async def _prepare(self) -> str:
+        """Run the policy before every request (R-518), behind the compaction the user asked for meanwhile.
+
+        Returns why the turn ends here, "" when it goes on: a compaction waits for the user if they want it so (R-528).
+        """
         session = self._session
         session.enter(State.PREPARING)
         await session.reread_rules()
         wanted = session.take_compaction_request()
-        if wanted is not None:
-            await session.control.compact(wanted)
-        await session.control.prepare()
+        reports = (await session.control.compact(wanted)).reports if wanted is not None else ()
+        reports += (await session.control.prepare(summaries=wanted is None)).reports
         session.show_meter()
+        compacted = any(report.event == "context_compacted" and report.outcome == "changed" for report in reports)
+        wish = session.services.settings.chat.on_compact
+        if not compacted or wish == "submit" or session.has_queued:
+            return ""
+        return f'Compacted (on_compact = "{wish}"). Send a message, or regenerate, to let the model go on.'
 
     async def _request(self) -> Finished:
         session = self._session

@@ -1,0 +1,213 @@
+"""`context` over real transcripts of other agents, as an outside tester sees it: R-004, R-501…R-533, R-551.
+
+What must come out is worked out here a second time, from the requirements and the documented counter alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DATA = Path("/work/shared/data/transcripts")
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
+PYTHON = Path(__file__).resolve().parents[2] / "python"
+FILES = sorted(DATA.rglob("*.jsonl")) if DATA.is_dir() else []
+PLACEHOLDER = "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
+PREFIX = "Below is a summary of a previous conversation:\n\n"
+IMAGE = (
+    "<important>Image content cleared during compaction. Request the image from the user if you need it.</important>"
+)
+RULES = {"role": "user", "content": "Rule: ```x``` \u2028 é", "meta": {"tag": "rules", "path": "AGENTS.md"}}
+ATTACHED = [
+    {"role": "user", "content": "F" * 900, "meta": {"tag": "file", "path": "a b.py"}},
+    {"role": "user", "content": "B" * 900, "meta": {"tag": "buffer"}},
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}],
+     "meta": {"tag": "image"}},
+    {"role": "user", "content": "PINNED " * 9, "meta": {"pinned": True}, "extra": [1, None]},
+    {"role": "user", "content": "an old summary", "meta": {"tag": "compact_summary"}},
+    {"role": "user", "content": "another old summary", "meta": {"tag": "compact_summary"}},
+]  # fmt: skip
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def dirty(messages):
+    """The transcript with rules, attachments, a pin and two old summaries behind its first answer."""
+    first = next((i for i, m in enumerate(messages) if m["role"] == "assistant" and not m.get("tool_calls")), None)
+    if first is None:
+        return [RULES, *ATTACHED, {"role": "assistant", "content": "ok"}, *messages]
+    return [RULES, *messages[: first + 1], *ATTACHED, *messages[first + 1 :]]
+
+
+def run_jobs(jobs):
+    done = subprocess.run(
+        [sys.executable, "-m", "codecompanion", "context", "--jobs", "-"],
+        input="".join(json.dumps(job) + "\n" for job in jobs).encode(),
+        capture_output=True, timeout=150, check=False, env={"PYTHONPATH": str(PYTHON)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.decode().split("\n") if line]
+
+
+def text_of(message):
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "\n".join(p["text"] for p in content if p["type"] == "text")
+
+
+def chars4(messages):
+    total = 0
+    for message in messages:
+        total += math.ceil(len(text_of(message)) / 4)
+        for call in message.get("tool_calls") or []:
+            total += math.ceil(len(call["function"]["name"] + call["function"]["arguments"]) / 4)
+    return total
+
+
+def meta(message):
+    return message.get("meta") or {}
+
+
+def pair(messages):
+    """R-004, by position: {index of result: index of its assistant message}, orphaned results, unanswered calls."""
+    waiting, partner, orphans = {}, {}, []
+    for index, message in enumerate(messages):
+        for call in message.get("tool_calls") or []:
+            waiting.setdefault(call["id"], []).append((index, call["function"]["name"]))
+        if message["role"] == "tool":
+            if waiting.get(message["tool_call_id"]):
+                partner[index] = waiting[message["tool_call_id"]].pop()
+            else:
+                orphans.append(index)
+    return partner, orphans, sorted(place for places in waiting.values() for place in places)
+
+
+def cycles(messages):
+    found, current, opened = [], 1, False
+    for message in messages:
+        if message["role"] == "user" and "tag" not in meta(message):
+            current, opened = (current + 1 if opened else current), True
+        current, opened = max(current, meta(message).get("cycle", 1)), opened
+        found.append(meta(message).get("cycle", current))
+    return found
+
+
+def is_protected(message):
+    return message["role"] == "system" or meta(message).get("tag") == "rules" or bool(meta(message).get("pinned"))
+
+
+def check_common(before, answer):
+    """What holds whatever happened."""
+    after = answer["messages"]
+    _, orphans, unanswered = pair(after)
+    assert not orphans
+    assert not unanswered
+    assert answer["before"] == {"messages": len(before), "tokens": chars4(before)}
+    assert answer["after"] == {"messages": len(after), "tokens": chars4(after)}
+    result = answer["result"]
+    assert (result["originalCount"], result["finalCount"]) == (len(before), len(after))
+    assert (result["originalTokens"], result["finalTokens"]) == (chars4(before), chars4(after))
+    assert result["compacted"] == ("compacted" in answer["actions"])
+    assert [m for m in after if is_protected(m)] == [m for m in before if is_protected(m)]
+    for message in after:
+        if meta(message).get("compacted"):
+            assert not any(f"`{word}` cleared" in text_of(message) for word in ("None", "nil", ""))
+    assert sum(meta(m).get("tag") == "compact_summary" for m in after) <= (1 if result["compacted"] else 2)
+
+
+def check_edited(before, answer, keep=3):
+    """R-511…R-516: exactly the results that must be cleared are, everything else is as it came in."""
+    partner, orphans, unanswered = pair(before)
+    ages = cycles(before)
+    now = max(ages, default=1)
+    sound = [m for i, m in enumerate(before) if i not in orphans]
+    after = [m for m in answer["messages"] if not m.get("content") or "Interrupted before" not in text_of(m)]
+    cleared = []
+    index = -1
+    for old, new in zip(sound, after, strict=not unanswered):
+        index = next(i for i in range(index + 1, len(before)) if i not in orphans)
+        wanted = (
+            old["role"] == "tool"
+            and not meta(old).get("edited")
+            and partner[index][1] != "memory"
+            and ages[index] <= now - keep
+            and len(text_of(old)) > len(PLACEHOLDER)
+            and not is_protected(old)
+        )
+        if wanted and "edited" in answer["actions"]:
+            assert new["content"] == PLACEHOLDER
+            assert new["tool_call_id"] == old["tool_call_id"]
+            cleared.append(old["tool_call_id"])
+        else:
+            assert new == old
+    events = [event for event in answer["events"] if event["type"] == "context_edited"]
+    assert [event["call_ids"] for event in events] == ([cleared] if cleared else [])
+
+
+def check_compacted(before, answer):
+    """R-521…R-527, R-551."""
+    after = answer["messages"]
+    texts = [text_of(m) for m in after]
+    place = next(i for i, m in enumerate(after) if meta(m).get("tag") == "compact_summary")
+    assert after[place]["role"] == "user"
+    assert texts[place].startswith(PREFIX + "THE SUMMARY")
+    assert all(m["role"] == "user" for m in after[place + 1 :])
+    if any(meta(m).get("tag") == "file" for m in before):
+        assert any("File content for `a b.py` cleared during compaction. Re-read the file" in t for t in texts)
+        assert IMAGE in texts
+    last = before[-1]
+    if last["role"] == "user" and not meta(last).get("tag"):
+        assert after[-1] == last
+    ended_in_tools = last["role"] == "tool" or (last.get("tool_calls") and last["role"] == "assistant")
+    if last["role"] == "tool" and ended_in_tools:
+        request = next((text_of(m) for m in reversed(before) if m["role"] == "user" and not meta(m).get("tag")), "")
+        assert place == len(after) - 1
+        assert texts[place].endswith(request)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(DATA)) for path in FILES])
+def test_a_recorded_transcript_is_prepared_as_required(path):
+    """R-004, R-501…R-533, R-551."""
+    for messages in (read(path), dirty(read(path))):
+        total = chars4(messages)
+        at65, at85 = math.ceil(total / 0.65), math.ceil(total / 0.85)
+        settings = {"compaction.min_token_savings": 0}
+        windows = [10 * total + 10, at65 + 4, at65 - 3, at85 + 4, at85 - 3, max(2, total // 3)]
+        jobs = [
+            {"messages": messages, "options": {"window": w, "count": "chars4", "summary": reply, "set": settings}}
+            for w in windows for reply in ("THE SUMMARY", "")
+        ]  # fmt: skip
+        jobs.append(
+            {"messages": messages, "options": {"window": 10**9, "count": "chars4", "summary": "THE SUMMARY",
+                                               "manual": True}}
+        )  # fmt: skip
+        frozen = copy.deepcopy(messages)
+        answers = run_jobs(jobs)
+        assert messages == frozen
+        for job, answer in zip(jobs, answers, strict=True):
+            check_common(messages, answer)
+            if "compacted" in answer["actions"]:
+                assert job["options"]["summary"]
+                check_compacted(messages, answer)
+            else:
+                check_edited(messages, answer)
+        assert not {"edited", "compacted"} & set(answers[0]["actions"])
+        open_last = bool(messages[-1].get("tool_calls"))
+        if open_last:
+            assert not any({"edited", "compacted"} & set(a["actions"]) for a in answers)
+        again = run_jobs(
+            {"messages": answer["messages"], "options": job["options"]}
+            for job, answer in zip(jobs, answers, strict=True)
+            if "manual" not in job["options"]
+        )
+        for first, second in zip(answers, again, strict=False):
+            assert "repaired" not in second["actions"]
+            if "compacted" not in first["actions"]:
+                assert "edited" not in second["actions"]
