@@ -33,6 +33,7 @@ function M.draw(chat)
       id = ACTIVITY,
       virt_text = { { "⋯ " .. text, "CodeCompanionActivity" }, { stop_hint(chat), "CodeCompanionHint" } },
       virt_text_pos = "overlay",
+      virt_lines = { { { "", "CodeCompanionActivity" } } }, -- the blank line it stands on, given back
       hl_mode = "combine",
     })
   else

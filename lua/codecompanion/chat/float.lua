@@ -35,7 +35,7 @@ end
 ---@return integer bufnr
 ---@return integer win
 function M.open(options)
-  local bufnr = api.nvim_create_buf(false, true)
+  local bufnr, from = api.nvim_create_buf(false, true), api.nvim_get_current_win()
   api.nvim_buf_set_lines(bufnr, 0, -1, false, options.lines)
   vim.bo[bufnr].bufhidden = "wipe"
   vim.bo[bufnr].modifiable = false
@@ -50,7 +50,7 @@ function M.open(options)
     col = math.floor((columns - width) / 2),
     border = "rounded",
     style = "minimal",
-    title = " " .. options.title:sub(1, width - 4) .. " ",
+    title = " " .. vim.fn.strcharpart(options.title, 0, width - 4) .. " ",
     footer = options.footer and (" " .. options.footer .. " ") or nil,
     footer_pos = options.footer and "right" or nil,
   }
@@ -62,6 +62,9 @@ function M.open(options)
     vim.keymap.set("n", key, function()
       if api.nvim_win_is_valid(win) then
         api.nvim_win_close(win, true)
+      end
+      if api.nvim_win_is_valid(from) then
+        api.nvim_set_current_win(from) -- not always the one that Neovim would choose
       end
     end, { buffer = bufnr, nowait = true, desc = "Close" })
   end

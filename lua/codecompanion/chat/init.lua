@@ -188,7 +188,7 @@ end
 ---@param path? string The current buffer's file when not given
 function M.add_selection(lines, range, path)
   path = path or api.nvim_buf_get_name(0)
-  local filetype = vim.filetype.match({ filename = path }) or ""
+  local filetype = api.nvim_buf_get_name(0) == path and vim.bo.filetype or vim.filetype.match({ filename = path }) or ""
   local fence = require("codecompanion.chat.blocks").fence(table.concat(lines, "\n"))
   local shown = path ~= "" and vim.fn.fnamemodify(path, ":.") or "(no file)"
   local text = { ("%s:%d-%d"):format(shown, range[1], range[2]), fence .. filetype }

@@ -30,13 +30,16 @@ end
 ---@param exact boolean?
 ---@return string[]
 function M.lines(result, exact)
+  local messages = #vim.tbl_filter(function(row)
+    return row.role ~= "tools" -- the schemas are sent beside the messages
+  end, result.rows)
   local lines = {
     ("# Next request: %s%s of %s tokens (%d%%), %d messages"):format(
       exact and "" or "~",
       status.short(result.total),
       status.short_window(result.window),
       result.window > 0 and math.floor(result.total / result.window * 100 + 0.5) or 0,
-      #result.rows
+      messages
     ),
     "",
     " tokens  share  age  state       role       what",
@@ -60,11 +63,13 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param result table
 local function show(chat, result)
-  local bufnr = api.nvim_create_buf(false, true)
   local lines = M.lines(result, chat.meter and chat.meter.exact)
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
-  vim.bo[bufnr].modifiable = false
-  vim.bo[bufnr].bufhidden = "wipe"
+  local bufnr, win = require("codecompanion.chat.float").open({
+    title = "What the model will see",
+    lines = lines,
+    width = 110,
+    footer = "<CR> show · q close",
+  })
   vim.bo[bufnr].filetype = "codecompanion_inspector"
   api.nvim_buf_set_extmark(bufnr, ns, 0, 0, { line_hl_group = "CodeCompanionHeaderUser" })
   api.nvim_buf_set_extmark(bufnr, ns, 2, 0, { line_hl_group = "CodeCompanionTokens" })
@@ -74,12 +79,9 @@ local function show(chat, result)
       api.nvim_buf_set_extmark(bufnr, ns, index + 2, 0, { line_hl_group = group })
     end
   end
-  api.nvim_open_win(bufnr, true, { split = "below", height = math.min(#lines, math.floor(vim.o.lines / 2)) })
-  vim.wo[0].wrap = false
-  vim.wo[0].number = false
-  vim.wo[0].cursorline = true
-  api.nvim_win_set_cursor(0, { math.min(4, #lines), 0 })
-  vim.keymap.set("n", "q", "<C-w>c", { buffer = bufnr, nowait = true, desc = "Close" })
+  vim.wo[win].wrap = false
+  vim.wo[win].cursorline = true
+  api.nvim_win_set_cursor(win, { math.min(4, #lines), 0 })
   vim.keymap.set("n", "<CR>", function()
     local row = result.rows[api.nvim_win_get_cursor(0)[1] - 3]
     if row and (row.role == "system" or row.role == "tools") then

@@ -51,11 +51,13 @@ from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store, durable
+from codecompanion.store.vocabulary import load_encoder
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.2
+VOCABULARY = "o200k_base"
 
 
 class Runtime:
@@ -136,7 +138,7 @@ class Runtime:
             clock=time.time,
             lookup=self._lookup,
             memory_dir=data_dir / "memories",
-            count_text=tokens.estimate_text,
+            count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=lambda error: _log.error("internal error", exc_info=error),
         )
         for learned in await asyncio.to_thread(store.load_calibration):
@@ -144,6 +146,15 @@ class Runtime:
         previous, self._services = self._services, services
         if previous is not None:
             await previous.store.aclose()
+
+    async def _text_counter(self, tokenizer: str, cache_dir: Path) -> tokens.TextCounter:
+        """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""
+        if tokenizer == "tiktoken":
+            encoder = await asyncio.to_thread(load_encoder, cache_dir / "tiktoken", VOCABULARY)
+            if encoder is not None:
+                return encoder
+            self._tell_text(f"tiktoken's vocabulary {VOCABULARY} cannot be loaded; the estimate counts instead.")
+        return tokens.estimate_text
 
     def _open_store(self, data_dir: Path) -> Store:
         """Open the store; when the disk cannot be used, go on in memory and say so."""
@@ -276,13 +287,15 @@ class Runtime:
     async def _attachment(self, request: Attach, root: Path) -> Message:
         """Return what the user attaches; files and images are read here, off the loop, relative paths below `root`.
 
+        What lies below `root` is named from there, as the tools name it.
+
         Raises:
             CodeCompanionError: the file cannot be read; names it.
         """
-        token = self.services.new_token()
+        token, path = self.services.new_token(), _below(root, request.path)
         if request.kind == "image":
             data = await asyncio.to_thread(_read_bytes, root, request.path)
-            message, digest = image_attachment(request.path, data, token)
+            message, digest = image_attachment(path, data, token)
             stored = await asyncio.to_thread(self.services.store.put_blob, data)
             if stored != digest:
                 raise InputError(f"{request.path} changed while it was read; attach it again")
@@ -290,7 +303,7 @@ class Runtime:
         text = request.text
         if request.kind == "file":
             text = await asyncio.to_thread(_read_text, root, request.path)
-        return text_attachment(request.kind, request.path, text, token)
+        return text_attachment(request.kind, path, text, token)
 
     async def _add_rules(self, session: Session, group: str) -> None:
         root = self.services.root(session.snapshot)
@@ -314,6 +327,11 @@ class Runtime:
 
 def _read_bytes(root: Path, path: str) -> bytes:
     return text_files.read_bytes((root / Path(path).expanduser()).resolve())
+
+
+def _below(root: Path, path: str) -> str:
+    whole = Path(path)
+    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
 
 
 def _read_text(root: Path, path: str) -> str:

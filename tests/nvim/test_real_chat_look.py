@@ -1,0 +1,67 @@
+"""What a picky user looks at, with the real host: where the cursor is left, how things are named, what has room."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from real_chat import KEY, start_chat
+from tests.adapters.chat_answers import reply
+from tests.adapters.chat_thread import ChatServerThread
+
+
+@pytest.mark.parametrize("layout", ["horizontal", "vertical", "float"])
+def test_the_inspector_gives_the_cursor_back_to_the_chat(nvim_factory, tmp_path, layout):
+    """It lies over a floating chat, its sum is the meter's, and `q` does not end in another window."""
+    with ChatServerThread(key=KEY) as server:
+        options = {"display": {"chat": {"window": {"layout": layout}}}}
+        chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(80, 30))
+        chat.say("hello")
+        chat.nvim.feed("<Esc>gd")
+        screen = chat.nvim.wait_screen(r"Next request: ~?[\d.k]+ of 128k tokens \(2%\), 3 messages")
+        total = re.search(r"Next request: (~?[\d.k]+) of", screen)
+        assert total
+        rows = "\n".join(chat.nvim.lines())
+        assert total[1].lstrip("~") + "  sum" in rows
+        chat.nvim.feed("q")
+        assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
+        assert f"ctx {total[1]}/128k" in chat.nvim.screen()
+
+
+def test_what_is_attached_is_named_from_the_workspace(nvim_factory, tmp_path):
+    """The block and the request name files as the tools do, not by their whole path."""
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("sub/a.txt", "alpha\n"), ("b.txt", "beta\n")])
+        chat.nvim.command("edit b.txt")
+        chat.nvim.command("CodeCompanionChat Toggle")
+        chat.send("/file sub/a.txt")
+        chat.nvim.wait_screen("> - <file>sub/a.txt</file>")
+        chat.send("/buffer b.txt")
+        chat.nvim.wait_screen("> - <buffer>b.txt</buffer>")
+        chat.say("look")
+        texts = [str(message["content"]) for message in server.requests[-1].json["messages"]]
+        assert any(text.startswith("The content of `sub/a.txt`") for text in texts)
+        assert str(tmp_path) not in "".join(texts)
+
+
+def test_a_blank_line_stands_below_what_happens_now(nvim_factory, tmp_path):
+    """The activity takes the blank line above the input and leaves another one."""
+    with ChatServerThread([reply("words " * 40, chunk_chars=5, delay_s=0.2)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("go")
+        screen = chat.nvim.wait_screen(r"⋯ streaming").splitlines()
+        row = next(index for index, line in enumerate(screen) if "⋯ " in line)
+        assert screen[row + 1].strip() == ""
+        assert screen[row + 2].startswith("## Me")
+        chat.nvim.feed("<Esc>q")
+
+
+def test_a_selection_carries_the_language_of_its_buffer(nvim_factory, tmp_path):
+    """Also where the name of the file does not say it."""
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("script", "local a = 1\nreturn a\n")], opened=False)
+        chat.nvim.command("edit script | set filetype=lua")
+        chat.nvim.feed("Vj:CodeCompanionChat<CR>")
+        chat.wait_ready()
+        assert chat.draft() == "script:1-2\n```lua\nlocal a = 1\nreturn a\n```\n"
