@@ -47,6 +47,7 @@ class ChatSettings(_Section, frozen=True):
     system_prompt: str | None
     max_provider_requests_per_turn: int
     on_compact: OnCompact
+    tokenizer: Literal["estimate", "tiktoken"]
     compaction_timeout_s: float
     context_management: dict[str, Any]
 

@@ -117,6 +117,7 @@ local function chat(options, given, evaluation)
     system_prompt = system_prompt(evaluation, options),
     max_provider_requests_per_turn = opts.max_provider_requests_per_turn,
     on_compact = opts.on_compact,
+    tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
     context_management = object(static(managed)),
   }

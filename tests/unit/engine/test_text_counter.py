@@ -1,0 +1,48 @@
+"""The option `tokenizer`: exact local counts when they are wanted (design.md, Counting)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codecompanion import settings, tokens
+from codecompanion.engine import runtime
+from codecompanion.engine.runtime import Runtime
+from codecompanion.requests import Hello
+
+
+def hello(root: Path, tokenizer: str) -> Hello:
+    """Return the first request of an editor with this option."""
+    given = settings.defaults()
+    given["chat"]["tokenizer"] = tokenizer
+    folders = {"data_dir": str(root / "data"), "cache_dir": str(root / "cache"), "log_path": str(root / "log")}
+    return Hello(settings=given, nvim="0.11", **folders)
+
+
+async def test_tiktoken_counts_when_it_is_wanted(tmp_path: Path) -> None:
+    """Never downloaded: the vocabulary comes with a package and is seeded into our own cache folder."""
+    host = Runtime(lambda event: None)
+    await host.handle(hello(tmp_path, "tiktoken"))
+    assert host.services.count_text("antidisestablishmentarianism") == 6
+    assert any((tmp_path / "cache").rglob("fb374d419588a4632f3f557e76b4b70aebbca790"))
+    await host.aclose()
+
+
+async def test_the_estimate_is_the_default_and_touches_no_cache(tmp_path: Path) -> None:
+    host = Runtime(lambda event: None)
+    await host.handle(hello(tmp_path, settings.defaults()["chat"]["tokenizer"]))
+    assert host.services.count_text is tokens.estimate_text
+    assert not (tmp_path / "cache").exists()
+    await host.aclose()
+
+
+async def test_a_vocabulary_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for a download: the estimate counts instead."""
+    told: list[object] = []
+    monkeypatch.setattr(runtime, "load_encoder", lambda cache_dir, name: None)
+    host = Runtime(told.append)
+    await host.handle(hello(tmp_path, "tiktoken"))
+    assert host.services.count_text is tokens.estimate_text
+    assert any("estimate counts instead" in str(event) for event in told)
+    await host.aclose()
