@@ -60,13 +60,18 @@ def _first_pending(messages: Messages) -> int:
 def _interrupted_request(head: Messages) -> str:
     """Return the words of the user a running loop works on, "" when none is running: it ends in tool results (R-551).
 
-    In a loop that has been compacted before they stand at the end of the last summary.
+    All that was typed since the last finished reply counts, in order: what steers a loop does not end its request. In
+    a loop that has been compacted before the earlier words stand at the end of the last summary.
     """
     if not head or head[-1].role != "tool":
         return ""
+    words: list[str] = []
     for message in reversed(head):
         if is_typed_by_user(message):
-            return message.text
-        if message.tag == SUMMARY_TAG:
-            return quoted_request(message.text)
-    return ""
+            words.insert(0, message.text)
+        elif message.tag == SUMMARY_TAG:
+            words.insert(0, quoted_request(message.text))
+            break
+        elif message.role == "assistant" and not message.tool_calls and words:
+            break
+    return "\n\n".join(word for word in words if word)

@@ -1,0 +1,73 @@
+"""What every message and every run keeps, seen through `context`: R-001, R-515, R-517, R-545, R-548, R-551."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from codecompanion.context.change import view_change
+from codecompanion.context.policy import load_policy, with_options
+from codecompanion.context.work import SummaryReply
+from codecompanion.history import ChangeUndone, LogEvent, MessageAdded, project
+from codecompanion.messages import TAGS, Message
+from codecompanion.placeholders import SUMMARY_PREFIX
+from tests.contract.test_context_command import call, chat, jobs
+from tests.unit.context import builders
+
+
+def test_a_message_has_the_fields_of_the_model():
+    """R-001: and cannot be changed in place."""
+    wanted = (
+        "id role content tool_calls tool_call_id cycle turn_id tag pinned is_error edited compacted visible ts tokens"
+    )
+    assert set(wanted.split()) <= set(Message.__struct_fields__)
+    with pytest.raises(AttributeError):
+        Message(id="a", role="user").content = "b"
+
+
+def test_the_tags_are_those_of_the_reference():
+    """R-548."""
+    assert {"buffer", "compact_summary", "file", "image", "rules", "tool_system_prompt", "viewport"} <= TAGS
+    assert len(TAGS) == 17
+
+
+def test_a_manual_run_compacts_and_does_not_edit():
+    """R-515: editing has no manual command."""
+    options = {"manual": True, "window": 10**6, "summary": "", "count": "chars4", "set": {"editing.trigger": 2}}
+    _, [answer], _ = jobs({"messages": chat(6), "options": options})
+    assert answer["actions"] == []
+    assert answer["messages"] == chat(6)
+
+
+def test_item_ids_and_call_ids_are_one_id_space_before_anything_is_managed():
+    """R-517: a result that names another id than its call has no call; it is dropped, the call completed."""
+    messages = [{"role": "user", "content": "q"},
+                {"role": "assistant", "content": None, "tool_calls": [call("call_1")]},
+                {"role": "tool", "tool_call_id": "fc_1", "content": "r"}]  # fmt: skip
+    _, [answer], _ = jobs({"messages": messages})
+    assert [m.get("tool_call_id") for m in answer["messages"]] == [None, None, "call_1"]
+
+
+def test_a_logged_compaction_can_be_undone_and_redone():
+    """R-545, R-003: the log keeps the originals."""
+    messages = builders.chat(*(Message(id="", role=r, content="word " * 99) for r in ("user", "assistant") * 3))
+    policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 0}, "k")
+    prepared, _ = builders.run(messages, 10**6, policy=policy, script=lambda ask: SummaryReply(text="S"), manual=True)
+    report = prepared.reports[-1]
+    events = [LogEvent(i, 0.0, MessageAdded(message=m)) for i, m in enumerate(messages, 1)]
+    events.append(LogEvent(90, 0.0, view_change(report, report.work, messages, "c1", {})))
+    assert project(events).messages == prepared.messages
+    events.append(LogEvent(91, 0.0, ChangeUndone(change_id="c1")))
+    assert project(events).messages == messages
+    events.append(LogEvent(92, 0.0, ChangeUndone(change_id="c1", redone=True)))
+    assert msgspec.json.encode(project(events).messages) == msgspec.json.encode(prepared.messages)
+
+
+def test_everything_typed_into_a_running_loop_is_quoted():
+    """R-551: what steers a loop does not push its first request out."""
+    loop = chat(2)[:-1]
+    loop.insert(-2, {"role": "user", "content": "but in Lua"})
+    _, [answer], _ = jobs({"messages": loop, "options": {"manual": True, "summary": "S", "count": "chars4"}})
+    summary = answer["messages"][-1]["content"]
+    assert summary.startswith(SUMMARY_PREFIX + "S\n")
+    assert summary.endswith("q1\n\nbut in Lua")
