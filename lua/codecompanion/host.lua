@@ -20,6 +20,10 @@ local M = {}
 
 local SLOW_START_MS = 20000
 local LEAVE_MS = 1500
+local SILENT_MS = 3000
+
+---These are answered by an event at once, whatever the model and the tools are doing.
+local ANSWERED_AT_ONCE = { submit = true, compact = true, regenerate = true }
 
 local state = {
   status = "stopped", ---@type CodeCompanion.HostStatus
@@ -32,6 +36,8 @@ local state = {
   pending = {}, ---@type table<integer, CodeCompanion.HostRequest> Sent, not answered
   next_id = 0,
   ready_ms = nil, ---@type number? From start to ready
+  batches = 0, ---How many batches of events have come
+  silent_since = nil, ---@type integer? The batch after which a silence was told
 }
 
 ---@type table<fun(event: table), true>
@@ -104,6 +110,18 @@ function M.on_failure(text)
   on_gone(text, -1, "")
 end
 
+---Say so when nothing comes from a host that should have answered: suspended, or busy for too long.
+local function watch()
+  local channel, batches = state.channel, state.batches
+  vim.defer_fn(function()
+    local silent = state.channel == channel and state.status == "ready" and state.batches == batches
+    if silent and state.silent_since ~= batches then
+      state.silent_since = batches
+      say("the host is silent; wait, or :CodeCompanion restart", vim.log.levels.WARN)
+    end
+  end, SILENT_MS)
+end
+
 ---@param request CodeCompanion.HostRequest
 local function send(request)
   local payload = request.payload
@@ -114,6 +132,9 @@ local function send(request)
   end
   local text = next(payload) == nil and "{}" or vim.json.encode(payload)
   if pcall(vim.rpcnotify, state.channel, "codecompanion", request.verb, text) then
+    if ANSWERED_AT_ONCE[request.verb] then
+      watch()
+    end
     return
   end
   -- Only the classic host can be gone unnoticed: for our own process `on_exit` comes.
@@ -260,6 +281,7 @@ end
 ---@return number cost_ms What handling them cost; Python paces itself by it
 function M.on_events(json)
   local began = uv.hrtime()
+  state.batches = state.batches + 1
   for _, event in ipairs(vim.json.decode(json, { luanil = { object = true, array = true } })) do
     if event.type == "reply" then
       local request = state.pending[event.id]

@@ -1,0 +1,216 @@
+"""The whole stack when processes are killed, stopped or left, and when the disk is full."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from codecompanion.history import MessageAdded, project
+from codecompanion.invariants import violations
+from real_chat import KEY, read_log, start_chat
+from tests.adapters.chat_answers import Call, reply, silence
+from tests.adapters.chat_thread import ChatServerThread
+
+UNASKED = {"interactions": {"chat": {"tools": {"run_command": {"opts": {"require_approval_before": False}}}}}}
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "8"))
+
+
+def host_pid(chat):
+    return int(chat.nvim.lua("return require('codecompanion.host').inspect().pid"))
+
+
+def typed(chat):
+    """Return what the user said, as stored."""
+    return [m.text for m in chat.view().messages if m.role == "user" and not m.tag]
+
+
+def alive(pid):
+    return Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
+
+
+@pytest.mark.parametrize("when", ["streaming", "compacting", "running_tools"])
+def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory, tmp_path, when):
+    long = reply("word " * 400, chunk_chars=5, delay_s=0.02)
+    tool = reply(calls=[Call("run_command", json.dumps({"command": "sleep 77"}), id="call_s")])
+    script = {"streaming": [long], "running_tools": [tool], "compacting": [reply("Answer. " * 300), silence()]}[when]
+    with ChatServerThread(script, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=UNASKED)
+        if when == "compacting":
+            chat.say("first")
+            chat.nvim.command("CodeCompanionCompact!")
+        else:
+            chat.send("first")
+        chat.wait_state(when)
+        if when == "streaming":
+            chat.nvim.wait_screen("word")
+        chat_id, pid, began = chat.id, host_pid(chat), time.monotonic()
+        chat.nvim.notify_lua("vim.cmd('qa!')")
+        process = chat.nvim._process
+        process.wait(5)
+        took = time.monotonic() - began
+        assert took < 2.5
+        deadline = time.monotonic() + 3
+        while alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not alive(pid)
+        assert subprocess.run(["pgrep", "-f", "sleep 77"], stdout=subprocess.DEVNULL, check=False).returncode == 1
+        view = project(read_log(tmp_path, chat_id))
+        assert [m.text for m in view.messages if m.role == "user" and not m.tag] == ["first"]
+        again = start_chat(nvim_factory, tmp_path, server, opened=False)
+        again.nvim.lua("require('codecompanion').resume(...)", chat_id)
+        again.wait_ready()
+        server.script[:] = [reply("fine again")]
+        again.say("next")
+        assert "fine again" in again.text()
+        assert server.refusals == []
+        assert violations(again.view().messages) == []
+
+
+def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
+    """SIGSTOP, as a suspended machine or a debugger does."""
+    with ChatServerThread([reply("one"), reply("two")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("first")
+        pid = host_pid(chat)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            chat.send("second")
+            chat.nvim.feed("q")
+            chat.nvim.feed("Gistill typing<Esc>")
+            chat.nvim.command("CodeCompanionChat Toggle")
+            chat.nvim.command("CodeCompanionChat Toggle")
+            assert time.monotonic() - began < 1
+            chat.nvim.wait_screen("the host is silent")
+            assert not chat.nvim.blocked()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        chat.nvim.wait_for(lambda: "second" in str(typed(chat)) or "second" in chat.draft(), "second", timeout=10)
+
+
+def test_leaving_with_a_stopped_host_is_quick(nvim_factory, tmp_path):
+    with ChatServerThread([reply("one")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("first")
+        pid = host_pid(chat)
+        os.kill(pid, signal.SIGSTOP)
+        began = time.monotonic()
+        chat.nvim.notify_lua("vim.cmd('qa!')")
+        chat.nvim._process.wait(8)
+        took = time.monotonic() - began
+        assert took < 5
+        assert not alive(pid)
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_a_chat(nvim_factory, tmp_path):
+    """What was shown as sent stays; what cannot be stored comes back as a draft with a reason; room again: it works."""
+    with ChatServerThread([reply("one")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("first")
+        pid = host_pid(chat)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+        chat.say("second")
+        assert "second" in chat.draft()
+        assert "disk" in chat.nvim.screen()
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        before = chat.finished()
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=10)
+        assert typed(chat) == ["first", "second"]
+        assert server.refusals == []
+
+
+def test_a_disk_that_fills_up_while_a_tool_loop_runs(nvim_factory, tmp_path):
+    with ChatServerThread(key=KEY) as server:
+        server.script = [
+            reply("x" * 200, calls=[Call("run_command", json.dumps({"command": "sleep 1; echo hi"}), id="call_s")]),
+            reply("two"),
+        ]
+        chat = start_chat(nvim_factory, tmp_path, server, options=UNASKED)
+        before = chat.finished()
+        chat.send("first")
+        chat.wait_state("running_tools")
+        pid = host_pid(chat)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=10)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        server.script[:] = [reply("recovered")]
+        chat.say("second")
+        assert "recovered" in chat.text()
+        assert typed(chat) == ["first", "second"]
+        assert server.refusals == []
+        assert violations(chat.view().messages) == []
+
+
+def logged(chat):
+    """Return everything the user ever said, as stored, also what was compacted since."""
+    messages = [event.payload.message for event in chat.log() if isinstance(event.payload, MessageAdded)]
+    return [message.text for message in messages if message.role == "user" and not message.tag]
+
+
+def shown_as_sent(chat, numbers):
+    """Return which questions stand in the buffer as sent: neither in the draft nor on their way."""
+    text, waiting = chat.nvim.lua(
+        "local c = require('codecompanion.chat').current()"
+        " local waiting = { require('codecompanion.chat.buffer').input_text(c) }"
+        " for _, o in ipairs(c.outgoing) do waiting[#waiting + 1] = o.text end"
+        " local lines = vim.api.nvim_buf_get_lines(c.bufnr, 0, -1, false)"
+        " return { table.concat(lines, '\\n'), table.concat(waiting, '\\n') }"
+    )
+    return {n for n in range(numbers) if text.count(f"question {n} ") > waiting.count(f"question {n} ")}
+
+
+def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
+    """Lessons 35, 36: kill -9 through tools and compaction; what was shown as sent is stored exactly once."""
+    rng = random.Random(int(os.environ.get("SEED", "7")))
+    window = 9_000
+
+    def answer(received):
+        messages = received.json["messages"]
+        if "nine headings" in str(messages[0]["content"])[:3000]:
+            return reply("1. **Primary Request and Intent**\nAll.\n9. **Optional Next Step**\nGo on.", delay_s=0.01)
+        if messages[-1]["role"] == "tool":
+            return reply("Read. " + "More words about it. " * 10, delay_s=0.002)
+        return reply(calls=[Call("read_file", '{"path": "big.txt"}', id=f"call_{len(messages)}")], delay_s=0.01)
+
+    big = "".join(f"{i}: the quick brown fox number {i} jumps\n" for i in range(80))
+    with ChatServerThread(key=KEY, window=window, default=answer) as server:
+        options = {
+            "interactions": {"chat": {"opts": {"context_management": {"compaction": {"min_token_savings": 300}}}}}
+        }
+        chat = start_chat(
+            nvim_factory, tmp_path, server, options=options, opts={"context_window": window}, files=[("big.txt", big)]
+        )
+        shown = set()
+        for number in range(ROUNDS):
+            chat.send(f"question {number} " + "some words " * 60)
+            time.sleep(rng.choice([0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5]) * rng.random() * 2)
+            assert shown <= shown_as_sent(chat, number + 1)
+            shown = shown_as_sent(chat, number + 1)
+            if chat.nvim.lua("return require('codecompanion.host').inspect().pid ~= nil"):
+                os.kill(host_pid(chat), signal.SIGKILL)
+                chat.nvim.wait_lua("return require('codecompanion.host').status() == 'failed'")
+                chat.nvim.settle()
+            stored = "\n".join(logged(chat))
+            assert [n for n in shown if stored.count(f"question {n} ") != 1] == []
+            if number % 4 == 3:
+                before = chat.finished()
+                chat.nvim.feed("Gi plus<Esc><CR>")
+                chat.nvim.wait_for(lambda b=before: chat.finished() > b, "a whole turn", timeout=20)
+                chat.wait_state("idle")
+        before = chat.finished()
+        chat.send("the end")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the last turn", timeout=20)
+        stored = "\n".join(logged(chat))
+        # Twice is possible only for one that was stored, but not yet shown as sent, when the host was killed.
+        assert [n for n in range(ROUNDS) if f"question {n} " not in stored] == []
+        assert violations(chat.view().messages) == []
+        assert server.refusals == []

@@ -1,0 +1,227 @@
+"""The whole stack under bad input: strange text, strange providers, impatient keys."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from codecompanion.invariants import violations
+from real_chat import KEY, start_chat
+from tests.adapters.chat_answers import Answer, Call, plain, reply, silence
+from tests.adapters.chat_thread import ChatServerThread
+
+UNASKED = {"interactions": {"chat": {"tools": {"run_command": {"opts": {"require_approval_before": False}}}}}}
+STRANGE = "emoji 👩‍👩‍👧 🇩🇪, CJK 漢字かな, RTL שלום مرحبا, combining e\u0301 n\u0303, zero\u200bwidth \ufeffbom"
+
+
+def sent(server, index=-1):
+    """Return the messages of a request the server got."""
+    return [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][index]
+
+
+def typed(chat):
+    """Return what the user said, as stored."""
+    return [m.text for m in chat.view().messages if m.role == "user" and not m.tag]
+
+
+def chunk(delta, finish=None, **more):
+    """Return one event with any delta."""
+    body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "test-model"}
+    body["choices"] = [{"index": 0, "delta": delta, "finish_reason": finish}]
+    return b"data: " + json.dumps(body | more).encode() + b"\n\n"
+
+
+def raw(*events):
+    return Answer(parts=(*events, b"data: [DONE]\n\n"))
+
+
+def test_every_script_goes_to_the_model_and_comes_back(nvim_factory, tmp_path):
+    with ChatServerThread([reply(STRANGE + " back", chunk_chars=1)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say(STRANGE)
+        assert sent(server)[-1]["content"] == STRANGE
+        assert STRANGE + " back" in chat.text()
+        assert chat.view().messages[-1].text == STRANGE + " back"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        chunk({"content": "half \ud83d"}),
+        chunk({"content": "nul \x00 esc \x1b[31m bell \x07 return \r end"}),
+        b'data: {"choices":[{"index":0,"delta":{"content":"bad \xff\xfe bytes"}}]}\n\n',
+        chunk({"content": 5}),
+        chunk({"content": ["a", {"text": "b"}]}),
+        chunk({"content": {"text": "b"}}),
+        chunk({"tool_calls": "none"}),
+        chunk({"tool_calls": [None]}),
+        chunk({"tool_calls": [{"index": "x", "function": {"name": 3, "arguments": {}}}]}),
+        chunk({"tool_calls": {"index": 0}}),
+        chunk("text"),
+        chunk({"content": "x"}, finish=7),
+        chunk({"content": "x"}, usage="many"),
+        chunk({"content": "x"}, usage={"prompt_tokens": "9", "completion_tokens": None, "total_tokens": -4}),
+        chunk({"content": "x"}, usage={"prompt_tokens": 10**400, "completion_tokens": 1, "total_tokens": 1}),
+        b'data: {"choices":"none"}\n\n',
+        b'data: {"choices":[7]}\n\n',
+        b"data: []\n\n",
+        b"data: 3\n\n",
+        b"data: null\n\n",
+        b"data: " + b"[" * 100_000 + b"\n\n",
+    ],
+)
+def test_chunks_of_the_wrong_shape_never_break_the_chat(nvim_factory, tmp_path, event):
+    """One clear end each, no traceback, and the next message works."""
+    answer = raw(chunk({"role": "assistant", "content": "start "}), event, chunk({"content": "end"}), chunk({}, "stop"))
+    with ChatServerThread([answer, reply("recovered")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
+        chat.say("go")
+        screen = chat.nvim.screen()
+        assert "Traceback" not in screen
+        assert "internal error" not in screen
+        assert not chat.nvim.blocked()
+        assert chat.nvim.messages() == ""
+        chat.say("again")
+        assert "recovered" in chat.text()
+        assert server.refusals == []
+        assert violations(chat.view().messages) == []
+
+
+def test_odd_results_of_tools_are_shown_and_sent(nvim_factory, tmp_path):
+    """Invalid UTF-8, 5 MB, and a line of 2 MB; lesson 47."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "latin.txt").write_bytes(b"caf\xe9 \xff\xfe\n")
+    (tmp_path / "work" / "big.txt").write_text("line of a big file\n" * 270_000)
+    (tmp_path / "work" / "line.txt").write_text("x" * 2_000_000)
+    shell = Call("run_command", json.dumps({"command": "printf 'a\\377b\\n'; head -c 5000000 /dev/urandom"}), id="c4")
+    calls = [Call("read_file", json.dumps({"path": p}), id=f"c_{p}") for p in ("latin.txt", "big.txt", "line.txt")]
+    with ChatServerThread([reply(calls=[*calls, shell]), reply("done")], key=KEY, window=0) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=UNASKED)
+        chat.say("read")
+        assert "done" in chat.text()
+        results = [m["content"] for m in sent(server) if m["role"] == "tool"]
+        assert len(results) == 4
+        assert max(map(len, results)) < 100_000
+        assert len(chat.text()) < 100_000
+        assert server.refusals == []
+
+
+def test_a_line_of_two_megabytes_streams_without_a_stall(nvim_factory, tmp_path):
+    with ChatServerThread([reply("y" * 2_000_000, chunk_chars=20_000)], key=KEY, window=0) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("go")
+        assert len(chat.view().messages[-1].text) == 2_000_000
+
+
+def test_a_hundred_queued_messages_are_each_sent_once_in_order(nvim_factory, tmp_path):
+    """Lesson 16."""
+    with ChatServerThread([reply("slow " * 200, chunk_chars=5, delay_s=0.03)], key=KEY, window=0) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("start")
+        chat.nvim.wait_screen("slow")
+        for number in range(100):
+            chat.nvim.feed(f"Giq{number}<Esc><CR>")
+        chat.nvim.wait_for(lambda: chat.finished() > 0 and chat.state() == "idle", "the end", timeout=40)
+        wanted = ["start", *(f"q{n}" for n in range(100))]
+        assert typed(chat) == wanted
+        assert [m["content"] for m in sent(server) if m["role"] == "user"] == wanted
+
+
+def test_a_double_return_sends_once(nvim_factory, tmp_path):
+    with ChatServerThread([reply("one answer")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.type("hello")
+        chat.nvim.feed("<CR><CR><CR>")
+        chat.nvim.wait_screen("one answer")
+        chat.wait_state("idle")
+        assert typed(chat) == ["hello"]
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("when", ["idle", "streaming", "running_tools", "awaiting_approval", "compacting", "retrying"])
+def test_the_stop_key_pressed_again_and_again(nvim_factory, tmp_path, when):
+    """At every state: idle soon, the history valid, the chat usable."""
+    long = reply("word " * 400, chunk_chars=5, delay_s=0.02)
+    tool = reply(calls=[Call("run_command", json.dumps({"command": "sleep 30"}), id="call_s")])
+    limit = plain(b"{}", status=429, headers={"retry-after": "20"}, content_type="application/json")
+    first = {"streaming": long, "compacting": reply("Answer. " * 300), "retrying": limit}.get(when, tool)
+    script = [first] + ([silence()] if when == "compacting" else [])
+    options = UNASKED if when == "running_tools" else {}
+    with ChatServerThread(script, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=options)
+        if when == "compacting":
+            chat.say("first")
+            chat.nvim.command("CodeCompanionCompact!")
+            chat.wait_state("compacting")
+        elif when != "idle":
+            chat.send("first")
+            if when == "retrying":
+                chat.nvim.wait_screen("(?i)retry|again in")
+            else:
+                chat.wait_state(when)
+        chat.nvim.feed("<Esc>" + "q" * 60 + "<Esc>")
+        chat.wait_state("idle")
+        chat.nvim.settle()
+        server.script[:] = [reply("fine again")]
+        chat.say("next")
+        assert "fine again" in chat.text()
+        assert server.refusals == []
+        assert violations(chat.view().messages) == []
+        assert not chat.nvim.blocked()
+        assert chat.nvim.messages() == ""
+
+
+def test_a_buffer_wiped_in_the_middle_of_a_stream(nvim_factory, tmp_path):
+    with ChatServerThread([reply("word " * 400, chunk_chars=5, delay_s=0.02)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("precious")
+        chat.nvim.wait_screen("word")
+        chat_id = chat.id
+        chat.nvim.command("bwipeout!")
+        time.sleep(0.5)
+        assert chat.nvim.messages() == ""
+        chat.nvim.lua("require('codecompanion').resume(...)", chat_id)
+        chat.wait_ready()
+        chat.nvim.wait_screen("precious")
+        server.script[:] = [reply("fine again")]
+        chat.say("next")
+        assert "fine again" in chat.text()
+        assert typed(chat) == ["precious", "next"]
+        assert server.refusals == []
+
+
+def test_a_provider_that_drips_is_stopped_at_once(nvim_factory, tmp_path):
+    bytes_ = chunk({"content": "drip"}) * 50
+    drip = Answer(parts=tuple(p for b in bytes_ for p in (bytes([b]), 1.0)))
+    with ChatServerThread([drip, reply("fine")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("go")
+        chat.wait_state("streaming")
+        time.sleep(1)
+        began = time.monotonic()
+        chat.nvim.feed("q")
+        chat.nvim.wait_for(lambda: chat.finished() == 1, "the end")
+        assert time.monotonic() - began < 1
+        chat.say("next")
+        assert "fine" in chat.text()
+
+
+def test_a_provider_that_sends_without_end_is_ended(nvim_factory, tmp_path):
+    """Neither the memory nor the chat suffers."""
+    endless = Answer(content_type="application/json", parts=(b'{"a": "', *((b"a" * 100_000,) * 10_000)))
+    with ChatServerThread([endless, reply("fine")], key=KEY, window=0) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
+        chat.say("go")
+        chat.nvim.wait_screen("larger than 64 MB")
+        chat.say("next")
+        assert "fine" in chat.text()
+
+
+def test_a_redirect_is_one_sentence(nvim_factory, tmp_path):
+    move = plain(b"", status=307, headers={"location": "http://127.0.0.1:9/elsewhere"})
+    with ChatServerThread([move], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
+        chat.say("go")
+        chat.nvim.wait_screen("(?i)redirect|307|moved")
