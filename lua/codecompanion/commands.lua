@@ -77,7 +77,16 @@ local subcommands = {
   help = {
     description = "open the manual",
     run = function()
-      vim.cmd.help("codecompanion")
+      if pcall(vim.cmd.help, "codecompanion") then
+        return
+      end
+      -- Nobody has made the help tags (`:helptags ALL`, plugin managers do it); the text is there all the same.
+      local path = vim.api.nvim_get_runtime_file("doc/codecompanion.txt", false)[1]
+      if not path then
+        return complain("doc/codecompanion.txt is missing; install the plugin again")
+      end
+      vim.cmd.split(vim.fn.fnameescape(path))
+      vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = "help", true, false
     end,
   },
 }

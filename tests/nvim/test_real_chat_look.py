@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from codecompanion import events
 from real_chat import KEY, start_chat
 from tests.adapters.chat_answers import reply
 from tests.adapters.chat_thread import ChatServerThread
@@ -65,3 +66,30 @@ def test_a_selection_carries_the_language_of_its_buffer(nvim_factory, tmp_path):
         chat.nvim.feed("Vj:CodeCompanionChat<CR>")
         chat.wait_ready()
         assert chat.draft() == "script:1-2\n```lua\nlocal a = 1\nreturn a\n```\n"
+
+
+def test_what_was_cleared_has_room_below(chat_everywhere):
+    """The line of an edit does not stick to the header of the input."""
+    chat_everywhere.accept("look")
+    chat_everywhere.push(
+        events.ReplyStarted(adapter="openai", model="gpt-4o"),
+        events.Text(text="Looked."),
+        events.ContextEdited(cleared=2, tokens_before=900, tokens_after=300, call_ids=()),
+        events.TurnFinished(reason="done"),
+    )
+    screen = chat_everywhere.nvim.wait_screen("✂ 2 tool results").splitlines()
+    row = next(index for index, line in enumerate(screen) if "✂" in line)
+    assert [screen[row - 1].strip(), screen[row + 1].strip()] == ["", ""]
+    assert screen[row + 2].startswith("## Me")
+
+
+def test_the_manual_opens_without_help_tags_and_a_short_screen_says_there_is_more(nvim_factory, tmp_path):
+    """A checkout on the runtimepath has no tags; the keys need more than 24 lines."""
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
+        chat.nvim.feed("<Esc>?")
+        chat.nvim.wait_screen("more below · q close")
+        chat.nvim.feed("q")
+        chat.nvim.command("CodeCompanion help")
+        assert chat.nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
+        assert chat.nvim.lua("return { vim.bo.filetype, vim.bo.modifiable }") == ["help", False]

@@ -92,7 +92,8 @@ function M.decorate(chat, row, block)
     api.nvim_buf_set_extmark(bufnr, M.decor, row + text.row, text.col or 0, opts)
   end
   if block.virtual then
-    api.nvim_buf_set_extmark(bufnr, M.decor, math.max(row - 1, 0), 0, { virt_lines = { block.virtual } })
+    local below = { { "", block.virtual[1][2] } } -- it stands below a blank line; what follows gets one, too
+    api.nvim_buf_set_extmark(bufnr, M.decor, math.max(row - 1, 0), 0, { virt_lines = { block.virtual, below } })
   end
   if block.markdown then
     local from, to = block.markdown[1], block.markdown[2]

@@ -42,6 +42,10 @@ function M.open(options)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
   local width = math.max(20, math.min(cells(options.width or 0.8, columns), columns - 4))
   local height = math.max(1, math.min(#options.lines, rows - 4))
+  local footer = options.footer
+  if footer and #options.lines > height then
+    footer = "more below · " .. footer
+  end
   local config = {
     relative = "editor",
     width = width,
@@ -51,8 +55,8 @@ function M.open(options)
     border = "rounded",
     style = "minimal",
     title = " " .. vim.fn.strcharpart(options.title, 0, width - 4) .. " ",
-    footer = options.footer and (" " .. options.footer .. " ") or nil,
-    footer_pos = options.footer and "right" or nil,
+    footer = footer and (" " .. footer .. " ") or nil,
+    footer_pos = footer and "right" or nil,
   }
   local win = api.nvim_open_win(bufnr, true, config)
   vim.wo[win].wrap = true
