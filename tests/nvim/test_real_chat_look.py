@@ -8,7 +8,7 @@ import pytest
 
 from codecompanion import events
 from real_chat import KEY, start_chat
-from tests.adapters.chat_answers import reply
+from tests.adapters.chat_answers import reply, silence
 from tests.adapters.chat_thread import ChatServerThread
 
 
@@ -93,3 +93,12 @@ def test_the_manual_opens_without_help_tags_and_a_short_screen_says_there_is_mor
         chat.nvim.command("CodeCompanion help")
         assert chat.nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
         assert chat.nvim.lua("return { vim.bo.filetype, vim.bo.modifiable }") == ["help", False]
+
+
+def test_a_narrow_status_line_keeps_the_meter(nvim_factory, tmp_path):
+    """What gives way in 40 columns is the start of the line, not how full the context is."""
+    with ChatServerThread([silence()], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(40, 24))
+        chat.send("go")
+        chat.nvim.wait_screen(r"the model  ctx ~\S+/128k 2%  All")
+        chat.nvim.feed("<Esc>q")

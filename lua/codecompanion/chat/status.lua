@@ -180,7 +180,7 @@ function M.line()
   local function escape(text)
     return (text:gsub("%%", "%%%%"))
   end
-  return escape(table.concat(parts, "  ")) .. "%<%=" .. escape(right) .. "  %P "
+  return "%<" .. escape(table.concat(parts, "  ")) .. "%=  " .. escape(right) .. "  %P " -- a narrow window cuts the name first
 end
 
 return M
