@@ -636,7 +636,7 @@
 ---@field policy? "codecompanion"
 ---@field max_provider_requests_per_turn? integer
 ---@field on_compact? "submit"|"ask"|"stop"
----@field tokenizer? "estimate"|"tiktoken"
+---@field tokenizer? "estimate"|"exact"
 ---@field compaction_timeout? integer
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management
 

@@ -47,7 +47,7 @@ class ChatSettings(_Section, frozen=True):
     system_prompt: str | None
     max_provider_requests_per_turn: int
     on_compact: OnCompact
-    tokenizer: Literal["estimate", "tiktoken"]
+    tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float
     context_management: dict[str, Any]
 

@@ -180,7 +180,8 @@ function M.line()
   local function escape(text)
     return (text:gsub("%%", "%%%%"))
   end
-  return "%<" .. escape(table.concat(parts, "  ")) .. "%=  " .. escape(right) .. "  %P " -- a narrow window cuts the name first
+  -- a narrow window cuts the name first
+  return "%<" .. escape(table.concat(parts, "  ")) .. "%=  " .. escape(right) .. "  %P "
 end
 
 return M

@@ -149,11 +149,11 @@ class Runtime:
 
     async def _text_counter(self, tokenizer: str, cache_dir: Path) -> tokens.TextCounter:
         """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""
-        if tokenizer == "tiktoken":
+        if tokenizer == "exact":
             encoder = await asyncio.to_thread(load_encoder, cache_dir / "tiktoken", VOCABULARY)
             if encoder is not None:
                 return encoder
-            self._tell_text(f"tiktoken's vocabulary {VOCABULARY} cannot be loaded; the estimate counts instead.")
+            self._tell_text(f"The vocabulary {VOCABULARY} cannot be loaded; the estimate counts instead.")
         return tokens.estimate_text
 
     def _open_store(self, data_dir: Path) -> Store:

@@ -82,7 +82,8 @@ class ContextControl:
 
     async def prepare(self, *, summaries: bool = True) -> Prepared:
         """Prepare the next request and commit what that changed (R-518); without `summaries` no model is asked."""
-        automatic = summaries and self._guard.allows(self._log.view.cycle) and not self.adapter().compacts_natively
+        rested = self._guard.allows(self._log.view.cycle, self.measured().tokens)
+        automatic = summaries and rested and not self.adapter().compacts_natively
         prepared = await self._run(
             lambda policy, env: prepare(self._log.view, policy, env, automatic_summaries=automatic)
         )
@@ -159,12 +160,13 @@ class ContextControl:
                 self._guard = self._guard.after_success()
                 continue
             cycle, cooldown = self._log.view.cycle, self.policy.cooldown
-            self._guard = self._guard.after_failure(cycle, cooldown)
-            if not self._guard.allows(cycle):
+            tokens, window = report.after.tokens, self.limits.context_window
+            self._guard = self._guard.after_failure(cycle, tokens, window, cooldown)
+            if not self._guard.allows(cycle, tokens):
                 self._notice(
                     "WARN",
-                    f"Automatic compaction rests for {cooldown.cycles} of your messages after {cooldown.failures}"
-                    f" tries: {problem}. /compact still works.",
+                    f"Automatic compaction rests for {cooldown.cycles} of your messages (less when the chat grows"
+                    f" a lot) after {cooldown.failures} tries: {problem}. /compact still works.",
                 )
 
     def _problem(self, report: StageReport, stage: Stage) -> str:

@@ -41,23 +41,32 @@ def repeated_call(recent: Sequence[ToolCall]) -> str:
     return ""
 
 
+REST_ENDS_WITH_GROWTH = 0.05
+"""Share of the window a request must have grown by to end a rest early: one long loop is a single cycle."""
+
+
 class CompactionGuard(msgspec.Struct, frozen=True):
-    """How automatic compaction has fared: failures in a row, and the cycle it rests until (exclusive)."""
+    """How automatic compaction has fared: failures in a row, and the cycle and size it rests until (exclusive)."""
 
     failures: int = 0
     resting_until_cycle: int = 0
+    resting_until_tokens: int = 0
 
-    def allows(self, cycle: int) -> bool:
-        """Return whether automatic compaction may be tried in this cycle."""
-        return cycle >= self.resting_until_cycle
+    def allows(self, cycle: int, tokens: int) -> bool:
+        """Return whether automatic compaction may be tried in this cycle, at this size of the request."""
+        return cycle >= self.resting_until_cycle or tokens >= self.resting_until_tokens
 
     def after_success(self) -> CompactionGuard:
         """Return the guard after a compaction that helped."""
         return CompactionGuard()
 
-    def after_failure(self, cycle: int, cooldown: Cooldown) -> CompactionGuard:
-        """Return the guard after a failed or useless compaction; resting begins with the last one allowed."""
+    def after_failure(self, cycle: int, tokens: int, window: int, cooldown: Cooldown) -> CompactionGuard:
+        """Return the guard after a failed or useless compaction; resting begins with the last one allowed.
+
+        After a rest there is one try before the next one.
+        """
         failures = self.failures + 1
         if failures < cooldown.failures:
-            return CompactionGuard(failures, self.resting_until_cycle)
-        return CompactionGuard(0, cycle + cooldown.cycles)
+            return CompactionGuard(failures, self.resting_until_cycle, self.resting_until_tokens)
+        growth = int(REST_ENDS_WITH_GROWTH * window)
+        return CompactionGuard(cooldown.failures - 1, cycle + cooldown.cycles, tokens + growth)

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from codecompanion.errors import ToolError
+import msgspec
+
+from codecompanion.errors import StoreError, ToolError
 from codecompanion.events import Event, ToolFinished, ToolStarted
 from codecompanion.history import EventPayload, MessageAdded, ToolRan
 from codecompanion.messages import Message, ToolCall
@@ -170,21 +172,24 @@ class ToolRound:
             ),
         )
         self._done.add(index)
-        await services.write(*payloads)
-        services.emit(
-            ToolFinished(
-                chat=services.chat_id,
-                call_id=ran.call.id,
-                message_id=message.id,
-                name=ran.call.name,
-                title=ran.title,
-                summary=summary,
-                preview=preview(ran.output.text),
-                status=ran.status,
-                tokens=message.tokens,
-                duration_ms=ran.output.duration_ms,
-            )
+        finished = ToolFinished(
+            chat=services.chat_id,
+            call_id=ran.call.id,
+            message_id=message.id,
+            name=ran.call.name,
+            title=ran.title,
+            summary=summary,
+            preview=preview(ran.output.text),
+            status=ran.status,
+            tokens=message.tokens,
+            duration_ms=ran.output.duration_ms,
         )
+        try:
+            await services.write(*payloads)
+        except StoreError:
+            services.emit(msgspec.structs.replace(finished, status="error", summary="ran, but could not be stored"))
+            raise
+        services.emit(finished)
 
 
 def _recorded_output(result: Message | None) -> ToolOutput:

@@ -193,7 +193,7 @@ async def test_a_recording_is_read_from_the_configured_file(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(b'{"role": "user"\n', ":1: not JSON"), (b"\xff\n", "utf-8"), (None, "no such file")]
+    ("content", "words"), [(b'{"role": "user"\n', ":1: not JSON"), (b"\xff\n", "UTF-8"), (None, "no such file")]
 )
 async def test_a_bad_recording_is_named(tmp_path: Path, content: bytes | None, words: str) -> None:
     """File, line, what was expected."""

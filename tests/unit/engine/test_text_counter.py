@@ -23,7 +23,7 @@ def hello(root: Path, tokenizer: str) -> Hello:
 async def test_tiktoken_counts_when_it_is_wanted(tmp_path: Path) -> None:
     """Never downloaded: the vocabulary comes with a package and is seeded into our own cache folder."""
     host = Runtime(lambda event: None)
-    await host.handle(hello(tmp_path, "tiktoken"))
+    await host.handle(hello(tmp_path, "exact"))
     assert host.services.count_text("antidisestablishmentarianism") == 6
     assert any((tmp_path / "cache").rglob("fb374d419588a4632f3f557e76b4b70aebbca790"))
     await host.aclose()
@@ -42,7 +42,7 @@ async def test_a_vocabulary_that_cannot_be_had_is_said(tmp_path: Path, monkeypat
     told: list[object] = []
     monkeypatch.setattr(runtime, "load_encoder", lambda cache_dir, name: None)
     host = Runtime(told.append)
-    await host.handle(hello(tmp_path, "tiktoken"))
+    await host.handle(hello(tmp_path, "exact"))
     assert host.services.count_text is tokens.estimate_text
     assert any("estimate counts instead" in str(event) for event in told)
     await host.aclose()

@@ -52,9 +52,17 @@ def test_a_call_repeated_four_times_in_ten_is_a_loop():
 def test_the_guard_rests_after_three_failures_and_forgets_after_a_success():
     """R-532."""
     cooldown, guard = Cooldown(failures=3, cycles=2), CompactionGuard()
-    for cycle in (5, 5):
-        guard = guard.after_failure(cycle, cooldown)
-        assert guard.allows(5)
-    resting = guard.after_failure(5, cooldown)
-    assert [resting.allows(cycle) for cycle in (5, 6, 7)] == [False, False, True]
-    assert guard.after_success().after_failure(9, cooldown).allows(9)
+    for _ in range(2):
+        guard = guard.after_failure(5, 900, 1000, cooldown)
+        assert guard.allows(5, 900)
+    resting = guard.after_failure(5, 900, 1000, cooldown)
+    assert [resting.allows(cycle, 900) for cycle in (5, 6, 7)] == [False, False, True]
+    assert guard.after_success().after_failure(9, 900, 1000, cooldown).allows(9, 900)
+
+
+def test_a_rest_ends_early_when_the_chat_keeps_growing():
+    """R-532: one long tool loop is a single cycle and must not run into the window unmanaged."""
+    guard = CompactionGuard()
+    for _ in range(3):
+        guard = guard.after_failure(5, 900, 1000, Cooldown(failures=3, cycles=2))
+    assert [guard.allows(5, tokens) for tokens in (900, 949, 950)] == [False, False, True]

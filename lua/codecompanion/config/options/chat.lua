@@ -169,17 +169,17 @@ return {
       {
         name = "tokenizer",
         type = "string",
-        enum = { "estimate", "tiktoken" },
+        enum = { "estimate", "exact" },
         default = "estimate",
         description = "How texts are counted before the provider reports: a fast estimate (about 1 % off on coding"
-          .. " chats), or tiktoken's o200k_base, which costs 0.2 s at the start and 80 MB.",
+          .. " chats), or the vocabulary o200k_base, which costs 0.2 s at the start and 80 MB.",
       },
       {
         name = "compaction_timeout",
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "How long a compaction may take, in milliseconds. After that nothing is changed.",
+        description = "How long one model call of a compaction may take, in milliseconds; then nothing is changed.",
       },
       {
         name = "context_management",
