@@ -81,9 +81,15 @@ class RealChat:
 
     def say(self, text: str) -> None:
         """Send a message and wait until the turn is over."""
-        before = self.finished()
+        # The end of an earlier turn may still be on its way: only an end after this message was sent counts, or one
+        # that gave the message back.
+        before, sent = self.finished(), int(self.nvim.lua("return _G.cc_sent"))
         self.send(text)
-        self.nvim.wait_for(lambda: self.finished() > before, f"the end of the turn of {text!r}", timeout=40)
+        self.nvim.wait_for(
+            lambda: self.nvim.lua("return _G.cc_ended_at > ...", sent) or (self.finished() > before and self.draft()),
+            f"the end of the turn of {text!r}",
+            timeout=40,
+        )
 
     def finished(self) -> int:
         """Return how many turns have ended."""
@@ -112,14 +118,21 @@ class RealChat:
 
 
 COUNT_TURNS = """
-_G.cc_turns, _G.cc_edits = 0, 0
+_G.cc_turns, _G.cc_edits, _G.cc_sent, _G.cc_ended_at = 0, 0, 0, 0
+vim.api.nvim_create_autocmd("User", {
+  pattern = "CodeCompanionChatSubmitted",
+  callback = function() _G.cc_sent = _G.cc_sent + 1 end,
+})
 vim.api.nvim_create_autocmd("User", {
   pattern = "CodeCompanionChatEdited",
   callback = function() _G.cc_edits = _G.cc_edits + 1 end,
 })
 vim.api.nvim_create_autocmd("User", {
   pattern = { "CodeCompanionChatDone", "CodeCompanionChatStopped" },
-  callback = function() _G.cc_turns = _G.cc_turns + 1 end,
+  callback = function()
+    _G.cc_turns = _G.cc_turns + 1
+    _G.cc_ended_at = _G.cc_sent
+  end,
 })
 """
 

@@ -165,9 +165,8 @@ def test_a_killed_editor_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_
         again.nvim.lua("require('codecompanion').resume(...)", chat_id)
         again.wait_ready()
         again.nvim.wait_screen("unsent thought")
-        text = again.text()
         for expected in ("one", "first answer", "two"):
-            assert expected in text
+            again.nvim.wait_for(lambda expected=expected: expected in again.text(), expected)
         assert again.draft() == "unsent thought"
         view = project(read_log(tmp_path, chat_id))
         assert [m.text for m in view.messages if m.role == "user"] == ["one", "two"]
