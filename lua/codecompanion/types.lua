@@ -437,6 +437,11 @@
 ---@field id? integer
 ---@field chat? string
 
+---→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546).
+---@class CodeCompanion.Request.Preview
+---@field id? integer
+---@field chat? string
+
 ---→ `{title, text, filetype, state}`: the stored content behind a message or call id.
 ---@class CodeCompanion.Request.ShowOriginal
 ---@field id? integer
@@ -506,6 +511,7 @@
 ---@field list_models CodeCompanion.Request.ListModels
 ---@field list_rules CodeCompanion.Request.ListRules
 ---@field inspect CodeCompanion.Request.Inspect
+---@field preview CodeCompanion.Request.Preview
 ---@field show_original CodeCompanion.Request.ShowOriginal
 ---@field show_system_prompt CodeCompanion.Request.ShowSystemPrompt
 ---@field doctor CodeCompanion.Request.Doctor
@@ -575,6 +581,7 @@
 ---@field change_adapter? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field toggle_fold? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field debug? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field preview? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field show_original? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field open_file? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field undo? CodeCompanion.Options.interactions.chat.keymaps.key|false

@@ -185,6 +185,10 @@ class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview}], total, window}`: the next request."""
 
 
+class Preview(Request, frozen=True, kw_only=True):
+    """→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546)."""
+
+
 class ShowOriginal(Request, frozen=True, kw_only=True):
     """→ `{title, text, filetype, state}`: the stored content behind a message or call id."""
 
@@ -221,6 +225,7 @@ VERBS: dict[str, type[Request]] = {
     "list_models": ListModels,
     "list_rules": ListRules,
     "inspect": Inspect,
+    "preview": Preview,
     "show_original": ShowOriginal,
     "show_system_prompt": ShowSystemPrompt,
     "doctor": Doctor,

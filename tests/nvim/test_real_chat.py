@@ -97,6 +97,22 @@ def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, 
         assert violations(chat.view().messages) == []
 
 
+def test_the_preview_shows_what_would_change_without_asking_anybody(nvim_factory, tmp_path):
+    """R-546."""
+    with ChatServerThread([reply("Answer. " * 300)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("first")
+        chat.nvim.feed("gp")
+        screen = chat.nvim.wait_screen("With /compact now: compacted")
+        assert "Before the next request: nothing changes" in screen
+        assert "- user" in screen
+        assert "+ compact_summary" in screen
+        assert len(server.requests) == 1
+        chat.nvim.feed("q")
+        chat.say("second")
+        assert [m["content"][:5] for m in sent(server)[1:]] == ["first", "Answe", "secon"]
+
+
 def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
     """R-533."""
     with ChatServerThread(key=KEY) as server:

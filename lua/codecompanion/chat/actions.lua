@@ -130,6 +130,11 @@ function M.debug(chat)
   require("codecompanion.chat.inspector").open(chat)
 end
 
+---What the policy would change before the next request, and /compact now; nothing is sent.
+function M.preview(chat)
+  session.request(chat, "preview", {}, require("codecompanion.chat.float").show)
+end
+
 ---The whole content behind what stands under the cursor.
 function M.show_original(chat)
   local row = cursor_row()

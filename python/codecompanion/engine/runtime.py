@@ -34,6 +34,7 @@ from codecompanion.requests import (
     ListRules,
     ListSessions,
     OpenChat,
+    Preview,
     Regenerate,
     Request,
     SaveDraft,
@@ -47,6 +48,7 @@ from codecompanion.requests import (
 from codecompanion.session.attached import image_attachment, text_attachment
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
+from codecompanion.session.preview import preview
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.store.opening import open_memory_store, open_store
@@ -275,6 +277,8 @@ class Runtime:
                 await session.regenerate(request.snapshot)
             case Inspect():
                 return inspect(session.control, session.log)
+            case Preview():
+                return await asyncio.to_thread(preview, session.control, session.log)
             case ShowOriginal():
                 return await self._show_original(session, request.item)
             case ShowSystemPrompt():

@@ -6,13 +6,13 @@ Owns what follows from adapter and model; decides nothing itself: `context.pipel
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter
 from codecompanion.context.budget import is_crossed, threshold_tokens
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare
-from codecompanion.context.policy import Policy, Stage
+from codecompanion.context.policy import Stage
 from codecompanion.context.work import Env, Measure
 from codecompanion.events import Meter, Notice
 from codecompanion.messages import Message
@@ -24,14 +24,6 @@ from codecompanion.session.services import Services
 from codecompanion.tokens import Calibration, MessageCounter
 
 SMALLEST_SUMMARISER_WINDOW = 4096
-
-
-class MakePreparation(Protocol):
-    """`pipeline.prepare` or `pipeline.compact`, with the arguments of this chat filled in."""
-
-    def __call__(self, policy: Policy, env: Env) -> Preparation:
-        """Return the generator."""
-        ...
 
 
 class ContextControl:
@@ -80,27 +72,32 @@ class ContextControl:
         """Return the chat's adapter."""
         return self._services.adapters.get(self.adapter_name)
 
-    async def prepare(self, *, summaries: bool = True) -> Prepared:
-        """Prepare the next request and commit what that changed (R-518); without `summaries` no model is asked."""
+    def plan_request(self, *, summaries: bool = True) -> Preparation:
+        """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked."""
         rested = self._guard.allows(self._log.view.cycle, self.measured().tokens)
         automatic = summaries and rested and not self.adapter().compacts_natively
-        prepared = await self._run(
-            lambda policy, env: prepare(self._log.view, policy, env, automatic_summaries=automatic)
-        )
+        env = self._env("", manual=False)
+        return prepare(self._log.view, self.policy, env, automatic_summaries=automatic)
+
+    def plan_compaction(self, instructions: str = "") -> Preparation:
+        """Return a compaction at any token count, not run yet (R-533)."""
+        return compact(self._log.view, self.policy, self._env(instructions, manual=True))
+
+    async def prepare(self, *, summaries: bool = True) -> Prepared:
+        """Prepare the next request and commit what that changed."""
+        prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         return prepared
 
     async def compact(self, instructions: str) -> Prepared:
-        """Compact at any token count (R-533); the user is told when there was nothing to do."""
-        prepared = await self._run(
-            lambda policy, env: compact(self._log.view, policy, env), instructions=instructions, manual=True
-        )
+        """Compact; the user is told when there was nothing to do."""
+        prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
                 self._notice("INFO", f"Nothing was compacted: {report.detail}.")
         return prepared
 
-    async def _run(self, make: MakePreparation, instructions: str = "", *, manual: bool = False) -> Prepared:
+    async def _run(self, preparation: Preparation) -> Prepared:
         compactor = Compactor(
             chat_id=self._chat_id,
             log=self._log,
@@ -111,7 +108,7 @@ class ContextControl:
             summariser=self._summariser,
             on_compacting=self._on_compacting,
         )
-        return await compactor.run(make(self.policy, self._env(instructions, manual=manual)), self.policy)
+        return await compactor.run(preparation, self.policy)
 
     def _env(self, instructions: str, *, manual: bool) -> Env:
         view, services = self._log.view, self._services

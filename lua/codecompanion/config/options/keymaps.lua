@@ -22,6 +22,7 @@ local KEYS = {
   { "change_adapter", { n = "ga" }, "Change adapter and model" },
   { "toggle_fold", { n = "<Tab>" }, "Open or close the fold under the cursor" },
   { "debug", { n = "gd" }, "Inspect: what the model will see" },
+  { "preview", { n = "gp" }, "Preview: what editing and compaction would change" },
   { "show_original", { n = "K" }, "Show the whole content under the cursor" },
   { "open_file", { n = { "gf", "gR" } }, "Open the file under the cursor" },
   { "undo", { n = "u" }, "Undo; in the input only what you wrote" },

@@ -1,0 +1,73 @@
+"""What the policy would change, without sending or changing anything (R-546): before and after as a diff.
+
+A dry run of the very pipeline that prepares requests. Where a summary would be written by a model, a line stands for
+it: how long it will be nobody knows before.
+"""
+
+from __future__ import annotations
+
+from codecompanion.context.change import difference
+from codecompanion.context.pipeline import Preparation, Prepared
+from codecompanion.context.work import Messages, SummaryReply
+from codecompanion.messages import Message
+from codecompanion.session.context_control import ContextControl
+from codecompanion.session.inspection import state_of
+from codecompanion.session.log import ChatLog
+
+UNWRITTEN = "(the summary is written when it is needed)"
+PREVIEW_CHARS = 90
+
+
+def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
+    """Return `{title, text, filetype, state}`: the next request as it stands, and what /compact would change now."""
+    before = log.view.messages
+    sections = [
+        _section("Before the next request", before, dry_run(control.plan_request())),
+        _section("With /compact now", before, dry_run(control.plan_compaction())),
+    ]
+    return {"title": "Preview", "text": "\n\n".join(sections), "filetype": "diff", "state": ""}
+
+
+def dry_run(preparation: Preparation) -> Prepared:
+    """Return what a preparation would give; every summary it asks for is a placeholder."""
+    try:
+        next(preparation)
+        while True:
+            preparation.send(SummaryReply(text=UNWRITTEN))
+    except StopIteration as stop:
+        prepared: Prepared = stop.value
+        return prepared
+
+
+def _section(title: str, before: Messages, prepared: Prepared) -> str:
+    changed = [report for report in prepared.reports if report.outcome == "changed"]
+    if not changed:
+        why = "; ".join(report.detail for report in prepared.reports if report.detail)
+        return f"# {title}: nothing changes{f' ({why})' if why else ''}"
+    tokens = f"{changed[0].before.tokens:,} → {changed[-1].after.tokens:,} tokens"
+    kinds = ", then ".join("cleared" if report.event == "context_edited" else "compacted" for report in changed)
+    return "\n".join([f"# {title}: {kinds}, {tokens}", *_diff(before, prepared.messages)])
+
+
+def _diff(before: Messages, after: Messages) -> list[str]:
+    """Return one line per message: unchanged, `-` as it is now, `+` as it would be."""
+    removed_ids, replaced, inserted = difference(before, after)
+    removed, fresh = frozenset(removed_ids), {message.id: message for message in replaced}
+    behind: dict[str, list[Message]] = {}
+    for insertion in inserted:
+        behind.setdefault(insertion.after, []).append(insertion.message)
+    lines = [f"+ {_line(message)}" for message in behind.get("", ())]
+    for message in before:
+        gone = message.id in removed or message.id in fresh
+        lines.append(f"{'-' if gone else ' '} {_line(message)}")
+        if message.id in fresh:
+            lines.append(f"+ {_line(fresh[message.id])}")
+        lines.extend(f"+ {_line(added)}" for added in behind.get(message.id, ()))
+    return lines
+
+
+def _line(message: Message) -> str:
+    text = " ".join(message.text.split()) or ", ".join(call.name for call in message.tool_calls)
+    shown = text if len(text) <= PREVIEW_CHARS else text[: PREVIEW_CHARS - 1] + "…"
+    label = message.tag or message.role
+    return f"{label:<16} {message.tokens:>7,}  {state_of(message):<8} {shown}"
