@@ -31,6 +31,24 @@ function M.highlight(bufnr, filetype)
   end
 end
 
+---How many rows the lines take when they are wrapped; not counted beyond `enough`.
+---@param lines string[]
+---@param width integer
+---@param enough integer
+---@return integer
+local function wrapped_rows(lines, width, enough)
+  local rows = 0
+  for _, line in ipairs(lines) do
+    -- words are not cut, so a wrapped line may take a little more than its width
+    local cells_of_line = vim.fn.strdisplaywidth(line)
+    rows = rows + math.max(1, math.ceil(cells_of_line / (cells_of_line > width and width * 0.9 or width)))
+    if rows > enough then
+      break
+    end
+  end
+  return rows
+end
+
 ---@param options CodeCompanion.FloatOptions
 ---@return integer bufnr
 ---@return integer win
@@ -41,9 +59,10 @@ function M.open(options)
   vim.bo[bufnr].modifiable = false
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
   local width = math.max(20, math.min(cells(options.width or 0.8, columns), columns - 4))
-  local height = math.max(1, math.min(#options.lines, rows - 4))
+  local wanted = wrapped_rows(options.lines, width, rows)
+  local height = math.max(1, math.min(wanted, rows - 4))
   local footer = options.footer
-  if footer and #options.lines > height then
+  if footer and wanted > height then
     footer = "more below · " .. footer
   end
   local config = {
