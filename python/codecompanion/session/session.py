@@ -130,24 +130,19 @@ class Session:
 
     async def _deliver(self, submit: Submit, turn_id: str, cycle: int) -> None:
         """Log one message and show it as sent; what could not be stored is queued again, at the front."""
-        message = self._counted(
-            Message(
-                id=self.services.new_token(),
-                role="user",
-                content=submit.text,
-                cycle=cycle,
-                turn_id=turn_id,
-                ts=self.services.clock(),
+        message = self._sent_before(submit.text, turn_id)
+        if message is None:
+            message = self._counted(
+                Message(
+                    id=self.services.new_token(),
+                    role="user",
+                    content=submit.text,
+                    cycle=cycle,
+                    turn_id=turn_id,
+                    ts=self.services.clock(),
+                )
             )
-        )
-        payloads: list[EventPayload] = [MessageAdded(message=message)]
-        if not any(is_typed_by_user(old) for old in self.log.view.messages):
-            payloads.insert(0, TitleSet(title=title_of(submit.text)))
-        try:
-            await self.log.write(*payloads)
-        except CodeCompanionError:
-            self._queue.appendleft(submit)
-            raise
+            await self._log_message(submit, message)
         self.emit(
             MessageSent(
                 chat=self.chat_id,
@@ -158,6 +153,27 @@ class Session:
                 tokens=message.tokens,
             )
         )
+
+    def _sent_before(self, text: str, turn_id: str) -> Message | None:
+        """Return the message an earlier turn has logged last with these very words and that nothing has answered.
+
+        A host killed between logging and telling leaves the message in the log and its words with the user; sent
+        again they are the same message, not a second one (lesson 36). So are words tried again after a failure.
+        """
+        last = self.log.view.messages[-1] if self.log.view.messages else None
+        if last is None or not is_typed_by_user(last) or last.turn_id == turn_id or last.text != text:
+            return None
+        return last
+
+    async def _log_message(self, submit: Submit, message: Message) -> None:
+        payloads: list[EventPayload] = [MessageAdded(message=message)]
+        if not any(is_typed_by_user(old) for old in self.log.view.messages):
+            payloads.insert(0, TitleSet(title=title_of(submit.text)))
+        try:
+            await self.log.write(*payloads)
+        except CodeCompanionError:
+            self._queue.appendleft(submit)
+            raise
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""

@@ -249,6 +249,34 @@ async def test_a_failed_request_keeps_the_message_and_says_one_sentence(tmp_path
     assert [m.text for m in adapter.requests[1].messages[1:]] == ["one", "two"]
 
 
+async def test_the_same_words_sent_again_unanswered_are_one_message(tmp_path):
+    """Lesson 36: a host killed between logging and telling gives the words back though they are stored."""
+    adapter = ScriptedAdapter("s", [(NetworkFailed("s: no connection."),), says("now"), says("again")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    for number in (1, 2):
+        session.submit(submit("one", number))
+        await bench.idle(session)
+    assert [m.text for m in session.log.view.messages] == ["one", "now"]
+    assert [event.submit_id for event in bench.of(MessageSent)] == [1, 2]
+    session.submit(submit("one", 3))
+    await bench.idle(session)
+    assert [m.text for m in session.log.view.messages] == ["one", "now", "one", "again"]
+
+
+async def test_the_same_words_queued_twice_are_two_messages(tmp_path):
+    gate = asyncio.Event()
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *calls(READ)), says("done")]))
+    session = await bench.open()
+    session.submit(submit("go", 1))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.submit(submit("go on", 2))
+    session.submit(submit("go on", 3))
+    gate.set()
+    await bench.idle(session)
+    assert [m.text for m in session.log.view.messages if m.role == "user"] == ["go", "go on", "go on"]
+
+
 async def test_a_reply_cut_in_the_middle_is_kept_and_marked(tmp_path):
     """Lesson 39."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [(TextDelta("half"), StreamCut("s: cut."))]))
