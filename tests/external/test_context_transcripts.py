@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path("/work/shared/data/transcripts")
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 FILES = sorted(DATA.rglob("*.jsonl")) if DATA.is_dir() else []

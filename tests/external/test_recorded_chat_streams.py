@@ -14,7 +14,7 @@ from codecompanion.adapters.chat_wire import ReplyDecoder
 from codecompanion.adapters.error_map import Endpoint, error_from_status
 from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, RateLimited, RequestRejected, StreamCut
 
-WIRE = Path("/work/shared/data/wire")
+WIRE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire"
 pytestmark = pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")
 ENDPOINT = Endpoint(name="test", base_url="https://api.test/v1")
 

@@ -11,8 +11,8 @@ from codecompanion.store.vocabulary import load_encoder
 from codecompanion.tokens import Anchor, Calibration, MessageCounter, Meter, estimate_text
 from codecompanion.transcript_format import read_lines
 
-TRANSCRIPTS = Path("/work/shared/data/transcripts")
-pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded chats of /work/shared are not here")
+TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
+pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded chats of ../shared are not here")
 
 
 def texts_of(path: Path) -> list[str]:
