@@ -25,7 +25,7 @@ from codecompanion.messages import Message
 from codecompanion.tokens import MessageCounter, estimate_text
 from codecompanion.transcript_format import read_lines
 
-DEFAULT = Path("/work/shared/data/transcripts")
+DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 SMALLEST_PREFIX = 8_000  # tokens: below twice the budget there is nothing to choose
 FEWEST_CALLS = 8
 

@@ -70,7 +70,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", action="append", type=Path, default=[])
-    parser.add_argument("--transcripts", type=Path, default=Path("/work/shared/data/transcripts"))
+    parser.add_argument("--transcripts", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts")
     parser.add_argument("--per-kind", type=int, default=60)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -217,7 +217,7 @@ def main() -> None:
     """Gather, fit, and do what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", action="append", type=Path, default=[])
-    parser.add_argument("--transcripts", type=Path, default=Path("/work/shared/data/transcripts"))
+    parser.add_argument("--transcripts", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts")
     parser.add_argument("--features", type=int, default=72)
     parser.add_argument("--per-kind", type=int, default=150)
     parser.add_argument("--check", action="store_true")
