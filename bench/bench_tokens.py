@@ -25,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.store.vocabulary import load_encoder
 from codecompanion.tokens import chars4, estimate_text
 
+RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
+
 Rule = Callable[[str], int]
 _RUNS = re.compile(r"[ \t\n\r\v\f]+|([A-Za-z0-9]+)|([!-/:-@\[-`{-~\x00-\x08\x0e-\x1f\x7f]+)|([^\x00-\x7f]+)")
 
@@ -70,7 +72,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", action="append", type=Path, default=[])
-    parser.add_argument("--transcripts", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts")
+    parser.add_argument("--transcripts", type=Path, default=RECORDED)
     parser.add_argument("--per-kind", type=int, default=60)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -28,6 +28,8 @@ sys.path.insert(0, str(HERE.parent / "python"))
 from codecompanion import tokens  # noqa: E402
 from codecompanion.store.vocabulary import load_encoder  # noqa: E402
 
+RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
+
 # A chat about code is what the counter is for; formulaic text and text nobody sends must not use up the features.
 IMPORTANCE = dict.fromkeys([*CODE, "markdown", "prose", "help file", "short message", "tool arguments"], 3.0)
 IMPORTANCE |= {"log": 0.5, "listing": 0.5, "test run": 0.5, "traceback": 1.0, "rules and tables": 0.5}
@@ -217,7 +219,7 @@ def main() -> None:
     """Gather, fit, and do what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", action="append", type=Path, default=[])
-    parser.add_argument("--transcripts", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts")
+    parser.add_argument("--transcripts", type=Path, default=RECORDED)
     parser.add_argument("--features", type=int, default=72)
     parser.add_argument("--per-kind", type=int, default=150)
     parser.add_argument("--check", action="store_true")
