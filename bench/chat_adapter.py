@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.messages import Message
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +52,7 @@ def server(chunks: int) -> Any:
 def ours(url: str) -> Ask:
     """Return how our adapter is asked."""
     settings = AdapterSettings(name="bench", kind="openai_compatible", base_url=url)
-    adapter = OpenAIChat(settings, read_key=lambda _: "sk-test", read_blob=lambda _: b"")
+    adapter = HttpAdapter(settings, OpenAIChat(settings, lambda _: b""), read_key=lambda _: "sk-test")
 
     async def ask(messages: list[Message]) -> AsyncIterator[str]:
         async for event in adapter.stream(ChatRequest(messages=messages, model="test-model", chat_id="bench")):

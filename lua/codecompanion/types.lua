@@ -103,7 +103,7 @@
 ---@field type "reply_finished"
 ---@field chat string
 ---@field message_id string
----@field stop "cancelled"|"cut"|"filtered"|"length"|"stop"|"tool_calls"
+---@field stop "cancelled"|"compacted"|"cut"|"filtered"|"length"|"paused"|"stop"|"tool_calls"|"window"
 ---@field prompt_tokens integer
 ---@field output_tokens integer
 

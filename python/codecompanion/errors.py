@@ -20,6 +20,7 @@
         ├── Overloaded              5xx
         ├── ContextOverflow         the provider says the request is too long
         ├── RequestRejected         any other 4xx
+        │   └── OpaqueRefused       what the provider had signed or encrypted itself is not accepted back
         ├── ContentRefused          refused by a content filter
         ├── NetworkFailed           no connection, time-out, TLS, proxy
         ├── MalformedReply          the bytes are not what the wire format says
@@ -87,9 +88,10 @@ class CompactionFailed(CodeCompanionError):
 
 
 class AdapterError(CodeCompanionError):
-    """A provider request failed."""
+    """A provider request failed. `code` is the provider's own word for it, "" when it said none."""
 
     retryable = False
+    code = ""
 
 
 class MissingKey(AdapterError):
@@ -125,11 +127,22 @@ class Overloaded(AdapterError):
 
 
 class ContextOverflow(AdapterError):
-    """The provider says the request is longer than the context window (R-535)."""
+    """The provider says the request is longer than the context window (R-535).
+
+    `prompt_tokens` and `limit_tokens` are the figures it gave, 0 when it gave none.
+    """
+
+    def __init__(self, message: str, prompt_tokens: int = 0, limit_tokens: int = 0) -> None:
+        self.prompt_tokens, self.limit_tokens = prompt_tokens, limit_tokens
+        super().__init__(message)
 
 
 class RequestRejected(AdapterError):
     """The provider refused the request for another reason."""
+
+
+class OpaqueRefused(RequestRejected):
+    """The provider does not accept back what it had signed or encrypted itself (another account, an expired key)."""
 
 
 class ContentRefused(AdapterError):

@@ -117,7 +117,7 @@ class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
     """The reply of one provider request is complete and logged. `cut`: it ended before its end marker."""
 
     message_id: str
-    stop: Literal["stop", "tool_calls", "length", "cut", "cancelled", "filtered"]
+    stop: Literal["stop", "tool_calls", "length", "cut", "cancelled", "filtered", "paused", "compacted", "window"]
     prompt_tokens: int = 0
     output_tokens: int = 0
 

@@ -6,7 +6,6 @@ view, never the log (R-003).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -24,12 +23,15 @@ TAGS = frozenset(
     """buffer compact_summary diagnostics diff document editor_context file image quickfix rules selection
     system_prompt_from_config terminal tool tool_output tool_system_prompt viewport""".split()
 )
+GO_ON_TAG = "go_on"
+"""A user message of ours that asks the model to go on with a reply that was cut; it opens no cycle."""
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
-    """Text of a message that also has other parts."""
+    """Text of a message that also has other parts. `phase`: what Responses calls commentary or final answer."""
 
     text: str
+    phase: str = ""
 
 
 class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
@@ -45,23 +47,63 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     detail: str = ""
 
 
+class DocumentPart(msgspec.Struct, frozen=True, tag="document", omit_defaults=True):
+    """A PDF: the `sha256` of a stored blob. `pages` 0 = unknown."""
+
+    mime: str = "application/pdf"
+    sha256: str = ""
+    path: str | None = None
+    size_bytes: int = 0
+    pages: int = 0
+
+
 class ReasoningPart(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
-    """The model's reasoning. `field` is the wire field it came in (`reasoning_content`, `reasoning`)."""
+    """The model's reasoning. `field` is the wire field it came in (`reasoning_content`, `reasoning`).
+
+    `opaque` is what the provider wants back untouched (a signed or encrypted block, as JSON), `origin` who made it
+    (`Adapter.origin`): it is never sent to anybody else (R-542), and never edited (lesson 26). `text` may be empty.
+    """
 
     text: str
     field: str = "reasoning_content"
+    origin: str = ""
+    opaque: str = ""
 
 
-Part = TextPart | ImagePart | ReasoningPart
+class CompactionPart(msgspec.Struct, frozen=True, tag="compaction", omit_defaults=True):
+    """What a provider's own compaction left in place of the history before it (R-537, R-539).
+
+    `opaque` is a JSON array of the blocks or items to send back verbatim to `origin`, and to nobody else (R-542).
+    `text` is the readable summary when there is one, `tokens` its size when the provider told it.
+    """
+
+    origin: str
+    opaque: str
+    text: str = ""
+    tokens: int = 0
+
+
+class CallMark(msgspec.Struct, frozen=True, tag="call"):
+    """The place of `tool_calls[position]` among the parts; a call without a mark stands behind all of them."""
+
+    position: int
+
+
+Part = TextPart | ImagePart | DocumentPart | ReasoningPart | CompactionPart | CallMark
 Content = str | tuple[Part, ...]
 
 
-class ToolCall(msgspec.Struct, frozen=True):
-    """One call the model asked for. `arguments` is the JSON text exactly as the model wrote it."""
+class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call the model asked for. `arguments` is the JSON text exactly as the model wrote it.
+
+    `opaque` is what the provider `origin` wants back with the call (Gemini's thought signature), as JSON.
+    """
 
     id: str
     name: str
     arguments: str = "{}"
+    origin: str = ""
+    opaque: str = ""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -123,6 +165,13 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
             return ()
         return tuple(part for part in self.content if isinstance(part, ImagePart))
 
+    @property
+    def compaction(self) -> CompactionPart | None:
+        """Return the provider's compaction that the message holds, None for any other message."""
+        if isinstance(self.content, str):
+            return None
+        return next((part for part in self.content if isinstance(part, CompactionPart)), None)
+
 
 class ToolSpec(msgspec.Struct, frozen=True):
     """A tool as the model sees it. `parameters` is a JSON schema of type object."""
@@ -147,8 +196,3 @@ def is_protected(message: Message) -> bool:
 def is_typed_by_user(message: Message) -> bool:
     """Return whether the human typed the message: it opens a cycle (R-002)."""
     return message.role == "user" and message.tag is None
-
-
-def tool_names(messages: Iterable[Message]) -> frozenset[str]:
-    """Return the names of all tools called in the messages."""
-    return frozenset(call.name for message in messages for call in message.tool_calls)

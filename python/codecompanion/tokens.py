@@ -19,7 +19,16 @@ from typing import Protocol
 
 import msgspec
 
-from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolSpec
+from codecompanion.messages import (
+    CallMark,
+    CompactionPart,
+    DocumentPart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolSpec,
+)
 
 # Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`. `p` is
 # whatever is not listed. The lead bytes of UTF-8 stand for scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
@@ -163,10 +172,15 @@ class MessageCounter(msgspec.Struct, frozen=True):
         total = MESSAGE_OVERHEAD + (self.text(content) if isinstance(content, str) else 0)
         if not isinstance(content, str):
             for part in content:
-                if isinstance(part, TextPart | ReasoningPart):
-                    total += self.text(part.text)
-                else:
-                    total += image_tokens(part)
+                match part:
+                    case TextPart() | ReasoningPart():
+                        total += self.text(part.text)
+                    case CompactionPart():
+                        total += part.tokens or self.text(part.text)
+                    case ImagePart():
+                        total += image_tokens(part)
+                    case DocumentPart() | CallMark():
+                        pass
         for call in message.tool_calls:
             total += CALL_OVERHEAD + self.text(call.name) + self.text(call.arguments)
         if message.tool_call_id is not None:

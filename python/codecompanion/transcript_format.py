@@ -16,7 +16,19 @@ import msgspec
 
 from codecompanion.cycles import assign_cycles
 from codecompanion.errors import InputError
-from codecompanion.messages import Content, ImagePart, Message, Part, ReasoningPart, Role, TextPart, ToolCall, Usage
+from codecompanion.messages import (
+    CompactionPart,
+    Content,
+    DocumentPart,
+    ImagePart,
+    Message,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCall,
+    Usage,
+)
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -269,6 +281,10 @@ def _write_content(content: Content) -> str | list[dict[str, Any]]:
         elif isinstance(part, ImagePart):
             url = part.url or f"sha256:{part.sha256}"
             parts.append({"type": "image_url", "image_url": {"url": url}})
+        elif isinstance(part, DocumentPart):
+            parts.append({"type": "text", "text": f"[The document {part.path or part.sha256}]"})
+        elif isinstance(part, CompactionPart):
+            parts.append({"type": "text", "text": part.text or "[Compacted by the provider]"})
     if len(parts) == 1 and parts[0]["type"] == "text":
         return cast(str, parts[0]["text"])
     return parts

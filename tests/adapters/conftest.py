@@ -19,8 +19,9 @@ from codecompanion.adapters.base import (
     StreamEvent,
     TextDelta,
 )
-from codecompanion.adapters.chat_render import RenderOptions
-from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.openai_chat.render import RenderOptions
+from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.errors import AdapterError
 from codecompanion.messages import Message, ToolSpec
 
@@ -66,7 +67,7 @@ def request(*messages: Message, **fields: Any) -> ChatRequest:
     return ChatRequest(messages=messages or (user(),), **{"model": "test-model", **fields})
 
 
-async def collect(adapter: OpenAIChat, wanted: ChatRequest | None = None) -> Outcome:
+async def collect(adapter: HttpAdapter, wanted: ChatRequest | None = None) -> Outcome:
     """Run one request to its end."""
     outcome = Outcome()
     try:
@@ -78,13 +79,13 @@ async def collect(adapter: OpenAIChat, wanted: ChatRequest | None = None) -> Out
     return outcome
 
 
-MakeAdapter = Callable[..., OpenAIChat]
+MakeAdapter = Callable[..., HttpAdapter]
 
 
 @pytest.fixture
 async def make_adapter() -> AsyncIterator[MakeAdapter]:
     """Return a maker of adapters that are closed after the test; their waits take no time and are recorded."""
-    made: list[OpenAIChat] = []
+    made: list[HttpAdapter] = []
 
     def make(
         url: str,
@@ -98,7 +99,7 @@ async def make_adapter() -> AsyncIterator[MakeAdapter]:
         read_key: Callable[[AdapterSettings], str] | None = None,
         ids: Sequence[str] = (),
         **settings: Any,
-    ) -> OpenAIChat:
+    ) -> HttpAdapter:
         recorded = waits if waits is not None else []
 
         async def no_sleep(seconds: float) -> None:
@@ -108,15 +109,14 @@ async def make_adapter() -> AsyncIterator[MakeAdapter]:
         entry = AdapterSettings(
             **{"name": "test", "kind": "openai_compatible", "base_url": url, "key": "TEST_KEY", **settings}
         )
-        adapter = OpenAIChat(
+        read_blob = (blobs or {}).__getitem__
+        adapter = HttpAdapter(
             entry,
-            options=options,
+            OpenAIChat(entry, read_blob, options, lambda: remaining.pop(0)),
             read_key=read_key or (lambda _: key),
             clock=clock,
-            read_blob=(blobs or {}).__getitem__,
             sleep=sleep or no_sleep,
             random=lambda: 0.5,
-            new_id=lambda: remaining.pop(0),
         )
         made.append(adapter)
         return adapter

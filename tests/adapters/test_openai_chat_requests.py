@@ -10,8 +10,9 @@ import traceback
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.chat_render import ChatRenderer, RenderOptions
-from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
+from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.adapters.redact import HIDDEN
 from codecompanion.errors import (
     MissingKey,
@@ -246,14 +247,14 @@ async def test_the_sdk_is_imported_off_the_loop_and_only_once(make_adapter: Make
 def test_the_adapter_survives_a_new_event_loop() -> None:
     """The command line may run several loops one after the other."""
 
-    async def once(adapter: OpenAIChat) -> str:
+    async def once(adapter: HttpAdapter) -> str:
         outcome = await collect(adapter, request(user("hi")))
         await adapter.aclose()
         return outcome.text
 
     with ChatServerThread() as server:
         settings = AdapterSettings(name="t", kind="openai_compatible", base_url=server.url)
-        adapter = OpenAIChat(settings, read_key=lambda _: KEY, read_blob=lambda _: b"")
+        adapter = HttpAdapter(settings, OpenAIChat(settings, lambda _: b""), read_key=lambda _: KEY)
         assert [asyncio.run(once(adapter)) for _ in range(2)] == ["You said: hi"] * 2
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, StreamEvent, TextDelta
-from codecompanion.adapters.chat_wire import ReplyDecoder
 from codecompanion.adapters.error_map import Endpoint, error_from_status
+from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, RateLimited, RequestRejected, StreamCut
 
 WIRE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire"
@@ -48,9 +48,9 @@ def name_of(entry: dict[str, Any]) -> str:
     return f"{Path(entry['source']).stem}-{entry['i']}"
 
 
-def new_decoder() -> ReplyDecoder:
+def new_decoder() -> ChatDecoder:
     numbers = iter(range(100))
-    return ReplyDecoder(ENDPOINT, lambda: f"new_{next(numbers)}")
+    return ChatDecoder(ENDPOINT, lambda: f"new_{next(numbers)}")
 
 
 def decode(body: bytes, *cuts: int) -> tuple[dict[str, Any], AdapterError | None]:

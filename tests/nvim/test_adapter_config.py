@@ -11,9 +11,9 @@ import pytest
 
 from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.chat_render import RenderOptions
 from codecompanion.adapters.keys import FROM_FUNCTION
 from codecompanion.adapters.offline import OfflineOptions
+from codecompanion.adapters.openai_chat.render import RenderOptions
 from harness import Nvim
 
 _FRESH = """

@@ -9,6 +9,7 @@
 ---@field chat_path string
 ---@field models_path string
 ---@field key string Where the key is: ENV_NAME, `cmd:…`, `file:…`, "function" or "" for none
+---@field key_header string The header the key is sent in, bare; "" = the wire format's own
 ---@field model string "" = the first the endpoint lists
 ---@field models string[]
 ---@field headers table<string, string>
@@ -34,6 +35,7 @@ local function entry(overrides)
     chat_path = "/chat/completions",
     models_path = "/models",
     key = "",
+    key_header = "",
     model = "",
     models = {},
     headers = vim.empty_dict(),

@@ -11,16 +11,22 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from codecompanion.messages import Message, ToolCall, ToolSpec, Usage
+from codecompanion.messages import CompactionPart, Message, ToolCall, ToolSpec, Usage
+from codecompanion.models import ModelLimits
 
-StopReason = Literal["stop", "tool_calls", "length", "filtered"]
+StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
+"""`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).
+`compacted`: it stopped behind its compaction. `window`: the reply filled the context window."""
+AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "offline"]
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One provider request. `messages` are the view, system prompt first.
 
-    `max_output_tokens` 0 = the provider's default. `subject` holds the messages a summary is about, so that the
-    offline adapter can summarise without a model; it is never sent.
+    `max_output_tokens` 0 = the provider's default. `compact_at` is the size in tokens from which the provider shall
+    compact by itself, 0 = not at all. `send_opaque` false leaves out what the provider had signed or encrypted and now
+    refuses. `subject` holds the messages a summary is about, so that the offline adapter can summarise without a model;
+    it is never sent.
     """
 
     messages: Sequence[Message]
@@ -30,12 +36,15 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     purpose: Literal["chat", "summary"] = "chat"
     subject: Sequence[Message] = ()
     chat_id: str = ""
+    compact_at: int = 0
+    send_opaque: bool = True
 
 
 class TextDelta(msgspec.Struct, frozen=True):
-    """A piece of the reply's text."""
+    """A piece of the reply's text; `phase` as in `TextPart`."""
 
     text: str
+    phase: str = ""
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
@@ -45,8 +54,37 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
     field: str = "reasoning_content"
 
 
+class ReasoningSealed(msgspec.Struct, frozen=True):
+    """The reasoning block whose deltas just arrived (there may have been none) is complete; `opaque` as in the part."""
+
+    origin: str
+    opaque: str
+
+
+class CompactionBegun(msgspec.Struct, frozen=True):
+    """The provider began to compact the history on its side."""
+
+
+class CompactionDone(msgspec.Struct, frozen=True):
+    """The provider's compaction is complete; everything before it need not be sent again. None: it failed, a no-op.
+
+    `usage` is what the pass cost when the provider told it apart from the reply.
+    """
+
+    part: CompactionPart | None
+    usage: Usage | None = None
+
+
+class ServerEdit(msgspec.Struct, frozen=True):
+    """What the provider left out of this request by itself (Anthropic `applied_edits`)."""
+
+    kind: str
+    cleared_tokens: int = 0
+    cleared_items: int = 0
+
+
 class ToolCallStarted(msgspec.Struct, frozen=True):
-    """The model began a tool call (arguments still arriving): for the status line only."""
+    """The model began a tool call (arguments still arriving): for the status line, and for its place in the reply."""
 
     name: str
 
@@ -63,16 +101,28 @@ class Finished(msgspec.Struct, frozen=True):
     """The end marker arrived: the reply is complete (lesson 39). Always the last event, exactly once.
 
     `tool_calls` are complete, in the order of the reply, with ids that are never empty nor repeated in the reply.
-    `usage` is None when the endpoint did not report it.
+    `usage` is None when the endpoint did not report it; it is that of the pass that wrote the reply, so its prompt is
+    the size of the context (R-538). `other_passes` are billed too: the provider's own compaction.
     """
 
     stop: StopReason
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     model: str = ""
+    other_passes: tuple[Usage, ...] = ()
+    server_edits: tuple[ServerEdit, ...] = ()
 
 
-StreamEvent = TextDelta | ReasoningDelta | ToolCallStarted | RetryScheduled | Finished
+StreamEvent = (
+    TextDelta
+    | ReasoningDelta
+    | ReasoningSealed
+    | ToolCallStarted
+    | CompactionBegun
+    | CompactionDone
+    | RetryScheduled
+    | Finished
+)
 
 
 class Adapter(Protocol):
@@ -81,7 +131,23 @@ class Adapter(Protocol):
     name: str
     formatted_name: str
     default_model: str
-    compacts_natively: bool
+    origin: str
+
+    def compacts_natively(self, model: str) -> bool:
+        """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""
+        ...
+
+    def compacts_on_demand(self, model: str) -> bool:
+        """Return whether `compact` can be asked for (R-540)."""
+        ...
+
+    def counts_tokens(self, model: str) -> bool:
+        """Return whether `count_tokens` can be asked for."""
+        ...
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint itself has told about the model, None when it has not."""
+        ...
 
     def render(self, request: ChatRequest) -> bytes:
         """Return the request body as sent; pure but for a cache of rendered messages."""
@@ -92,6 +158,22 @@ class Adapter(Protocol):
 
         Raises:
             AdapterError: with what arrived before already yielded.
+        """
+        ...
+
+    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+        """Let the provider compact the messages of the request now (R-540).
+
+        Raises:
+            AdapterError: it did not; nothing was changed.
+        """
+        ...
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        """Return the provider's own count of the request's prompt.
+
+        Raises:
+            AdapterError: it could not be asked.
         """
         ...
 
@@ -111,17 +193,18 @@ class Adapter(Protocol):
 class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `adapters.http`, after `extends` has been resolved (see the help file, section adapters).
 
-    `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one; `secret` is the
-    key itself when the configuration gave a function. Neither `repr` nor logs may show `secret`.
+    `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
+    header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`).
     """
 
     name: str
-    kind: Literal["openai", "openai_compatible", "offline"]
+    kind: AdapterKind
     formatted_name: str = ""
     base_url: str = ""
-    chat_path: str = "/chat/completions"
-    models_path: str = "/models"
+    chat_path: str = ""
+    models_path: str = ""
     key: str = ""
+    key_header: str = ""
     model: str = ""
     models: tuple[str, ...] = ()
     headers: dict[str, str] = {}

@@ -16,6 +16,7 @@ import msgspec
 from codecompanion.adapters.base import (
     AdapterSettings,
     ChatRequest,
+    CompactionDone,
     Finished,
     ReasoningDelta,
     StopReason,
@@ -28,6 +29,7 @@ from codecompanion.adapters.offline_words import Instruction, Plan, plan
 from codecompanion.adapters.playback import Playback
 from codecompanion.errors import AdapterError, InputError, RequestRejected
 from codecompanion.messages import SUMMARY_TAG, Message, ReasoningPart, ToolCall
+from codecompanion.models import ModelLimits
 
 _SUMMARY_TOKENS = 3_000
 """Length of a summary when the request names no limit: what recalls best per token (lesson 21)."""
@@ -47,7 +49,7 @@ class OfflineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 class OfflineAdapter:
     """See the module's text. `summarise(messages, most tokens)` writes summaries; it runs in a thread."""
 
-    compacts_natively = False
+    origin = ""
 
     def __init__(
         self,
@@ -90,6 +92,22 @@ class OfflineAdapter:
         """Return how many replies of the recording the chat has been given."""
         return self._played.get(chat_id, 0)
 
+    def compacts_natively(self, model: str) -> bool:
+        """Return False: its summaries are the client's."""
+        return False
+
+    def compacts_on_demand(self, model: str) -> bool:
+        """Return False."""
+        return False
+
+    def counts_tokens(self, model: str) -> bool:
+        """Return False: the estimate is all there is."""
+        return False
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return nothing: the configuration says it."""
+        return None
+
     def render(self, request: ChatRequest) -> bytes:
         """Return the messages as JSON: what a model would have been shown."""
         return msgspec.json.encode({"model": request.model, "messages": request.messages, "tools": request.tools})
@@ -118,6 +136,14 @@ class OfflineAdapter:
         stop: StopReason = "tool_calls" if reply.tool_calls else "stop"
         # A recording's usage counted the requests it was recorded with, not ours: none is reported.
         yield Finished(stop, reply.tool_calls, None, request.model or self.default_model)
+
+    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+        """Refuse: there is no provider."""
+        raise RequestRejected(f"{self.name}: the offline adapter does not compact on demand.")
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        """Refuse: there is no provider."""
+        raise RequestRejected(f"{self.name}: the offline adapter does not count.")
 
     async def list_models(self) -> list[str]:
         """Return the names of its models: they all behave alike."""

@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 import msgspec
 
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
-from codecompanion.adapters.chat_render import RenderOptions, reserved_parameters
+from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.keys import KeyReader
 from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
-from codecompanion.adapters.openai_chat import OpenAIChat
+from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
+from codecompanion.adapters.openai_chat.wire import OpenAIChat
+from codecompanion.adapters.wire import WireFormat
 from codecompanion.errors import ConfigError
 from codecompanion.messages import Message
 
@@ -97,7 +99,7 @@ class AdapterRegistry:
         self._keys.give(secrets)
         for name in secrets:
             adapter = self._made.get(name)
-            if isinstance(adapter, OpenAIChat):
+            if isinstance(adapter, HttpAdapter):
                 adapter.forget_key()
 
     async def aclose(self) -> None:
@@ -110,14 +112,28 @@ class AdapterRegistry:
         if settings.kind == "offline":
             offline = _options(settings, OfflineOptions, path)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
-        options = _options(settings, RenderOptions, path)
         if not settings.base_url.startswith(("http://", "https://")):
             raise ConfigError(f"{path}.base_url", f"got {settings.base_url!r}", "http://… or https://…")
         if settings.proxy and not settings.proxy.startswith(("http://", "https://")):
             raise ConfigError("adapters.http.opts.proxy", f"got {settings.proxy!r}", "http://… or https://…")
-        for name in reserved_parameters(settings):
-            raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
-        return OpenAIChat(settings, options=options, read_key=self._keys, read_blob=self._read_blob)
+        return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys)
+
+
+def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
+    """Return the wire format of an entry.
+
+    Raises:
+        ConfigError: one of its options or parameters is wrong.
+    """
+    path = f"adapters.http.{settings.name}"
+    match settings.kind:
+        case "openai" | "openai_compatible":
+            options = _options(settings, RenderOptions, path)
+            for name in reserved_parameters(settings):
+                raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+            return OpenAIChat(settings, read_blob, options)
+        case kind:
+            raise ConfigError(f"{path}.kind", f"{kind!r} has no wire format", "openai or openai_compatible")
 
 
 def _options(settings: AdapterSettings, kind: type[Any], path: str) -> Any:

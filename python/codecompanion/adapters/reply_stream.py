@@ -1,6 +1,6 @@
 """Read the body of one HTTP response into stream events: an event stream, or one JSON object from a gateway.
 
-What ends a reply is decided in `chat_wire.py`; here it is seen how the body ends.
+What ends a reply is the wire format's business; here it is seen how the body ends.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from codecompanion.adapters.base import StreamEvent
-from codecompanion.adapters.chat_wire import ReplyDecoder
 from codecompanion.adapters.error_map import Endpoint, unexpected_content
+from codecompanion.adapters.wire import ReplyDecoder
 from codecompanion.errors import StreamCut
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import ipaddress
 import logging
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from codecompanion.adapters.base import AdapterSettings
@@ -14,12 +14,15 @@ from codecompanion.adapters.chunk_merger import merge_chunks
 
 if TYPE_CHECKING:
     import httpx2
+    from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
+
+SdkClient: TypeAlias = "AsyncOpenAI | AsyncAnthropic"
 
 _KEEPALIVE_S = 60.0
 
 
-def make_client(settings: AdapterSettings) -> AsyncOpenAI:
+def make_client(settings: AdapterSettings) -> SdkClient:
     """Import the SDK and return a client without a key, without retries, without what the environment adds."""
     import httpx2
     import openai
@@ -38,7 +41,7 @@ def make_client(settings: AdapterSettings) -> AsyncOpenAI:
     merge_chunks(http_client)
     _import_the_rest()
     unwanted: dict[str, Any] = {}
-    if settings.kind != "openai":
+    if settings.kind == "openai_compatible":
         # What the environment says about an OpenAI account is nobody else's business.
         custom = os.environ.get("OPENAI_CUSTOM_HEADERS", "")
         names = [line.partition(":")[0].strip() for line in custom.splitlines() if ":" in line]
@@ -93,8 +96,12 @@ def _import_the_rest() -> None:
     anyio.run(once)
 
 
-def no_header() -> Any:
+def no_header(settings: AdapterSettings) -> Any:
     """Return the value of a header that is not sent, also when the environment has one."""
+    if settings.kind == "anthropic":
+        import anthropic
+
+        return anthropic.Omit()
     import openai
 
     return openai.Omit()

@@ -23,8 +23,6 @@ from codecompanion.session.meter import ContextMeter
 from codecompanion.session.services import Services
 from codecompanion.tokens import Calibration, MessageCounter
 
-SMALLEST_SUMMARISER_WINDOW = 4096
-
 
 class ContextControl:
     """Everything about one chat's context window."""
@@ -32,7 +30,6 @@ class ContextControl:
     def __init__(self, services: Services, chat_id: str, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
         self._services, self._chat_id, self._log = services, chat_id, log
         self._on_compacting = on_compacting
-        self._overrides: Mapping[str, Any] = {}
         self._guard = CompactionGuard()
         self._told_unknown_window: set[str] = set()
         self.adapter_name = self.model = ""
@@ -62,7 +59,6 @@ class ContextControl:
             ConfigError: an option does not exist or does not fit; the policy stays as it was.
         """
         self.policy = self._services.policy(overrides)
-        self._overrides = overrides
 
     def reset_guard(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
@@ -75,7 +71,7 @@ class ContextControl:
     def plan_request(self, *, summaries: bool = True) -> Preparation:
         """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked."""
         rested = self._guard.allows(self._log.view.cycle, self.measured().tokens)
-        automatic = summaries and rested and not self.adapter().compacts_natively
+        automatic = summaries and rested and not self.adapter().compacts_natively(self.model)
         env = self._env("", manual=False)
         return prepare(self._log.view, self.policy, env, automatic_summaries=automatic)
 

@@ -7,13 +7,14 @@ import contextlib
 import itertools
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from codecompanion import settings as settings_module
 from codecompanion import tokens
 from codecompanion.adapters.base import (
     AdapterSettings,
     ChatRequest,
+    CompactionDone,
     Finished,
     RetryScheduled,
     StreamEvent,
@@ -51,10 +52,20 @@ def calls(*wanted: tuple[str, str, str], text: str = "", usage: Usage | None = N
 class ScriptedAdapter:
     """Answers the n-th request with the n-th reply; an `asyncio.Event` in a reply is waited for."""
 
-    compacts_natively = False
-
-    def __init__(self, name: str, replies: Sequence[Reply] | Callable[[ChatRequest], Reply]) -> None:
+    def __init__(
+        self,
+        name: str,
+        replies: Sequence[Reply] | Callable[[ChatRequest], Reply],
+        *,
+        native: bool = False,
+        compactions: Sequence[CompactionDone | Exception] = (),
+        counts: Sequence[int | Exception] = (),
+    ) -> None:
         self.name = self.formatted_name = name
+        self.origin = f"scripted@{name}"
+        self._native, self._compactions, self._counts = native, list(compactions), list(counts)
+        self.compacted: list[tuple[ChatRequest, str]] = []
+        self.counted: list[ChatRequest] = []
         self.default_model = "scripted-1"
         self.requests: list[ChatRequest] = []
         self._replies = replies if callable(replies) else None
@@ -62,6 +73,26 @@ class ScriptedAdapter:
 
     def render(self, request: ChatRequest) -> bytes:
         return b""
+
+    def compacts_natively(self, model: str) -> bool:
+        return self._native
+
+    def compacts_on_demand(self, model: str) -> bool:
+        return bool(self._compactions)
+
+    def counts_tokens(self, model: str) -> bool:
+        return bool(self._counts)
+
+    def limits(self, model: str) -> ModelLimits | None:
+        return None
+
+    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+        self.compacted.append((request, instructions))
+        return _given(self._compactions.pop(0))
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        self.counted.append(request)
+        return _given(self._counts.pop(0))
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         self.requests.append(request)
@@ -82,6 +113,15 @@ class ScriptedAdapter:
 
     async def aclose(self) -> None:
         return
+
+
+T = TypeVar("T")
+
+
+def _given(answer: T | Exception) -> T:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 class Bench:

@@ -1,6 +1,6 @@
 """The reply of a Chat Completions endpoint, decoded: payloads of a stream, or one JSON object, → stream events.
 
-Pure and incremental; the transport is in `openai_chat.py`. Text deltas of one piece are joined, so that a burst of
+Pure and incremental; the transport is in `http_adapter.py`. Text deltas of one piece are joined, so that a burst of
 chunks costs the rest of the host one event. Source: the Chat Completions reference and recorded traffic.
 
 When is a reply complete (lesson 39)? All recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face carry a
@@ -18,9 +18,9 @@ import msgspec
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, StopReason, StreamEvent, TextDelta, ToolCallStarted
 from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
+from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.sse import ErrorData, SseDecoder
-from codecompanion.adapters.tool_deltas import ToolCallAssembler, ToolDelta
-from codecompanion.adapters.usage import normalise_usage
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -68,7 +68,7 @@ class _Chunk(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Chunk)
 
 
-class ReplyDecoder:
+class ChatDecoder:
     """Feed it the bytes of the body; then ask for the end.
 
     Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.

@@ -17,9 +17,9 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
-from codecompanion.adapters.chat_check import check_request, repair_request
-from codecompanion.adapters.chat_wire import MISTRAL_THINKING
-from codecompanion.adapters.tool_deltas import is_json_object
+from codecompanion.adapters.openai_chat.check import check_request, repair_request
+from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.errors import StoreError
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
 

@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.adapters.chat_render import NO_OUTPUT, ChatRenderer, RenderOptions, encode, reserved_parameters
-from codecompanion.adapters.chat_wire import MISTRAL_THINKING
+from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING
+from codecompanion.adapters.openai_chat.render import (
+    NO_OUTPUT,
+    ChatRenderer,
+    RenderOptions,
+    encode,
+    reserved_parameters,
+)
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 
 

@@ -1,118 +1,126 @@
-"""Chat Completions over the official SDK: OpenAI, and every endpoint that speaks the same wire format.
+"""One provider endpoint over HTTP: key, connection, retries and time limits, the same for every wire format.
 
-The SDK does transport, TLS, proxies, time-outs and error classes. Rendering (`chat_render.py`) and decoding
-(`chat_wire.py`) are ours, because the SDK's request transform costs time in proportion to the history and its models
-cost time per chunk. Retries are ours too (`retry.py`): visible, and cancelled at once. Consume `stream` with
-`contextlib.aclosing`, so that the connection closes when the consumer stops early.
+The official SDK does transport, TLS, proxies, time-outs and error classes. Rendering and decoding are the wire format's
+(`wire.py`), because the SDK's request transform costs time in proportion to the history and its models cost time per
+chunk. Retries are ours too (`retry.py`): visible, and cancelled at once. Consume `stream` with `contextlib.aclosing`,
+so that the connection closes when the consumer stops early.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from random import random as system_random
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from codecompanion.adapters.base import (
     AdapterSettings,
-    BlobReader,
     ChatRequest,
+    CompactionDone,
     RetryScheduled,
     SecretReader,
     StreamEvent,
 )
-from codecompanion.adapters.chat_render import ChatRenderer, RenderOptions
-from codecompanion.adapters.chat_wire import ReplyDecoder
 from codecompanion.adapters.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.keys import key_label
-from codecompanion.adapters.model_list import read_model_names
 from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
-from codecompanion.adapters.sdk_client import make_client, no_header, response_type
+from codecompanion.adapters.sdk_client import SdkClient, make_client, no_header, response_type
+from codecompanion.adapters.wire import KEY_TEMPLATE, HttpCall, WireFormat
 from codecompanion.errors import (
     AdapterError,
     AuthenticationFailed,
+    MalformedReply,
     ModelNotFound,
     NetworkFailed,
     RequestRejected,
     StreamCut,
 )
+from codecompanion.models import ModelLimits
 
 if TYPE_CHECKING:
     import httpx2
-    from openai import AsyncOpenAI
 
 _log = logging.getLogger(__name__)
 
-_KEY_TEMPLATE = "${api_key}"
 
-
-def new_call_id() -> str:
-    """Return an id for a tool call that came without one."""
-    return f"call_{secrets.token_hex(12)}"
-
-
-class OpenAIChat:
-    """One Chat Completions endpoint. Clock, sleep, random numbers and ids can be given for tests."""
-
-    compacts_natively = False
+class HttpAdapter:
+    """One endpoint that speaks the given wire format. Clock, sleep and random numbers can be given for tests."""
 
     def __init__(
         self,
         settings: AdapterSettings,
+        wire: WireFormat,
         *,
         read_key: SecretReader,
-        read_blob: BlobReader,
-        options: RenderOptions | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = system_random,
-        new_id: Callable[[], str] = new_call_id,
     ) -> None:
         self.name = settings.name
         self.formatted_name = settings.formatted_name or settings.name
         self.default_model = settings.model
-        self._settings = settings
+        self.origin = f"{wire.origin_name}@{urlsplit(settings.base_url).hostname or ''}"
+        self._settings, self._wire = settings, wire
         self._read_key = read_key
-        self._clock, self._sleep, self._random, self._new_id = clock, sleep, random, new_id
-        self._renderer = ChatRenderer(settings, options or RenderOptions(), read_blob)
-        self._client: AsyncOpenAI | None = None
+        self._clock, self._sleep, self._random = clock, sleep, random
+        self._client: SdkClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening: asyncio.Future[AsyncOpenAI] | None = None
+        self._opening: asyncio.Future[SdkClient] | None = None
         self._key: str | None = None
 
     def __repr__(self) -> str:
         """Show the name only: the settings may hold keys in headers."""
-        return f"OpenAIChat({self.name!r})"
+        return f"HttpAdapter({self.name!r})"
+
+    def compacts_natively(self, model: str) -> bool:
+        """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""
+        return self._wire.compacts_natively(model)
+
+    def compacts_on_demand(self, model: str) -> bool:
+        """Return whether `compact` can be asked for (R-540)."""
+        return self._wire.render_compaction(ChatRequest(messages=(), model=model), "") is not None
+
+    def counts_tokens(self, model: str) -> bool:
+        """Return whether `count_tokens` can be asked for."""
+        return self._wire.render_count(ChatRequest(messages=(), model=model)) is not None
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint itself has told about the model, None when it has not."""
+        return self._wire.limits(model)
 
     def render(self, request: ChatRequest) -> bytes:
         """Return the request body as sent."""
-        return self._renderer.render(request)
+        return self._wire.render(request).body
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         """Send the request and yield its events; the last one is `Finished`."""
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._first_model())
-        body = self._renderer.render(request)
+        call = self._wire.render(request)
         deadline = self._clock() + self._settings.timeout_s
-        attempt = 1
+        attempt, taught = 1, False
         while True:
             yielded = False
             try:
-                async with aclosing(self._attempt(request.model, body, deadline)) as events:
+                async with aclosing(self._attempt(request.model, call, deadline)) as events:
                     async for event in events:
                         yielded = True
                         yield event
                 return
             except AdapterError as caught:
                 error = caught
+            if not yielded and not taught and self._wire.learn_refusal(error, request):
+                _log.info("sent again without what the model does not have: %s", error)
+                call, taught = self._wire.render(request), True
+                continue
             if isinstance(error, AuthenticationFailed):
                 # The next request reads the key anew: the user may have mended it.
                 self._key = None
@@ -124,6 +132,33 @@ class OpenAIChat:
             await self._sleep(wait)
             attempt += 1
 
+    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+        """Let the provider compact the messages of the request now (R-540).
+
+        Raises:
+            AdapterError: it did not; nothing was changed.
+        """
+        call = self._wire.render_compaction(request, instructions)
+        if call is None:
+            raise RequestRejected(f"{self.name}: {request.model} does not compact on demand.")
+        endpoint = await self._endpoint(request.model)
+        return self._wire.read_compaction(await self._ask(call, endpoint), endpoint)
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        """Return the provider's own count of the request's prompt.
+
+        Raises:
+            AdapterError: it could not be asked.
+        """
+        call = self._wire.render_count(request)
+        if call is None:
+            raise RequestRejected(f"{self.name}: the endpoint has no way to count {request.model}.")
+        endpoint = await self._endpoint(request.model)
+        count = self._wire.read_count(await self._ask(call, endpoint))
+        if count is None:
+            raise MalformedReply(endpoint.say("the answer to a count holds no count."))
+        return count
+
     async def list_models(self) -> list[str]:
         """Return the model names the endpoint offers, sorted; those of the configuration when it has no list."""
         response: httpx2.Response | None = None
@@ -131,12 +166,13 @@ class OpenAIChat:
         endpoint = await self._endpoint("")
         try:
             client = await self._open_client()
-            response = await client.get(self._settings.models_path, cast_to=response_type(), options=self._options())
+            path = self._settings.models_path or self._wire.models_path
+            response = await client.get(path, cast_to=response_type(), options=self._options())
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
         if error is not None and not isinstance(error, ModelNotFound | RequestRejected):
             raise error
-        names = read_model_names(response.content) if response is not None else []
+        names = self._wire.read_models(response.content) if response is not None else []
         return names or list(self._settings.models)
 
     def forget_key(self) -> None:
@@ -153,11 +189,26 @@ class OpenAIChat:
         if client is not None:
             await client.close()
 
-    async def _attempt(self, model: str, body: bytes, deadline: float) -> AsyncGenerator[StreamEvent, None]:
+    async def _ask(self, call: HttpCall, endpoint: Endpoint) -> bytes:
+        """Send a request whose answer is one JSON object; passing trouble is tried again like that of a reply."""
+        attempt = 1
+        while True:
+            try:
+                response = await self._send(call, endpoint, stream=False)
+                return response.content
+            except AdapterError as caught:
+                error = caught
+            wait = self._wait(error, attempt)
+            if wait is None:
+                raise error
+            await self._sleep(wait)
+            attempt += 1
+
+    async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield its events."""
         endpoint = await self._endpoint(model)
-        decoder = ReplyDecoder(endpoint, self._new_id)
-        response = await self._send(body, endpoint)
+        decoder = self._wire.decoder(endpoint)
+        response = await self._send(call, endpoint, stream=True)
         error: AdapterError | None = None
         try:
             async with aclosing(read_reply(response, decoder, endpoint, lambda: self._clock() > deadline)) as events:
@@ -174,11 +225,12 @@ class OpenAIChat:
                 error = StreamCut(f"{error} What arrived is kept.")
             raise error
 
-    async def _send(self, body: bytes, endpoint: Endpoint) -> httpx2.Response:
+    async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
         try:
             client = await self._open_client()
+            options = self._options(call.headers)
             return await client.post(
-                self._settings.chat_path, cast_to=response_type(), content=body, options=self._options(), stream=True
+                call.path, cast_to=response_type(), content=call.body, options=options, stream=stream
             )
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
@@ -202,7 +254,7 @@ class OpenAIChat:
         settings = self._settings
         hidden = (
             self._key,
-            *(value for value in settings.headers.values() if _KEY_TEMPLATE not in value),
+            *(value for value in settings.headers.values() if KEY_TEMPLATE not in value),
             *secrets_in_url(settings.base_url),
             *secrets_in_url(settings.chat_path),
         )
@@ -216,15 +268,20 @@ class OpenAIChat:
             idle_timeout_s=settings.idle_timeout_s,
         )
 
-    def _options(self) -> Any:
+    def _options(self, more: Mapping[str, str] = {}) -> Any:
         """Return the headers of a request. The SDK is not given the key: it would keep it in its `repr`-able state."""
-        headers: dict[str, Any] = {"Authorization": f"Bearer {self._key}" if self._key else no_header()}
-        for name, value in self._settings.headers.items():
-            headers = {known: old for known, old in headers.items() if known.lower() != name.lower()}
-            headers[name] = value.replace(_KEY_TEMPLATE, self._key or "")
+        settings, key = self._settings, self._key or ""
+        headers: dict[str, Any] = {name: no_header(settings) for name in ("Authorization", "X-Api-Key")}
+        if key:
+            bare = settings.key_header
+            _put(
+                headers, bare or self._wire.key_header, key if bare else self._wire.key_value.replace(KEY_TEMPLATE, key)
+            )
+        for name, value in (*more.items(), *settings.headers.items()):
+            _put(headers, name, value.replace(KEY_TEMPLATE, key))
         return {"headers": headers, "follow_redirects": False}
 
-    async def _open_client(self) -> AsyncOpenAI:
+    async def _open_client(self) -> SdkClient:
         loop = asyncio.get_running_loop()
         client = self._client if self._loop is loop else None
         if client is None:
@@ -239,3 +296,10 @@ class OpenAIChat:
                 if opening.done():
                     self._opening = None
         return client
+
+
+def _put(headers: dict[str, Any], name: str, value: str) -> None:
+    """Set a header whatever the case it was set in before."""
+    for known in [known for known in headers if known.lower() == name.lower()]:
+        del headers[known]
+    headers[name] = value

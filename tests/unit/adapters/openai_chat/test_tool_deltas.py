@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.adapters.tool_deltas import ToolCallAssembler, ToolDelta, is_json_object
+from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta, is_json_object
 from codecompanion.messages import ToolCall
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.adapters.usage import normalise_usage
+from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.messages import Usage
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.adapters.chat_check import check_request, repair_request
-from codecompanion.adapters.chat_render import ChatRenderer, RenderOptions
+from codecompanion.adapters.openai_chat.check import check_request, repair_request
+from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.placeholders import INTERRUPTED
 from tests.adapters.chat_rules import refusal_of

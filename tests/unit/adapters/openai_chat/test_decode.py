@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, StreamEvent, TextDelta, ToolCallStarted
-from codecompanion.adapters.chat_wire import MISTRAL_THINKING, ReplyDecoder
 from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, ChatDecoder
 from codecompanion.errors import ContextOverflow, MalformedReply, StreamCut
 from codecompanion.messages import ToolCall, Usage
 from tests.adapters.chat_answers import Call, reply
 
 
-def new_decoder() -> ReplyDecoder:
+def new_decoder() -> ChatDecoder:
     numbers = iter(range(100))
-    return ReplyDecoder(Endpoint(name="test"), lambda: f"new_{next(numbers)}")
+    return ChatDecoder(Endpoint(name="test"), lambda: f"new_{next(numbers)}")
 
 
 def data(*chunks: Any) -> bytes:
@@ -28,7 +28,7 @@ def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
 
 
-def run(body: bytes, *, cut: int = 0) -> tuple[list[StreamEvent], ReplyDecoder]:
+def run(body: bytes, *, cut: int = 0) -> tuple[list[StreamEvent], ChatDecoder]:
     decoder = new_decoder()
     events = [*decoder.feed(body[:cut]), *decoder.feed(body[cut:])]
     return ([*events, *decoder.finish()] if decoder.problem is None else events), decoder

@@ -1,0 +1,1 @@
+"""Chat Completions: the wire format of OpenAI and of every endpoint that copies it."""

@@ -1,0 +1,104 @@
+"""What a wire format is: how requests become bytes and replies become events, one class per format.
+
+Rendering and decoding are pure but for a cache of what was rendered and what the endpoint has told about its models.
+The transport (`http_adapter.py`), retries and errors are the same for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from codecompanion.adapters.base import ChatRequest, CompactionDone, StreamEvent
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.errors import AdapterError
+from codecompanion.models import ModelLimits
+
+KEY_TEMPLATE = "${api_key}"
+
+
+class HttpCall(msgspec.Struct, frozen=True):
+    """One POST. `path` is below the base address, `headers` come on top of the key and the user's own."""
+
+    path: str
+    body: bytes
+    headers: dict[str, str] = {}
+
+
+class ReplyDecoder(Protocol):
+    """Feed it the bytes of the body, then ask for the end.
+
+    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
+    `seen_done`: the end marker has arrived; `seen_output`: something of the reply has.
+    """
+
+    seen_done: bool
+    seen_output: bool
+    problem: AdapterError | None
+
+    def feed(self, piece: bytes) -> list[StreamEvent]:
+        """Take in bytes of an event stream; return the events they completed."""
+        ...
+
+    def finish(self) -> list[StreamEvent]:
+        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
+        ...
+
+    def read_json(self, body: bytes) -> list[StreamEvent]:
+        """Take in a whole reply that is one JSON object."""
+        ...
+
+
+class WireFormat:
+    """Base of all wire formats: what most of them do not have."""
+
+    key_header = "Authorization"
+    key_value = f"Bearer {KEY_TEMPLATE}"
+    models_path = "/models"
+    """Where the endpoint lists its models, below the base address."""
+    origin_name = ""
+    """What `origin` of opaque parts begins with; the host of the endpoint follows."""
+
+    def render(self, request: ChatRequest) -> HttpCall:
+        """Return the request as sent."""
+        raise NotImplementedError
+
+    def decoder(self, endpoint: Endpoint) -> ReplyDecoder:
+        """Return a fresh decoder for one reply."""
+        raise NotImplementedError
+
+    def compacts_natively(self, model: str) -> bool:
+        """Return whether `ChatRequest.compact_at` means something to this model."""
+        return False
+
+    def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
+        """Return the request that compacts on demand, None when the model has no such thing."""
+        return None
+
+    def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
+        """Return what came back; raises `MalformedReply`."""
+        raise NotImplementedError
+
+    def render_count(self, request: ChatRequest) -> HttpCall | None:
+        """Return the request that counts a prompt, None when the endpoint cannot."""
+        return None
+
+    def read_count(self, body: bytes) -> int | None:
+        """Return the count, None when the answer holds none."""
+        return None
+
+    def read_models(self, body: bytes) -> list[str]:
+        """Return the model names in a listing, and remember what it says about them."""
+        raise NotImplementedError
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint has told about the model."""
+        return None
+
+    def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
+        """Take in why a request was refused; return whether rendering it again gives one that avoids that.
+
+        For features that a model turned out not to have.
+        """
+        return False
