@@ -12,26 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-DROP = "drop"
-"""In `Answer.parts`: break the TCP connection here."""
-CLOSE = "close"
-"""In `Answer.parts`: close the connection here without the end of the HTTP body."""
+from tests.adapters.answers import CLOSE, DROP, Answer, Faults, Part, failure, json_answer, plain, silence
 
-Part = bytes | float | asyncio.Event | str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One HTTP answer. `parts`: bytes to send, seconds to wait, an event to wait for, `DROP` or `CLOSE`.
-
-    With `content_length` the body is sent with that header, otherwise each part of bytes is one HTTP chunk.
-    """
-
-    status: int = 200
-    content_type: str = "text/event-stream; charset=utf-8"
-    parts: tuple[Part, ...] = ()
-    headers: tuple[tuple[str, str], ...] = ()
-    content_length: bool = False
+__all__ = ["CLOSE", "DROP", "Answer", "Call", "answer_from", "failure", "plain", "reply", "silence", "whole_reply"]
 
 
 @dataclass(frozen=True)
@@ -106,22 +89,8 @@ def reply(
         stream.add_chunk([], usage=usage)
     if done:
         stream.add_data("[DONE]")
-    events = stream.events
-    if insert:
-        events[insert_at:insert_at] = [insert]
-    parts: list[Part] = []
-    for count, event in enumerate(events):
-        if break_after is not None and count == break_after:
-            parts.append(break_with)
-            break
-        if gate is not None and count == gate_after:
-            parts.append(gate)
-        if delay_s:
-            parts.append(delay_s)
-        parts.append(event)
-    if one_chunk or split_bytes:
-        parts = _joined(parts, split_bytes)
-    return Answer(parts=tuple(parts), content_type=content_type)
+    faults = Faults(delay_s, gate, gate_after, break_after, None, break_with, insert, insert_at, split_bytes, one_chunk)
+    return Answer(parts=faults.applied(stream.events), content_type=content_type)
 
 
 def interleave(calls: Sequence[Call], chunk_chars: int, *, whole: bool = False) -> list[dict[str, Any]]:
@@ -156,45 +125,6 @@ def whole_reply(text: str, *, calls: Sequence[Call] = (), usage: dict[str, Any] 
     choices = [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}]
     body = {"id": "chatcmpl-1", "object": "chat.completion", "model": "test-model", "choices": choices, "usage": usage}
     return json_answer(body)
-
-
-def failure(status: int, message: str, *, code: str | None = None, headers: dict[str, str] | None = None) -> Answer:
-    """Return an error answer with OpenAI's body."""
-    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
-    return json_answer(body, status=status, headers=headers)
-
-
-def json_answer(body: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-    """Return a JSON answer."""
-    return plain(json.dumps(body).encode(), content_type="application/json", status=status, headers=headers)
-
-
-def plain(
-    body: bytes, *, content_type: str = "text/event-stream", status: int = 200, headers: dict[str, str] | None = None
-) -> Answer:
-    """Return an answer with exactly these bytes."""
-    return Answer(status, content_type, (body,), tuple((headers or {}).items()), content_length=True)
-
-
-def silence() -> Answer:
-    """Return an answer that never comes: the server reads the request and waits until the client goes away."""
-    return Answer(parts=(asyncio.Event(),))
-
-
-def _joined(parts: Sequence[Part], size: int) -> list[Part]:
-    """Join neighbouring bytes; cut them into pieces of `size` bytes when it is not 0."""
-    joined: list[Part] = []
-    buffer = b""
-    for part in (*parts, ""):
-        if isinstance(part, bytes):
-            buffer += part
-            continue
-        if buffer:
-            joined.extend([buffer] if not size else [buffer[k : k + size] for k in range(0, len(buffer), size)])
-            buffer = b""
-        if part != "":
-            joined.append(part)
-    return joined
 
 
 def answer_from(entry: dict[str, Any]) -> Answer:

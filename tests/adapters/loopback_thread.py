@@ -1,0 +1,37 @@
+"""A loopback server in a thread of its own, for tests that are not async."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from tests.adapters.loopback import LoopbackServer
+
+Server = TypeVar("Server", bound=LoopbackServer)
+
+
+class LoopbackThread(Generic[Server]):
+    """Serve in a thread as long as the `with` block lasts; `make` is called in that thread's loop."""
+
+    def __init__(self, make: Callable[[], Server]) -> None:
+        self._make = make
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="loopback-server", daemon=True)
+        self.server: Server
+
+    def __enter__(self) -> Server:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        return self.server
+
+    async def _start(self) -> None:
+        self.server = self._make()
+        await self.server.start()
+
+    def __exit__(self, *error: object) -> None:
+        asyncio.run_coroutine_threadsafe(self.server.close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
