@@ -23,7 +23,7 @@ local LEAVE_MS = 1500
 local SILENT_MS = 3000
 
 ---These are answered by an event at once, whatever the model and the tools are doing.
-local ANSWERED_AT_ONCE = { submit = true, compact = true, regenerate = true }
+local ANSWERED_AT_ONCE = { submit = true, compact = true, regenerate = true, go_on = true }
 
 local state = {
   status = "stopped", ---@type CodeCompanion.HostStatus

@@ -402,6 +402,12 @@
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
+---Let the model go on with its last reply, which was cut off or ended at the output limit.
+---@class CodeCompanion.Request.GoOn
+---@field id? integer
+---@field chat? string
+---@field snapshot CodeCompanion.Wire.Snapshot
+
 ---The buffer is gone; give the chat back.
 ---@class CodeCompanion.Request.CloseChat
 ---@field id? integer
@@ -505,6 +511,7 @@
 ---@field set_overrides CodeCompanion.Request.SetOverrides
 ---@field clear CodeCompanion.Request.Clear
 ---@field regenerate CodeCompanion.Request.Regenerate
+---@field go_on CodeCompanion.Request.GoOn
 ---@field close_chat CodeCompanion.Request.CloseChat
 ---@field save_draft CodeCompanion.Request.SaveDraft
 ---@field list_sessions CodeCompanion.Request.ListSessions
@@ -642,6 +649,7 @@
 ---@field system_prompt? string|(fun(ctx: CodeCompanion.SystemPromptContext): string)
 ---@field policy? "codecompanion"
 ---@field max_provider_requests_per_turn? integer
+---@field max_output_continuations? integer
 ---@field on_compact? "submit"|"ask"|"stop"
 ---@field tokenizer? "estimate"|"exact"
 ---@field compaction_timeout? integer

@@ -49,14 +49,27 @@ class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
     message: Message
 
 
+class ServerEdited(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a provider left out of a request by itself (R-541): its own word for it, tokens, tool uses or turns."""
+
+    kind: str
+    cleared_tokens: int = 0
+    cleared_items: int = 0
+
+
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
-    """What the provider counted for the call that gave `message_id`."""
+    """What the provider counted for the call that gave `message_id`.
+
+    `other_passes` were billed with it (its own compaction) and are no part of the context (R-538).
+    """
 
     message_id: str
     adapter: str
     model: str
     usage: Usage
     estimated_prompt_tokens: int
+    other_passes: tuple[Usage, ...] = ()
+    server_edits: tuple[ServerEdited, ...] = ()
 
 
 class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -196,3 +196,19 @@ def is_protected(message: Message) -> bool:
 def is_typed_by_user(message: Message) -> bool:
     """Return whether the human typed the message: it opens a cycle (R-002)."""
     return message.role == "user" and message.tag is None
+
+
+def has_opaque(message: Message) -> bool:
+    """Return whether the message holds reasoning or calls that only the provider that made them can read."""
+    parts = () if isinstance(message.content, str) else message.content
+    return any(isinstance(part, ReasoningPart) and part.opaque for part in parts) or any(
+        call.opaque for call in message.tool_calls
+    )
+
+
+def without_opaque(message: Message) -> Message:
+    """Return the message with readable reasoning only."""
+    parts = () if isinstance(message.content, str) else message.content
+    bare = tuple(ReasoningPart(part.text, part.field) if isinstance(part, ReasoningPart) else part for part in parts)
+    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls)
+    return with_changes(message, content=bare or message.content, tool_calls=calls, tokens=message.tokens)

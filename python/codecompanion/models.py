@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-WindowSource = Literal["user", "adapter", "table", "default"]
+WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
@@ -33,10 +33,11 @@ def resolve_limits(
     *,
     user_table: Mapping[str, ModelLimits],
     adapter_limits: ModelLimits,
+    endpoint_limits: ModelLimits,
     lookup: Callable[[str], ModelLimits | None],
     default_window: int,
 ) -> ResolvedLimits:
-    """Return the limits of a model: user > adapter > table > the policy's default (K4).
+    """Return the limits of a model: user > adapter > what the endpoint says > table > the policy's default (K4).
 
     `max_output_tokens` is what a request reserves for the reply (R-507): only what was configured, never a guess.
     """
@@ -46,6 +47,8 @@ def resolve_limits(
         return ResolvedLimits(user.context_window, reserved, "user")
     if adapter_limits.context_window:
         return ResolvedLimits(adapter_limits.context_window, reserved, "adapter")
+    if endpoint_limits.context_window:
+        return ResolvedLimits(endpoint_limits.context_window, reserved, "endpoint")
     known = lookup(model)
     if known is not None and known.context_window:
         return ResolvedLimits(known.context_window, reserved, "table")

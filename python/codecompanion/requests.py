@@ -152,6 +152,12 @@ class Regenerate(Request, frozen=True, kw_only=True):
     snapshot: Snapshot
 
 
+class GoOn(Request, frozen=True, kw_only=True):
+    """Let the model go on with its last reply, which was cut off or ended at the output limit."""
+
+    snapshot: Snapshot
+
+
 class CloseChat(Request, frozen=True, kw_only=True):
     """The buffer is gone; give the chat back."""
 
@@ -219,6 +225,7 @@ VERBS: dict[str, type[Request]] = {
     "set_overrides": SetOverrides,
     "clear": Clear,
     "regenerate": Regenerate,
+    "go_on": GoOn,
     "close_chat": CloseChat,
     "save_draft": SaveDraft,
     "list_sessions": ListSessions,

@@ -46,6 +46,7 @@ class ChatSettings(_Section, frozen=True):
     policy: str
     system_prompt: str | None
     max_provider_requests_per_turn: int
+    max_output_continuations: int
     on_compact: OnCompact
     tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float

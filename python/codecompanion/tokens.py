@@ -247,6 +247,12 @@ class Count(msgspec.Struct, frozen=True):
     tokens: int
     upper: int
     exact: bool
+    anchored: bool = False
+
+
+def wants_provider_count(count: Count, thresholds: Iterable[int]) -> bool:
+    """Return whether a provider should be asked: nothing is known exactly, and a threshold lies within the doubt."""
+    return not count.anchored and any(2 * count.tokens - count.upper <= at <= count.upper for at in thresholds)
 
 
 class Anchor(msgspec.Struct, frozen=True):
@@ -271,9 +277,9 @@ class Meter(msgspec.Struct, frozen=True):
         change = ratio * (estimated_total_now - self.anchor.estimated)
         tokens = max(0, round(self.anchor.reported + change))
         if estimated_total_now == self.anchor.estimated:
-            return Count(tokens, tokens, exact=True)
+            return Count(tokens, tokens, exact=True, anchored=True)
         upper = math.ceil(tokens + abs(change) * _CHANGE_MARGIN + _CHANGE_FLOOR)
-        return Count(tokens, upper, exact=False)
+        return Count(tokens, upper, exact=False, anchored=True)
 
     def report(self, prompt_tokens: int, estimated_prompt: int) -> Meter:
         """Return the meter after the provider counted a prompt that was estimated at `estimated_prompt`.

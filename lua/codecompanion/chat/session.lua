@@ -125,6 +125,12 @@ function M.regenerate(chat)
   M.notify(chat, "regenerate", { snapshot = require("codecompanion.editor").snapshot() })
 end
 
+---Let the model go on with a reply that was cut off.
+---@param chat CodeCompanion.Chat
+function M.go_on(chat)
+  M.notify(chat, "go_on", { snapshot = require("codecompanion.editor").snapshot() })
+end
+
 ---Switch approvals off or on.
 ---@param chat CodeCompanion.Chat
 function M.toggle_yolo(chat)

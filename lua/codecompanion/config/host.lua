@@ -116,6 +116,7 @@ local function chat(options, given, evaluation)
     policy = opts.policy,
     system_prompt = system_prompt(evaluation, options),
     max_provider_requests_per_turn = opts.max_provider_requests_per_turn,
+    max_output_continuations = opts.max_output_continuations,
     on_compact = opts.on_compact,
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.context.budget import is_crossed
-from codecompanion.context.policy import Policy, Stage
+from codecompanion.context.policy import Policy, Stage, recovery_stages
 from codecompanion.context.repair import Repair, repair_pairs
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import (
@@ -37,7 +37,10 @@ from codecompanion.messages import SUMMARY_TAG, is_protected
 
 
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one stage did. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed."""
+    """What one stage did. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
+
+    `asked`: a model was asked for a summary.
+    """
 
     stage: str
     event: Literal["context_edited", "context_compacted"]
@@ -48,7 +51,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     work: Work | None = None
     reason: str = ""
     detail: str = ""
-    used_chat_adapter: bool = False
+    asked: bool = False
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +122,27 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
     return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(done))
 
 
+def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
+    """Make a request smaller that the provider refused as too long (R-535), whatever the triggers say.
+
+    The policy's own stages come first, in their order; what needs a model may fail, the last tier does not. Ends as
+    soon as the request is at most `target` tokens. Nothing happens with an open call.
+    """
+    repair = _repaired(view)
+    current, measured = repair.messages, env.measure(repair.messages)
+    reports: list[StageReport] = []
+    stages = () if view.has_open_calls else (*policy.stages, *recovery_stages())
+    for stage in stages:
+        if reports and measured.upper <= target:
+            break
+        # A refusal is no time to weigh savings: the manual limits count.
+        report = yield from _run_stage(stage, current, measured, env, "reactive")
+        reports.append(report)
+        if report.work is not None:
+            current, measured = report.work.messages, report.after
+    return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(reports))
+
+
 def _repaired(view: View) -> Repair:
     """Return the messages with every pair whole; a sound view costs nothing."""
     if view.sound and not view.has_open_calls:
@@ -144,34 +168,34 @@ def _run_stage(
 ) -> Generator[Ask, SummaryReply, StageReport]:
     """Run one stage, with its fall-backs when a model failed (R-529), and check what it made (R-530)."""
     work = Work(before=messages, messages=messages)
-    result = yield from _drive(_run_steps(stage, work, env), stage, trigger, before, use_chat_adapter=False)
-    used_chat_adapter = False
+    result, asked = yield from _drive(_run_steps(stage, work, env), stage, trigger, before, use_chat_adapter=False)
     if isinstance(result, Failed) and "chat_adapter" in stage.on_fail:
         chat_env = msgspec.structs.replace(env, summariser_window=env.window)
-        result = yield from _drive(_run_steps(stage, work, chat_env), stage, trigger, before, use_chat_adapter=True)
-        used_chat_adapter = True
+        result, _ = yield from _drive(_run_steps(stage, work, chat_env), stage, trigger, before, use_chat_adapter=True)
     after = before
     if isinstance(result, Work):
         after = env.measure(result.messages)
         result = _checked(result, before, after)
     report = _report(stage, result, before, after, trigger)
-    return msgspec.structs.replace(report, used_chat_adapter=used_chat_adapter)
+    return msgspec.structs.replace(report, asked=asked)
 
 
 def _drive(
     steps: Steps, stage: Stage, trigger: Trigger, before: Measure, *, use_chat_adapter: bool
-) -> Generator[Ask, SummaryReply, Outcome]:
-    """Pass the requests of the steps on, dressed as `Ask`s."""
+) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
+    """Pass the requests of the steps on, dressed as `Ask`s; return what they made and whether there were any."""
+    asked = False
     try:
         request = next(steps)
         while True:
+            asked = True
             reply = yield Ask(
                 request=request, stage=stage.id, trigger=trigger, before=before, use_chat_adapter=use_chat_adapter
             )
             request = steps.send(reply)
     except StopIteration as stop:
         outcome: Outcome = stop.value
-        return outcome
+        return outcome, asked
     finally:
         steps.close()
 

@@ -35,4 +35,4 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     )
     summary = with_changes(summary, tokens=env.count(summary))
     messages = tuple(message for message in work.messages if message.tag != params.tag)
-    return msgspec.structs.replace(work, messages=(*messages, summary, *work.pending), summary_message=summary)
+    return msgspec.structs.replace(work, messages=(*messages, summary, *work.pending))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Any, Literal, TypeVar
 
@@ -91,6 +92,13 @@ def load_policy(name: str) -> Policy:
         raise ConfigError("policy", f"there is no policy {name!r}", near[0] if near else ", ".join(policy_names()))
     text = resources.files("codecompanion.context").joinpath("policies", f"{name}.toml").read_text(encoding="utf-8")
     return policy_from_table(tomllib.loads(text), f"policy.{name}")
+
+
+@cache
+def recovery_stages() -> tuple[Stage, ...]:
+    """Return the stages every policy falls back to when a provider refuses a request as too long (R-535)."""
+    text = resources.files("codecompanion.context").joinpath("recovery.toml").read_text(encoding="utf-8")
+    return policy_from_table(tomllib.loads(text), "recovery").stages
 
 
 def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:

@@ -14,19 +14,18 @@ from codecompanion.context.attachments import ReplaceAttachments, replace_attach
 from codecompanion.context.editing import ClearToolResults, clear_tool_results
 from codecompanion.context.placement import InsertSummary, insert_summary
 from codecompanion.context.savings import RequireSavings, require_savings
-from codecompanion.context.summary import SummarizeOne, summarize_one
+from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
 from codecompanion.context.transcript import FormatTranscript, format_transcript
 from codecompanion.context.window_selection import SelectWindow, select_window
 from codecompanion.context.work import Env, Outcome, Steps, Work
 
 
 class Strategy(msgspec.Struct, frozen=True):
-    """One entry: the pipeline.md number, the parameter struct, the function, whether it asks a model."""
+    """One entry: the pipeline.md number, the parameter struct, the function."""
 
     number: str
     params: type[msgspec.Struct]
     run: Callable[[Work, Any, Env], Outcome | Steps]
-    asks_model: bool = False
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -34,7 +33,8 @@ STRATEGIES: dict[str, Strategy] = {
     "replace_attachments": Strategy("S5", ReplaceAttachments, replace_attachments),
     "select_window": Strategy("S6", SelectWindow, select_window),
     "format_transcript": Strategy("S7", FormatTranscript, format_transcript),
-    "summarize_one": Strategy("S8", SummarizeOne, summarize_one, asks_model=True),
+    "summarize_one": Strategy("S8", SummarizeOne, summarize_one),
+    "summarize_ledger": Strategy("S12", SummarizeLedger, summarize_ledger),
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }

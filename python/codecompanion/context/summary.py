@@ -1,6 +1,7 @@
 """S8 `summarize_one`: one model call that writes the summary, chunked when it does not fit (R-525, R-526, lesson 1).
 
-A generator: it yields what to ask and receives what came back, so that it needs no network and can be tested with a
+S12 `summarize_ledger` writes it from the log by code; it needs no call and cannot fail the way one does. S8 is a
+generator: it yields what to ask and receives what came back, so that it needs no network and can be tested with a
 table of strings. It ends after a bounded number of calls.
 """
 
@@ -14,8 +15,9 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.chunking import chunk_entries
+from codecompanion.context.ledger import summarise
 from codecompanion.context.transcript import escape, wrap
-from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work
 
 _ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -50,6 +52,20 @@ class _Calls:
 
     def __init__(self, limit: int) -> None:
         self.left = limit
+
+
+class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S12: how long the summary may be, in estimated tokens."""
+
+    max_tokens: int = 4000
+
+
+def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
+    """Return the work with a summary written from the log by code: the tier that needs no model (lessons 1, 48)."""
+    if not work.removed:
+        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+    text = summarise(work.removed, min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8)), env.count_text)
+    return msgspec.structs.replace(work, summary=text) if text else Failed("the summary came out empty")
 
 
 _Reduction = Generator[SummaryRequest, SummaryReply, "str | Failed"]

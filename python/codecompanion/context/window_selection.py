@@ -27,8 +27,8 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     The order of the kept messages is theirs; a kept call or result keeps its partner (R-004).
     """
     messages = work.messages
-    first_pending = _first_pending(messages) if params.keep_pending else len(messages)
-    head = messages[:first_pending]
+    pending_from = first_pending(messages) if params.keep_pending else len(messages)
+    head = messages[:pending_from]
     kept = frozenset(
         index
         for index, message in enumerate(head)
@@ -42,12 +42,12 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
         work,
         messages=tuple(message for index, message in enumerate(head) if index in kept),
         removed=removed,
-        pending=messages[first_pending:],
+        pending=messages[pending_from:],
         request=_interrupted_request(head),
     )
 
 
-def _first_pending(messages: Messages) -> int:
+def first_pending(messages: Messages) -> int:
     """Return the index from which on only user messages without an answer stand, or the length."""
     index = len(messages)
     while index > 0 and messages[index - 1].role == "user" and messages[index - 1].tag != SUMMARY_TAG:

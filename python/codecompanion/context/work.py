@@ -94,7 +94,6 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     request: str = ""
     transcript: tuple[str, ...] = ()
     summary: str = ""
-    summary_message: Message | None = None
     cleared: Messages = ()
 
 

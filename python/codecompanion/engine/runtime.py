@@ -28,6 +28,7 @@ from codecompanion.requests import (
     Detach,
     Doctor,
     GiveSecrets,
+    GoOn,
     Hello,
     Inspect,
     ListModels,
@@ -275,6 +276,8 @@ class Runtime:
                 await session.clear()
             case Regenerate():
                 await session.regenerate(request.snapshot)
+            case GoOn():
+                session.go_on(request.snapshot)
             case Inspect():
                 return inspect(session.control, session.log)
             case Preview():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codecompanion.errors import InputError
 from codecompanion.events import ContextItem
-from codecompanion.messages import SUMMARY_TAG, ImagePart, Message, TextPart
+from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, ImagePart, Message, TextPart
 
 MAX_IMAGE_BYTES = 20_000_000
 _IMAGE_TYPES = {
@@ -17,6 +17,7 @@ _IMAGE_TYPES = {
     b"GIF8": "image/gif",
     b"RIFF": "image/webp",
 }
+_OURS = (SUMMARY_TAG, GO_ON_TAG)
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 
 
@@ -59,5 +60,8 @@ def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
     return tuple(
         ContextItem(id=message.id, kind=message.tag, label=message.path or message.id, tokens=message.tokens)
         for message in messages
-        if message.role == "user" and message.tag and message.tag != SUMMARY_TAG and not message.compacted
+        if message.role == "user"
+        and message.tag
+        and message.tag not in (SUMMARY_TAG, GO_ON_TAG)
+        and not message.compacted
     )

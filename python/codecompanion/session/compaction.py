@@ -13,13 +13,17 @@ from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import repair_change, view_change
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.policy import Policy
-from codecompanion.context.work import SummaryReply
+from codecompanion.context.work import SummaryReply, Work
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, ContextEdited, Event, Retrying
-from codecompanion.history import CompactionBegan, CompactionEnded, ViewChanged
-from codecompanion.messages import SUMMARY_TAG
+from codecompanion.events import ContextEdited, Event, Retrying
+from codecompanion.history import ViewChanged
+from codecompanion.messages import Message
+from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.log import ChatLog, to_the_end
 from codecompanion.session.summarise import ask_summary
+
+NO_MODEL = "no model"
+"""Who wrote a summary that came from the log alone, as the user reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +41,15 @@ class Summariser:
 
 @dataclass(slots=True)
 class Compactor:
-    """Runs preparations of one chat."""
+    """Runs preparations of one chat. `new_record` makes the record of the compaction one of them may need."""
 
     chat_id: str
     log: ChatLog
     emit: Callable[[Event], None]
-    clock: Callable[[], float]
     new_id: Callable[[], str]
     timeout_s: float
     summariser: Callable[[bool], Summariser]
-    on_compacting: Callable[[bool], None]
+    new_record: Callable[[], CompactionRecord]
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
         """Drive a preparation to its end and commit what it did; the view is then the next request.
@@ -60,8 +63,7 @@ class Compactor:
             return await run.drive(preparation)
         finally:
             preparation.close()
-            if run.compaction_id:
-                self.on_compacting(False)
+            run.record.close()
 
 
 class _Run:
@@ -69,14 +71,14 @@ class _Run:
 
     def __init__(self, owner: Compactor, policy: Policy) -> None:
         self._owner, self._policy = owner, policy
-        self.compaction_id = ""
-        self._trigger, self._label, self._started_at = "proactive", "", 0.0
+        self.record = owner.new_record()
 
     async def drive(self, preparation: Preparation) -> Prepared:
         try:
             ask = next(preparation)
             while True:
-                await to_the_end(self._begin(ask))
+                label = self._name_summariser(ask.use_chat_adapter)
+                await to_the_end(self.record.begin(ask.trigger, label, ask.before.tokens))
                 ask = preparation.send(await self._answer(ask))
         except StopIteration as stop:
             prepared: Prepared = stop.value
@@ -89,31 +91,6 @@ class _Run:
             await self._abandon(error)
             raise
         return prepared
-
-    async def _begin(self, ask: Ask) -> None:
-        """Announce the compaction once, before its first model call."""
-        self._label = self._name_summariser(ask.use_chat_adapter)
-        if self.compaction_id:
-            return
-        owner = self._owner
-        self.compaction_id, self._trigger, self._started_at = owner.new_id(), ask.trigger, owner.clock()
-        owner.on_compacting(True)
-        await owner.log.write(
-            CompactionBegan(
-                compaction_id=self.compaction_id,
-                trigger=ask.trigger,
-                summariser=self._label,
-                tokens_before=ask.before.tokens,
-            )
-        )
-        owner.emit(
-            CompactionStarted(
-                chat=owner.chat_id,
-                compaction_id=self.compaction_id,
-                trigger=ask.trigger,
-                summariser=self._label,
-            )
-        )
 
     def _name_summariser(self, use_chat_adapter: bool) -> str:
         try:
@@ -141,21 +118,10 @@ class _Run:
 
     async def _abandon(self, error: BaseException) -> None:
         """End an announced compaction that cannot go on; nothing was changed."""
-        if not self.compaction_id:
+        if not self.record.id:
             return
         cancelled = isinstance(error, asyncio.CancelledError)
-        reason = "it was stopped" if cancelled else str(error)
-        await self._end(reason, cancelled=cancelled)
-
-    async def _end(self, reason: str, *, cancelled: bool = False) -> None:
-        owner = self._owner
-        text = f"Compaction skipped: {reason.rstrip('.')}. Nothing was changed."
-        try:
-            await owner.log.write(CompactionEnded(compaction_id=self.compaction_id, reason=reason, cancelled=cancelled))
-        finally:
-            owner.emit(
-                CompactionFailed(chat=owner.chat_id, compaction_id=self.compaction_id, reason=text, cancelled=cancelled)
-            )
+        await self.record.fail("it was stopped" if cancelled else str(error), cancelled=cancelled)
 
     async def _commit(self, prepared: Prepared) -> None:
         """Log what changed, then show it; a repair comes first because the stages stand on it."""
@@ -168,56 +134,35 @@ class _Run:
         for report in prepared.reports:
             if report.work is None:
                 continue
-            # An edit gets an id of its own, so that it can be undone apart from the compaction of the same run.
-            change_id = self.compaction_id if report.event == "context_compacted" else owner.new_id()
-            change = view_change(report, report.work, current, change_id, self._details(report))
-            await owner.log.write(change)
+            if report.event == "context_edited":
+                # An edit gets an id of its own, so that it can be undone apart from the compaction of the same run.
+                change = view_change(report, report.work, current, owner.new_id(), {})
+                await owner.log.write(change)
+                self._show_edit(change)
+            else:
+                await self._commit_compaction(report, report.work, current)
+                ended = True
             current = report.work.messages
-            self._show(report, change)
-            ended = ended or report.event == "context_compacted"
-        if self.compaction_id and not ended:
+        if self.record.id and not ended:
             failed = next(r for r in prepared.reports if r.event == "context_compacted")
-            await self._end(failed.detail)
+            await self.record.fail(failed.detail)
 
-    def _details(self, report: StageReport) -> dict[str, object]:
-        if report.event == "context_edited" or report.work is None:
-            return {}
-        removed = [message for message in report.work.removed if message.tag != SUMMARY_TAG]
-        cycles = [message.cycle for message in removed if message.cycle is not None] or [0]
-        duration_ms = round((self._owner.clock() - self._started_at) * 1000)
-        return {
-            "compaction_id": self.compaction_id,
-            "summariser": self._label,
-            "messages": len(removed),
-            "cycles": [min(cycles), max(cycles)],
-            "duration_ms": duration_ms,
-            "summary": report.work.summary,
-        }
+    async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
+        """Log a compaction; one that asked no model begins and ends here."""
+        record = self.record
+        if not report.asked:
+            await record.begin(report.trigger, NO_MODEL, report.before.tokens)
+        change = view_change(report, work, before, record.id, record.report(work.removed, work.summary))
+        await self._owner.log.write(change)
+        record.show(change)
 
-    def _show(self, report: StageReport, change: ViewChanged) -> None:
-        owner, details = self._owner, change.report
-        if report.event == "context_edited":
-            owner.emit(
-                ContextEdited(
-                    chat=owner.chat_id,
-                    cleared=details["cleared"],
-                    tokens_before=change.tokens_before,
-                    tokens_after=change.tokens_after,
-                    call_ids=tuple(details["call_ids"]),
-                )
-            )
-            return
-        owner.emit(
-            Compacted(
-                chat=owner.chat_id,
-                compaction_id=self.compaction_id,
-                trigger=report.trigger,
-                summariser=self._label,
-                summary=details["summary"],
-                messages=details["messages"],
-                cycles=(details["cycles"][0], details["cycles"][1]),
+    def _show_edit(self, change: ViewChanged) -> None:
+        self._owner.emit(
+            ContextEdited(
+                chat=self._owner.chat_id,
+                cleared=change.report["cleared"],
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,
-                duration_ms=details["duration_ms"],
+                call_ids=tuple(change.report["call_ids"]),
             )
         )

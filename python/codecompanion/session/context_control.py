@@ -5,23 +5,38 @@ Owns what follows from adapter and model; decides nothing itself: `context.pipel
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from codecompanion import prompts
-from codecompanion.adapters.base import Adapter
+from codecompanion.adapters.base import Adapter, ChatRequest, CompactionDone
 from codecompanion.context.budget import is_crossed, threshold_tokens
-from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare
+from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy import Stage
-from codecompanion.context.work import Env, Measure
+from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
+from codecompanion.context.work import Env, Measure, Messages
+from codecompanion.errors import AdapterError, CompactionFailed, ContextOverflow
 from codecompanion.events import Meter, Notice
-from codecompanion.messages import Message
+from codecompanion.history import ViewChanged
+from codecompanion.messages import SUMMARY_TAG, Message, Usage, has_opaque, is_protected, without_opaque
 from codecompanion.session.compaction import Compactor, Summariser
+from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.guards import CompactionGuard
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
+from codecompanion.session.native import NativeCompaction, forget_foreign_blocks
 from codecompanion.session.services import Services
-from codecompanion.tokens import Calibration, MessageCounter
+from codecompanion.tokens import Calibration, MessageCounter, wants_provider_count
+
+_log = logging.getLogger(__name__)
+COUNT_LIMIT_S = 5.0
+"""A provider's count is worth waiting for this long; then the estimate decides."""
+RECOVERED_SHARE = 0.8
+"""A request that was refused as too long is sent again with at most this share of its size, or of the window."""
 
 
 class ContextControl:
@@ -68,10 +83,36 @@ class ContextControl:
         """Return the chat's adapter."""
         return self._services.adapters.get(self.adapter_name)
 
+    @property
+    def compact_at(self) -> int:
+        """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
+        if not self.policy.enabled or not self.adapter().compacts_natively(self.model):
+            return 0
+        stage = next((stage for stage in self.policy.stages if stage.needs_model), None)
+        if stage is None:
+            return 0
+        window, reserve = self.limits.context_window, self.limits.max_output_tokens
+        return threshold(threshold_tokens(stage.trigger, window, reserve), window, reserve)
+
+    def request(self, messages: Messages | None = None) -> ChatRequest:
+        """Return the request made of the view (or of some of its messages), with room left for the reply (R-507)."""
+        view, reserve = self._log.view, self.limits.max_output_tokens
+        if reserve:
+            # What is left of the window, when that is less (lesson 2).
+            reserve = max(1, min(reserve, self.limits.context_window - self.measured().upper))
+        return ChatRequest(
+            messages=(self.system_message, *(view.messages if messages is None else messages)),
+            tools=self.specs,
+            model=self.model,
+            max_output_tokens=reserve,
+            chat_id=self._chat_id,
+            compact_at=self.compact_at,
+        )
+
     def plan_request(self, *, summaries: bool = True) -> Preparation:
         """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked."""
         rested = self._guard.allows(self._log.view.cycle, self.measured().tokens)
-        automatic = summaries and rested and not self.adapter().compacts_natively(self.model)
+        automatic = summaries and rested and not self.compact_at
         env = self._env("", manual=False)
         return prepare(self._log.view, self.policy, env, automatic_summaries=automatic)
 
@@ -81,28 +122,149 @@ class ContextControl:
 
     async def prepare(self, *, summaries: bool = True) -> Prepared:
         """Prepare the next request and commit what that changed."""
+        await self.drop_foreign_blocks()
+        await self._count_when_close()
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         return prepared
 
-    async def compact(self, instructions: str) -> Prepared:
-        """Compact; the user is told when there was nothing to do."""
+    async def compact(self, instructions: str) -> bool:
+        """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
+        await self.drop_foreign_blocks()
+        if self.compact_at and self.adapter().compacts_on_demand(self.model):
+            return await self._compact_on_demand(instructions)
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
                 self._notice("INFO", f"Nothing was compacted: {report.detail}.")
-        return prepared
+        return any(report.outcome == "changed" for report in prepared.reports)
+
+    async def recover(self, overflow: ContextOverflow) -> bool:
+        """Make the request smaller that the provider refused (R-535); return whether it is strictly smaller now.
+
+        What the refusal tells of the true size and window is learned first. A provider's own compaction no longer
+        counts: what it stood for is summarised from the log.
+        """
+        estimated = self.meter.estimated_prompt(self._log.view)
+        if overflow.prompt_tokens:
+            self.meter.take_provider_count(overflow.prompt_tokens, estimated)
+        if 0 < overflow.limit_tokens < self.limits.context_window:
+            self._learn_window(overflow.limit_tokens)
+        refused = self.measured().tokens
+        await forget_foreign_blocks(self._log, "")
+        room = self.limits.context_window - self.limits.max_output_tokens
+        target = int(RECOVERED_SHARE * min(refused, room))
+        env = self._env("", manual=True)
+        await self._run(recover(self._log.view, self.policy, env, target))
+        return self.measured().tokens < refused
+
+    async def drop_foreign_blocks(self) -> None:
+        """Leave out compactions of a provider that the chat no longer talks to, or that no longer compacts (R-542)."""
+        if not live_blocks(self._log.view.messages):
+            return
+        origin = self.adapter().origin if self.compact_at else ""
+        if await forget_foreign_blocks(self._log, origin):
+            self._notice("INFO", "The provider's own summary is left out; the full history is used instead.")
+
+    async def distrust_opaque(self) -> bool:
+        """Leave out what the provider had signed or encrypted and now refuses; return whether there was any.
+
+        Its compactions no longer count, its reasoning stays as readable text.
+        """
+        changed = await forget_foreign_blocks(self._log, "")
+        bare = tuple(without_opaque(m) for m in self._log.view.messages if has_opaque(m))
+        if bare:
+            change_id = self._services.new_token()
+            await self._log.write(ViewChanged(change_id=change_id, kind="repaired", replaced=bare))
+        return changed or bool(bare)
+
+    def learn(self, usage: Usage, estimated: int, *, compacted: bool) -> None:
+        """Take in what the provider counted for the reply that now ends the view.
+
+        After its own compaction it counted only what it had left; what we send again behind the block comes on top.
+        """
+        view = self._log.view
+        if not compacted:
+            self.meter.learn(usage, estimated, view)
+            return
+        block = next((i for i, m in enumerate(view.messages) if m.compaction is not None), 0)
+        again = [*view.messages[:block], *view.messages[block + 1 : -1]]
+        self.meter.anchor_after_compaction(usage, sum(message.tokens for message in again), view)
+
+    def native_compaction(self) -> NativeCompaction:
+        """Return what takes in a compaction that the provider makes during a reply."""
+        return NativeCompaction(
+            self._new_record(),
+            self._log,
+            self.model,
+            self.meter.counter.message,
+            lambda messages: self.meter.measure(messages, self._log.view),
+        )
+
+    async def _compact_on_demand(self, instructions: str) -> bool:
+        head, _ = split_for_compaction(self._log.view.messages)
+        if not any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head):
+            self._notice("INFO", "Nothing was compacted: there is nothing to summarise yet.")
+            return False
+        adapter, request = self.adapter(), self.request(head)
+        limit = self._services.settings.chat.compaction_timeout_s
+
+        async def ask() -> CompactionDone:
+            try:
+                async with asyncio.timeout(limit):
+                    return await adapter.compact(request, instructions)
+            except TimeoutError:
+                raise CompactionFailed(f"{self.model} did not answer in {limit:g} s") from None
+
+        return await self.native_compaction().run(ask)
+
+    async def _count_when_close(self) -> None:
+        """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
+        count, window = self.meter.count(self._log.view), self.limits.context_window
+        thresholds = [self._threshold(stage) for stage in self.policy.stages]
+        limits = [at for at in (*thresholds, window - self.limits.max_output_tokens) if at]
+        adapter = self.adapter()
+        if not wants_provider_count(count, limits) or not adapter.counts_tokens(self.model):
+            return
+        estimated = self.meter.estimated_prompt(self._log.view)
+        try:
+            async with asyncio.timeout(COUNT_LIMIT_S):
+                self.meter.take_provider_count(await adapter.count_tokens(self.request()), estimated)
+        except (AdapterError, TimeoutError) as error:
+            _log.info("the provider's count could not be had, the estimate decides: %s", error)
+
+    def _learn_window(self, tokens: int) -> None:
+        """Go on with the window that the provider named, and say so."""
+        old, self.limits = self.limits, msgspec.structs.replace(self.limits, context_window=tokens, source="endpoint")
+        self._notice(
+            "WARN",
+            f"{self.model or self.adapter_name} takes {tokens} tokens, not {old.context_window}."
+            f' Set models["{self.model}"].context_window to {tokens}.',
+        )
+
+    def refresh_limits(self) -> None:
+        """Take in what the endpoint has told about the model meanwhile."""
+        self.limits = self._services.limits(self.adapter_name, self.model, self.policy.default_window)
+
+    def _new_record(self) -> CompactionRecord:
+        return CompactionRecord(
+            chat_id=self._chat_id,
+            log=self._log,
+            emit=self._services.emit,
+            clock=self._services.clock,
+            new_id=self._services.new_token,
+            on_compacting=self._on_compacting,
+        )
 
     async def _run(self, preparation: Preparation) -> Prepared:
         compactor = Compactor(
             chat_id=self._chat_id,
             log=self._log,
             emit=self._services.emit,
-            clock=self._services.clock,
             new_id=self._services.new_token,
             timeout_s=self._services.settings.chat.compaction_timeout_s,
             summariser=self._summariser,
-            on_compacting=self._on_compacting,
+            new_record=self._new_record,
         )
         return await compactor.run(preparation, self.policy)
 

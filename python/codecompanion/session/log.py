@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from codecompanion.history import EventPayload, LogEvent, View, apply
+from codecompanion.history import ChangeUndone, EventPayload, LogEvent, View, apply, project
 from codecompanion.store.store import Store
 
 T = TypeVar("T")
@@ -57,6 +57,24 @@ class ChatLog:
             for event in events:
                 self.view = apply(self.view, event)
             return events
+
+    async def events(self) -> Sequence[LogEvent]:
+        """Return the whole log, from the store."""
+        return await asyncio.to_thread(self._store.load_events, self.chat_id)
+
+    async def undo(self, change_ids: Sequence[str]) -> None:
+        """Log that these changes no longer count, and project the view without them (R-542, R-545).
+
+        Raises:
+            StoreError: nothing was undone.
+        """
+        await asyncio.shield(asyncio.ensure_future(self._undo(change_ids)))
+
+    async def _undo(self, change_ids: Sequence[str]) -> None:
+        async with self._order:
+            payloads = [ChangeUndone(change_id=change_id) for change_id in change_ids]
+            await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
+            self.view = await asyncio.to_thread(lambda: project(self._store.load_events(self.chat_id)))
 
     async def settled(self) -> None:
         """Wait until everything handed to the store so far is in the view."""

@@ -65,3 +65,17 @@ class ContextMeter:
         reply = max(0, usage.output_tokens - usage.reasoning_tokens)
         anchor = Anchor(usage.prompt_tokens + reply, self.estimated_prompt(view))
         self._meter = msgspec.structs.replace(meter, anchor=anchor)
+
+    def take_provider_count(self, prompt_tokens: int, estimated_prompt: int) -> None:
+        """Take in what the provider says a request is, before any reply."""
+        self._meter = self._meter.report(prompt_tokens, estimated_prompt)
+
+    def anchor_after_compaction(self, usage: Usage, kept_estimate: int, view: View) -> None:
+        """Take in what was counted for a reply behind the provider's compaction (R-538).
+
+        It counted its block and what came behind; `kept_estimate` is what we send again on top of that.
+        """
+        reply = max(0, usage.output_tokens - usage.reasoning_tokens)
+        kept = round(kept_estimate * self.calibration.ratio)
+        anchor = Anchor(usage.prompt_tokens + reply + kept, self.estimated_prompt(view))
+        self._meter = msgspec.structs.replace(self._meter, anchor=anchor)

@@ -10,6 +10,7 @@ from typing import Any
 
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.context.policy import Policy, load_policy, with_options
+from codecompanion.errors import ConfigError
 from codecompanion.events import Event
 from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
@@ -63,9 +64,16 @@ class Services:
             model,
             user_table=self.settings.models,
             adapter_limits=ModelLimits(entry.context_window, entry.max_output_tokens),
+            endpoint_limits=self._told_by_endpoint(adapter_name, model),
             lookup=lambda name: self.lookup(adapter_name, name),
             default_window=default_window,
         )
+
+    def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
+        try:
+            return self.adapters.get(adapter_name).limits(model) or ModelLimits()
+        except ConfigError:  # said where the adapter is used
+            return ModelLimits()
 
     def calibration(self, adapter_name: str, model: str) -> Calibration:
         """Return what is known about the model's counts."""

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
+from codecompanion import prompts
 from codecompanion.adapters.offline import OfflineAdapter
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.events import (
@@ -29,7 +30,7 @@ from codecompanion.events import (
 )
 from codecompanion.events import State as StateEvent
 from codecompanion.history import ChangeKind, EventPayload, MessageAdded, ModelSet, TitleSet, ViewChanged
-from codecompanion.messages import RULES_TAG, Message, ToolCall, ToolSpec, is_typed_by_user, with_changes
+from codecompanion.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall, ToolSpec, is_typed_by_user, with_changes
 from codecompanion.models import ResolvedLimits
 from codecompanion.requests import Snapshot, Submit
 from codecompanion.session.approval_desk import ApprovalDesk
@@ -261,6 +262,9 @@ class Session:
         self.control.use_model(adapter_name, model)
         self.control.reset_guard()
         await self.log.write(ModelSet(adapter=self.adapter_name, model=self.model))
+        if self._task is None:
+            # While a turn runs, its next preparation does this.
+            await self.control.drop_foreign_blocks()
         self.emit(
             ModelChanged(
                 chat=self.chat_id,
@@ -303,6 +307,36 @@ class Session:
         if old:
             await self._change("regenerated", old)
         self._start(partial(self._turns, answer_again=True))
+
+    def go_on(self, snapshot: Snapshot) -> None:
+        """Let the model go on with its last reply: one that was cut, or ended at the output limit.
+
+        Raises:
+            InputError: a turn is running, or the chat does not end in a reply.
+        """
+        self._must_be_idle("the reply is still being written")
+        if not self.log.view.messages or self.log.view.messages[-1].role != "assistant":
+            raise InputError("there is no reply to go on with; send a message")
+        self.snapshot = snapshot
+        self._start(self._go_on)
+
+    async def _go_on(self) -> None:
+        cycle = max(1, self.log.view.cycle)
+        await self.ask_to_go_on("", cycle)
+        await self._run_turn(cycle)
+
+    async def ask_to_go_on(self, turn_id: str, cycle: int) -> None:
+        """Log the message of ours that lets a model go on where its reply ended; it opens no cycle."""
+        message = Message(
+            id=self.services.new_token(),
+            role="user",
+            content=prompts.load("go_on"),
+            tag=GO_ON_TAG,
+            cycle=cycle,
+            turn_id=turn_id,
+            ts=self.services.clock(),
+        )
+        await self.log.write(MessageAdded(message=self._counted(message)))
 
     async def stop(self) -> None:
         """Cancel what runs and wait until the history is valid again."""
@@ -373,15 +407,18 @@ class Session:
     async def _compact_now(self, instructions: str) -> None:
         """Compact the idle chat, then let the model go on unless the user wants otherwise (R-528)."""
         await self._join_attachments("", max(1, self.log.view.cycle))
-        prepared = await self.control.compact(instructions)
+        changed = await self.control.compact(instructions)
         self.show_meter()
         self.show_context()
-        changed = any(report.outcome == "changed" for report in prepared.reports)
         if not changed or self._queue:
             return
         match self.services.settings.chat.on_compact:
             case "submit":
-                await self._run_turn(max(1, self.log.view.cycle))
+                cycle = max(1, self.log.view.cycle)
+                if self.log.view.messages[-1].role == "assistant":
+                    # A provider's own summary is not a message that can be answered.
+                    await self.ask_to_go_on("", cycle)
+                await self._run_turn(cycle)
             case "ask":
                 self._notice("INFO", "Compacted. Send a message, or regenerate, to let the model go on.")
             case "stop":

@@ -8,15 +8,16 @@ Every exit leaves a valid history: unanswered calls are completed, what arrived 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, assert_never
 
-from codecompanion.adapters.base import ChatRequest, Finished
-from codecompanion.errors import CodeCompanionError
+from codecompanion.adapters.base import Finished
+from codecompanion.errors import CodeCompanionError, ContextOverflow, OpaqueRefused
 from codecompanion.events import Notice, ReplyFinished, ReplyStarted, TurnFinished
 from codecompanion.history import (
     EventPayload,
     MessageAdded,
     RequestSent,
+    ServerEdited,
     TurnBegan,
     TurnEnded,
     UsageReported,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from codecompanion.session.session import Session
 
 Reason = Literal["done", "stopped", "failed", "limit"]
+MOST_PAUSES = 16
+"""A provider that pauses its reply again and again is not asked for more parts than this in one turn."""
+WINDOW_FULL = "the reply filled the context window"
 
 
 class Turn:
@@ -39,7 +43,7 @@ class Turn:
 
     def __init__(self, session: Session, turn_id: str, cycle: int) -> None:
         self._session, self.turn_id, self.cycle = session, turn_id, cycle
-        self._requests = 0
+        self._requests = self._pauses = self._continuations = 0
         self._calls: list[ToolCall] = []
         self._started_at = session.services.clock()
         self._reply: ReplySoFar | None = None
@@ -88,14 +92,15 @@ class Turn:
             waits = await self._prepare()
             if waits:
                 return waits
-            finished = await self._request()
-            if not finished.tool_calls:
+            finished = await self._answer()
+            if finished.tool_calls:
+                self._calls.extend(finished.tool_calls)
+                await self._run_tools(finished)
+                stopped = repeated_call(self._calls)
+                if stopped:
+                    return stopped
+            elif not await self._goes_on(finished):
                 return ""
-            self._calls.extend(finished.tool_calls)
-            await self._run_tools(finished)
-            stopped = repeated_call(self._calls)
-            if stopped:
-                return stopped
 
     async def _prepare(self) -> str:
         """Run the policy before every request (R-518), behind the compaction the user asked for meanwhile.
@@ -106,14 +111,59 @@ class Turn:
         session.enter(State.PREPARING)
         await session.reread_rules()
         wanted = session.take_compaction_request()
-        reports = (await session.control.compact(wanted)).reports if wanted is not None else ()
-        reports += (await session.control.prepare(summaries=wanted is None)).reports
+        compacted = wanted is not None and await session.control.compact(wanted)
+        reports = (await session.control.prepare(summaries=wanted is None)).reports
         session.show_meter()
-        compacted = any(report.event == "context_compacted" and report.outcome == "changed" for report in reports)
+        compacted |= any(report.event == "context_compacted" and report.outcome == "changed" for report in reports)
         wish = session.services.settings.chat.on_compact
         if not compacted or wish == "submit" or session.has_queued:
             return ""
         return f'Compacted (on_compact = "{wish}"). Send a message, or regenerate, to let the model go on.'
+
+    async def _goes_on(self, finished: Finished) -> bool:
+        """Return whether a reply without calls is not the end yet: paused by the provider, or cut by a limit."""
+        session = self._session
+        match finished.stop:
+            case "paused" | "compacted":
+                self._pauses += 1
+                return self._pauses <= MOST_PAUSES
+            case "length" | "window":
+                if finished.stop == "window" and not await session.control.recover(ContextOverflow(WINDOW_FULL)):
+                    self._notice("The reply filled the context window, and nothing more can be taken out of it.")
+                    return False
+                if self._continuations >= session.services.settings.chat.max_output_continuations:
+                    self._notice("The reply ended at the model's output limit. /continue lets it go on.")
+                    return False
+                self._continuations += 1
+                await session.ask_to_go_on(self.turn_id, self.cycle)
+                return True
+            case "filtered":
+                self._notice("The provider refused to go on with this reply (content filter).")
+                return False
+            case "stop" | "tool_calls":
+                return False
+            case _:
+                assert_never(finished.stop)
+
+    async def _answer(self) -> Finished:
+        """Send the request; one the provider refuses for its size or its opaque parts is mended once (R-535)."""
+        session = self._session
+        recovered = distrusted = False
+        while True:
+            try:
+                return await self._request()
+            except ContextOverflow as error:
+                if recovered or not await session.control.recover(error):
+                    raise _unsendable(error, session) from None
+                recovered = True
+            except OpaqueRefused as error:
+                if distrusted or not await session.control.distrust_opaque():
+                    raise
+                distrusted = True
+                self._notice(f"{error} It is left out from here on; the readable history is sent instead.")
+                await self._prepare()
+            self._reply = None
+            session.show_meter()
 
     async def _request(self) -> Finished:
         session = self._session
@@ -121,13 +171,7 @@ class Turn:
         adapter = session.services.adapters.get(session.adapter_name)
         self._requests += 1
         estimated = session.meter.estimated_prompt(session.log.view)
-        request = ChatRequest(
-            messages=(session.control.system_message, *session.log.view.messages),
-            tools=session.specs,
-            model=session.model,
-            max_output_tokens=session.limits.max_output_tokens,
-            chat_id=session.chat_id,
-        )
+        request = session.control.request()
         await session.log.write(
             RequestSent(
                 turn_id=self.turn_id,
@@ -140,37 +184,48 @@ class Turn:
         session.enter(State.STREAMING, "waiting for the model")
         session.emit(ReplyStarted(chat=session.chat_id, adapter=session.adapter_name, model=session.model))
         self._reply = reply = ReplySoFar()
-        finished = await stream_reply(
-            adapter,
-            request,
-            reply,
-            emit=session.emit,
-            on_label=lambda label: session.enter(State.STREAMING, label),
-            save_partial=session.save_partial,
-        )
-        await self._log_reply(reply, finished, estimated)
+        native = session.control.native_compaction()
+        try:
+            finished = await stream_reply(
+                adapter,
+                request,
+                reply,
+                emit=session.emit,
+                on_label=lambda label: session.enter(State.STREAMING, label),
+                save_partial=session.save_partial,
+                on_compaction=native.take,
+            )
+        finally:
+            await native.close()
+        await self._log_reply(reply, finished, estimated, compacted=native.done)
         return finished
 
-    async def _log_reply(self, reply: ReplySoFar, finished: Finished, estimated: int) -> None:
-        session = self._session
+    async def _log_reply(self, reply: ReplySoFar, finished: Finished, estimated: int, *, compacted: bool) -> None:
+        session, usage = self._session, finished.usage
+        self._reply = None
         message = self._message(reply, finished)
-        payloads: list[EventPayload] = [MessageAdded(message=message)]
-        if finished.usage is not None:
+        # A reply may be nothing but the provider's compaction, which is in the view already.
+        empty = finished.stop == "compacted" and not message.content
+        payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
+        if usage is not None:
             payloads.append(
                 UsageReported(
                     message_id=message.id,
                     adapter=session.adapter_name,
                     model=session.model,
-                    usage=finished.usage,
+                    usage=usage,
                     estimated_prompt_tokens=estimated,
+                    other_passes=finished.other_passes,
+                    server_edits=tuple(
+                        ServerEdited(edit.kind, edit.cleared_tokens, edit.cleared_items)
+                        for edit in finished.server_edits
+                    ),
                 )
             )
-        self._reply = None
         await session.log.write(*payloads)
-        if finished.usage is not None:
-            session.meter.learn(finished.usage, estimated, session.log.view)
+        if usage is not None and not empty:
+            session.control.learn(usage, estimated, compacted=compacted)
             session.keep_calibration()
-        usage = finished.usage
         session.emit(
             ReplyFinished(
                 chat=session.chat_id,
@@ -180,11 +235,12 @@ class Turn:
                 output_tokens=usage.output_tokens if usage else 0,
             )
         )
+        for edit in finished.server_edits:
+            self._notice(
+                f"{session.adapter_name} left out {edit.cleared_items} old tool results on its side"
+                f" ({edit.cleared_tokens:,} tokens; {edit.kind})."
+            )
         session.show_meter()
-        if finished.stop == "length":
-            self._notice("The reply ended at the model's output limit; send a message to let it go on.")
-        if finished.stop == "filtered":
-            self._notice("The provider's content filter ended the reply.")
 
     def _message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
         """Return the reply as a message; without an end marker it is marked as cut and its calls do not count."""
@@ -240,3 +296,13 @@ class Turn:
 
     def _notice(self, text: str) -> None:
         self._session.emit(Notice(chat=self._session.chat_id, level="INFO", text=text))
+
+
+def _unsendable(error: ContextOverflow, session: Session) -> ContextOverflow:
+    """Return the error with what the user can do when nothing more can be taken out."""
+    largest = max(session.log.view.messages, key=lambda message: message.tokens, default=None)
+    advice = "Shorten the message, or choose a model with a larger window (ga)."
+    if largest is not None and largest.role == "user" and largest.tag:
+        name = largest.path or largest.tag
+        advice = f"The largest part is {name} ({largest.tokens:,} tokens): detach it, or choose another model (ga)."
+    return ContextOverflow(f"{error} Nothing more can be taken out. {advice}")

@@ -616,7 +616,11 @@ async def test_usage_makes_the_meter_exact_and_teaches_the_ratio(tmp_path):
 
 
 async def test_what_the_model_sees_is_a_finished_reply_only(tmp_path):
-    bench = Bench(tmp_path, ScriptedAdapter("s", [(TextDelta("a"), TextDelta("b"), Finished("length"))]))
+    bench = Bench(
+        tmp_path,
+        ScriptedAdapter("s", [(TextDelta("a"), TextDelta("b"), Finished("length"))]),
+        settings={"max_output_continuations": 0},
+    )
     session = await bench.open()
     session.submit(submit("q"))
     await bench.idle(session)

@@ -160,6 +160,16 @@ return {
           .. " means no limit.",
       },
       {
+        name = "max_output_continuations",
+        type = "integer",
+        default = 1,
+        check = function(value)
+          return (value < 0 or value > 2) and "expected 0, 1 or 2" or nil, value
+        end,
+        description = "How often in one turn a reply that ended only at the model's output limit is continued by"
+          .. " itself: 0, 1 or 2. `/continue` does it by hand.",
+      },
+      {
         name = "on_compact",
         type = "string",
         enum = { "submit", "ask", "stop" },

@@ -1,0 +1,10 @@
+---`/continue`: let the model go on with a reply that was cut off.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "continue",
+  description = "Go on with a reply that was cut off",
+  run = function(chat)
+    require("codecompanion.chat.session").go_on(chat)
+  end,
+}

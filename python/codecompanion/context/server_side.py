@@ -1,0 +1,79 @@
+"""What a provider's own compaction does to the view (R-534, R-537, R-539…R-542, R-551).
+
+The block the provider left stands for everything before it, as one message tagged like our own summaries. Protected
+messages (rules, pinned) stay and are sent again behind the block, byte-identical (lesson 10); so do the words of the
+user that are being worked on. A block lives only while its provider is the one that compacts: for anybody else the view
+is projected without it, from the full history (R-542).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from codecompanion.context.window_selection import first_pending
+from codecompanion.context.work import Messages, Work
+from codecompanion.history import LogEvent, ViewChanged
+from codecompanion.messages import SUMMARY_TAG, CompactionPart, Message, is_protected, is_typed_by_user, with_changes
+
+SMALLEST_THRESHOLD = 50_000
+"""Both providers refuse a smaller one (R-536, R-539)."""
+
+
+def threshold(compact_at: int | None, window: int, reserve: int) -> int:
+    """Return the size from which the provider shall compact, 0 when that cannot work: off, or the window too small."""
+    if compact_at is None:
+        return 0
+    wanted = max(SMALLEST_THRESHOLD, compact_at)
+    return wanted if wanted <= window - reserve else 0
+
+
+def split_for_compaction(messages: Messages) -> tuple[Messages, Messages]:
+    """Return (what the provider summarises, what follows its block): user messages without an answer wait (R-551)."""
+    pending = first_pending(messages)
+    return messages[:pending], messages[pending:]
+
+
+def replace_by_block(messages: Messages, part: CompactionPart, count: Callable[[Message], int], block: Message) -> Work:
+    """Return the view with `part` in place of what the provider summarised. `block` gives id, cycle and time."""
+    head, pending = split_for_compaction(messages)
+    running = frozenset(message.id for message in _running_request(head))
+    kept = tuple(message for message in head if is_protected(message))
+    request = tuple(message for message in head if message.id in running and not is_protected(message))
+    summary = with_changes(block, role="assistant", tag=SUMMARY_TAG, content=(part,))
+    summary = with_changes(summary, tokens=count(summary))
+    stays = {message.id for message in (*kept, *request)}
+    removed = tuple(message for message in head if message.id not in stays)
+    return Work(
+        before=messages,
+        messages=(*kept, summary, *request, *pending),
+        removed=removed,
+        pending=pending,
+        summary=part.text,
+    )
+
+
+def _running_request(head: Messages) -> list[Message]:
+    """Return what the user typed for the loop that is running: all since the last finished reply."""
+    if not head or head[-1].role != "tool":
+        return []
+    typed: list[Message] = []
+    for message in reversed(head):
+        if is_typed_by_user(message):
+            typed.append(message)
+        elif message.tag == SUMMARY_TAG or (message.role == "assistant" and not message.tool_calls and typed):
+            break
+    return typed
+
+
+def live_blocks(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages that hold a provider's compaction."""
+    return [message for message in messages if message.compaction is not None]
+
+
+def changes_that_inserted(events: Sequence[LogEvent], ids: frozenset[str]) -> list[str]:
+    """Return the ids of the changes that put these messages into the view."""
+    return [
+        event.payload.change_id
+        for event in events
+        if isinstance(event.payload, ViewChanged) and any(i.message.id in ids for i in event.payload.inserted)
+    ]

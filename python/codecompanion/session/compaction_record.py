@@ -1,0 +1,84 @@
+"""One compaction as log and editor hear of it: exactly one start and one end, whoever writes the summary (R-543)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from codecompanion.context.work import Trigger
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Event
+from codecompanion.history import CompactionBegan, CompactionEnded, ViewChanged
+from codecompanion.messages import SUMMARY_TAG, Message
+from codecompanion.session.log import ChatLog
+
+
+@dataclass(slots=True)
+class CompactionRecord:
+    """A compaction on its way. `id` is "" until it has begun; it is also the id of the change that ends it well."""
+
+    chat_id: str
+    log: ChatLog
+    emit: Callable[[Event], None]
+    clock: Callable[[], float]
+    new_id: Callable[[], str]
+    on_compacting: Callable[[bool], None]
+    id: str = ""
+    label: str = ""
+    trigger: Trigger = "proactive"
+    _started_at: float = 0.0
+
+    async def begin(self, trigger: Trigger, label: str, tokens_before: int) -> None:
+        """Announce the compaction, once; later calls only say who writes the summary now."""
+        self.label = label
+        if self.id:
+            return
+        self.id, self.trigger, self._started_at = self.new_id(), trigger, self.clock()
+        self.on_compacting(True)
+        began = CompactionBegan(compaction_id=self.id, trigger=trigger, summariser=label, tokens_before=tokens_before)
+        await self.log.write(began)
+        self.emit(CompactionStarted(chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label))
+
+    async def fail(self, reason: str, *, cancelled: bool = False) -> None:
+        """End it without a change; the user reads why."""
+        text = f"Compaction skipped: {reason.rstrip('.')}. Nothing was changed."
+        try:
+            await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled))
+        finally:
+            failed = CompactionFailed(chat=self.chat_id, compaction_id=self.id, reason=text, cancelled=cancelled)
+            self.emit(failed)
+
+    def report(self, removed: Sequence[Message], summary: str) -> dict[str, object]:
+        """Return what the change says of itself: who, how many messages, which cycles, how long."""
+        gone = [message for message in removed if message.tag != SUMMARY_TAG]
+        cycles = [message.cycle for message in gone if message.cycle is not None] or [0]
+        return {
+            "compaction_id": self.id,
+            "summariser": self.label,
+            "messages": len(gone),
+            "cycles": [min(cycles), max(cycles)],
+            "duration_ms": round((self.clock() - self._started_at) * 1000),
+            "summary": summary,
+        }
+
+    def show(self, change: ViewChanged) -> None:
+        """Tell the editor of the change that ended it well."""
+        details = change.report
+        self.emit(
+            Compacted(
+                chat=self.chat_id,
+                compaction_id=self.id,
+                trigger=self.trigger,
+                summariser=self.label,
+                summary=details["summary"],
+                messages=details["messages"],
+                cycles=(details["cycles"][0], details["cycles"][1]),
+                tokens_before=change.tokens_before,
+                tokens_after=change.tokens_after,
+                duration_ms=details["duration_ms"],
+            )
+        )
+
+    def close(self) -> None:
+        """Leave the state `compacting` again, however it ended."""
+        if self.id:
+            self.on_compacting(False)

@@ -1,0 +1,126 @@
+"""A provider's own compaction in a chat: during a reply, on demand, and when it no longer counts (R-534, R-539…R-542).
+
+Shown and logged like our own: one start, one end, one change of the view that can be undone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from codecompanion.adapters.base import CompactionBegun, CompactionDone
+from codecompanion.context.change import difference
+from codecompanion.context.server_side import changes_that_inserted, live_blocks, replace_by_block
+from codecompanion.context.work import Measure, Messages, Trigger
+from codecompanion.errors import CodeCompanionError
+from codecompanion.history import ViewChanged
+from codecompanion.messages import CompactionPart, Message
+from codecompanion.session.compaction_record import CompactionRecord
+from codecompanion.session.log import ChatLog, to_the_end
+
+ON_THE_SERVER = "on the provider's side"
+
+
+class NativeCompaction:
+    """One compaction by the provider, from its first sign to the change it makes."""
+
+    def __init__(
+        self,
+        record: CompactionRecord,
+        log: ChatLog,
+        model: str,
+        count: Callable[[Message], int],
+        measure: Callable[[Messages], Measure],
+    ) -> None:
+        self._record, self._log, self._model = record, log, model
+        self._count, self._measure = count, measure
+        self.done = False
+
+    async def take(self, event: CompactionBegun | CompactionDone) -> None:
+        """Take in what the reply's stream says of it; a block is in the log before anything else of the reply is."""
+        match event:
+            case CompactionBegun():
+                await to_the_end(self._begin())
+            case CompactionDone(part=None):
+                await to_the_end(self._failed("the provider could not compact the chat"))
+            case CompactionDone(part=CompactionPart() as part):
+                await to_the_end(self._commit(part, "proactive"))
+
+    async def run(self, compact: Callable[[], Awaitable[CompactionDone]]) -> bool:
+        """Compact on demand; return whether that changed the view. A failure has been told, nothing was changed."""
+        await to_the_end(self._record.begin("manual", self._label, self._measure(self._log.view.messages).tokens))
+        try:
+            done = await compact()
+            if done.part is None:
+                await to_the_end(self._failed("the provider could not compact the chat"))
+            else:
+                await to_the_end(self._commit(done.part, "manual"))
+        except asyncio.CancelledError:
+            await to_the_end(self._failed("it was stopped", cancelled=True))
+            raise
+        except CodeCompanionError as error:
+            await to_the_end(self._failed(str(error)))
+        return self.done
+
+    async def close(self, why: str = "the reply ended before the provider had compacted") -> None:
+        """End what began and never came to its end (a cut stream)."""
+        if self._record.id and not self.done:
+            await to_the_end(self._failed(why))
+
+    @property
+    def _label(self) -> str:
+        return f"{self._model} ({ON_THE_SERVER})"
+
+    async def _begin(self) -> None:
+        await self._record.begin("proactive", self._label, self._measure(self._log.view.messages).tokens)
+
+    async def _failed(self, reason: str, *, cancelled: bool = False) -> None:
+        if not self._record.id:
+            await self._begin()
+        self.done = False
+        await self._record.fail(reason, cancelled=cancelled)
+        self._record.close()
+        self._record.id = ""
+
+    async def _commit(self, part: CompactionPart, trigger: Trigger) -> None:
+        """Log the change that puts the block in place of what it stands for, then show it."""
+        record, view = self._record, self._log.view
+        if not record.id:
+            await self._begin()
+        block = Message(id=record.new_id(), role="assistant", cycle=max(1, view.cycle), ts=record.clock())
+        work = replace_by_block(view.messages, part, self._count, block)
+        removed, replaced, inserted = difference(view.messages, work.messages)
+        report = {"stage": "server", "trigger": trigger, "origin": part.origin}
+        change = ViewChanged(
+            change_id=record.id,
+            kind="compacted",
+            removed=removed,
+            replaced=replaced,
+            inserted=inserted,
+            tokens_before=self._measure(view.messages).tokens,
+            tokens_after=self._measure(work.messages).tokens,
+            report={**report, **record.report(work.removed, work.summary)},
+        )
+        await self._log.write(change)
+        self.done = True
+        record.show(change)
+        record.close()
+
+
+async def forget_foreign_blocks(log: ChatLog, origin: str) -> bool:
+    """Project the view without compactions of other providers, from the full history; return whether any was there.
+
+    `origin` "" = of any provider.
+    """
+    changed = False
+    while True:
+        foreign = frozenset(
+            message.id
+            for message in live_blocks(log.view.messages)
+            if not origin or (message.compaction is not None and message.compaction.origin != origin)
+        )
+        if not foreign:
+            return changed
+        undone = changes_that_inserted(await log.events(), foreign)
+        await log.undo(undone)
+        changed = True
