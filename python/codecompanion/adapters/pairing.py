@@ -1,0 +1,97 @@
+"""Calls and results in the messages of a request: found wrong before sending, mended when that is safe.
+
+Rules that all providers share (each answered with 400): every call is answered by exactly one result, and the results
+stand directly behind their call (R-004, lesson 25); ids are unique within a message; no message is empty. What counts
+as empty is the wire format's business. The session keeps its view valid; this is the last look before the bytes leave,
+so a violation is a bug elsewhere that must not cost the user a dead chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from codecompanion.invariants import Pairing, pair_tool_calls
+from codecompanion.messages import Message, with_changes
+from codecompanion.placeholders import INTERRUPTED
+
+IsEmpty: TypeAlias = Callable[[Message], bool]
+"""Whether a message without calls has nothing the wire format can send."""
+
+
+def find_broken_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[str]:
+    """Return one sentence per violation; empty when the messages can be sent as they are."""
+    problems: list[str] = []
+    waiting: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            if message.tool_call_id in waiting:
+                waiting.discard(message.tool_call_id)
+            else:
+                problems.append(f"message {index}: the result of {message.tool_call_id!r} does not follow its call")
+            continue
+        if waiting:
+            problems.append(f"message {index} comes before the result of {', '.join(sorted(waiting))}")
+            waiting = set()
+        if message.tool_calls:
+            waiting = {call.id for call in message.tool_calls}
+            if message.role != "assistant":
+                problems.append(f"message {index}: role {message.role!r} cannot call tools")
+            if len(waiting) < len(message.tool_calls) or "" in waiting:
+                problems.append(f"message {index}: its call ids are empty or repeated")
+        elif is_empty(message):
+            problems.append(f"message {index}: role {message.role!r} without content")
+    if waiting:
+        problems.append(f"the last call has no result ({', '.join(sorted(waiting))})")
+    return problems
+
+
+def mend_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[Message]:
+    """Return messages without broken pairs: results moved behind their calls, gaps filled, orphans left out."""
+    pairing = pair_tool_calls(messages)
+    repaired: list[Message] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            continue
+        if message.tool_calls and message.role == "assistant":
+            repaired.extend(_call_with_results(index, messages, pairing))
+            continue
+        if message.tool_calls:
+            message = with_changes(message, tool_calls=())
+        if not is_empty(message):
+            repaired.append(message)
+    return repaired
+
+
+def _call_with_results(index: int, messages: Sequence[Message], pairing: Pairing) -> list[Message]:
+    message = messages[index]
+    ids = _unique_ids(tuple(call.id for call in message.tool_calls))
+    if ids != tuple(call.id for call in message.tool_calls):
+        pairs = zip(ids, message.tool_calls, strict=True)
+        message = with_changes(message, tool_calls=tuple(msgspec.structs.replace(call, id=new) for new, call in pairs))
+    block = [message]
+    for position, call_id in enumerate(ids):
+        result = pairing.result_of.get((index, position))
+        if result is None:
+            missing = f"{message.id}:{position}"
+            block.append(Message(id=missing, role="tool", content=INTERRUPTED, tool_call_id=call_id, is_error=True))
+        elif messages[result].tool_call_id != call_id:
+            block.append(with_changes(messages[result], tool_call_id=call_id))
+        else:
+            block.append(messages[result])
+    return block
+
+
+def _unique_ids(ids: tuple[str, ...]) -> tuple[str, ...]:
+    taken: set[str] = set()
+    unique: list[str] = []
+    for call_id in ids:
+        base, candidate, count = call_id or "call", call_id or "call", 1
+        while candidate in taken:
+            count += 1
+            candidate = f"{base}_{count}"
+        taken.add(candidate)
+        unique.append(candidate)
+    return tuple(unique)
