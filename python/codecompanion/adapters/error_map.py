@@ -14,7 +14,19 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.error_words import (
+    FILTER,
+    KEY_NAMES,
+    NO_CREDIT,
+    NO_MODEL,
+    OVERLOAD_NAMES,
+    RATE_NAMES,
+    is_opaque,
+    is_overflow,
+    read_wait,
+)
 from codecompanion.adapters.exception_kinds import kind_of
+from codecompanion.adapters.overflow_figures import read_overflow
 from codecompanion.adapters.redact import plain_url, redact
 from codecompanion.adapters.retry import parse_retry_after
 from codecompanion.errors import (
@@ -25,6 +37,7 @@ from codecompanion.errors import (
     MalformedReply,
     ModelNotFound,
     NetworkFailed,
+    OpaqueRefused,
     Overloaded,
     RateLimited,
     RequestRejected,
@@ -32,38 +45,6 @@ from codecompanion.errors import (
 )
 
 _LONGEST_QUOTE = 300
-
-# What providers call a request that is too long (R-535). Codes first, then sentences.
-_OVERFLOW_CODES = frozenset(
-    [
-        "context_length_exceeded",
-        "context_window_exceeded",
-        "exceed_context_size_error",
-        "model_max_prompt_tokens_exceeded",
-        "tokens_limit_reached",
-        "request_too_large",
-        "string_above_max_length",
-    ]
-)
-_OVERFLOW = re.compile(
-    r"maximum context length|context[ _](?:length|window|size|limit)|prompt is too long|input is too long"
-    r"|too many (?:input )?tokens|reduce the length of (?:the|your) (?:messages|prompt|input)"
-    r"|maximum prompt length|range of input length|exceeds the (?:maximum|max) number of (?:input )?tokens"
-    r"|request (?:body )?(?:is )?too large|prompt token count .{0,40}exceeds",
-    re.IGNORECASE,
-)
-_FILTER = re.compile(r"content[ _](?:filter|policy|management policy)|flagged|safety system|moderation", re.IGNORECASE)
-_NO_CREDIT = re.compile(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
-_NO_MODEL = re.compile(
-    r"model[_ ]not[_ ]found|model .{0,120}(?:not exist|not found|unknown|not available)|no such model"
-    r"|invalid model|unknown model|not a valid model",
-    re.IGNORECASE,
-)
-_OVERLOAD_NAMES = frozenset(
-    ["server_error", "internal_server_error", "overloaded_error", "service_unavailable", "timeout"]
-)
-_RATE_NAMES = frozenset(["rate_limit_exceeded", "rate_limit_error", "too_many_requests"])
-_KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authentication", "unauthorized"])
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,16 +104,26 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
 def error_from_status(status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
     """Return our error for an HTTP status with its body (decoded JSON, or text)."""
     code, quote = _read_error(body)
+    error = _of_status(status, code, quote, headers, endpoint)
+    error.code = code
+    return error
+
+
+def _of_status(status: int, code: str, quote: str, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
     said = f" The provider says: {_end(quote)}" if quote else ""
-    if status == 413 or (status not in (401, 403, 404) and _is_overflow(code, quote)):
-        return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"))
+    if status == 413 or (status not in (401, 403, 404) and is_overflow(code, quote)):
+        return ContextOverflow(
+            endpoint.say(f"the request is too long for the model ({status}).{said}"), *read_overflow(quote)
+        )
+    if status in (400, 404, 422) and is_opaque(code, quote):
+        return OpaqueRefused(endpoint.say(f"the provider does not accept back what it had encrypted ({status}).{said}"))
     if status == 401:
         return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
-    if status == 403 and not _FILTER.search(quote):
+    if status == 403 and not FILTER.search(quote):
         return AuthenticationFailed(endpoint.say(f"access was denied ({status}).{said} Check the key and the account."))
     if status == 404:
         return _not_found(code, quote, endpoint)
-    if status == 402 or (status in (400, 429) and _NO_CREDIT.search(f"{code} {quote}")):
+    if status == 402 or (status in (400, 429) and NO_CREDIT.search(f"{code} {quote}")):
         return _final(RateLimited(endpoint.say(f"the account has no credit left ({status}).{said}")))
     if status == 429:
         wait = parse_retry_after(headers)
@@ -143,9 +134,9 @@ def error_from_status(status: int, body: object, headers: Mapping[str, str], end
     if status == 409 or status >= 500:
         overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
         return overloaded if status != 501 else _final(overloaded)
-    if _FILTER.search(f"{code} {quote}"):
+    if FILTER.search(f"{code} {quote}"):
         return ContentRefused(endpoint.say(f"a content filter refused the request ({status}).{said}"))
-    if status in (400, 422) and _NO_MODEL.search(f"{code} {quote}"):
+    if status in (400, 422) and NO_MODEL.search(f"{code} {quote}"):
         return _not_found(code, quote, endpoint)
     if 300 <= status < 400:
         target = plain_url(headers.get("location", "")) or "another address"
@@ -156,20 +147,28 @@ def error_from_status(status: int, body: object, headers: Mapping[str, str], end
 def error_from_payload(payload: bytes, endpoint: Endpoint) -> AdapterError:
     """Return our error for an error object that came in a reply with status 200."""
     code, quote = _read_error(_decode(payload))
-    said = f" The provider says: {_end(quote)}" if quote else ""
     if code.isdigit() and 400 <= int(code) < 600:
         return error_from_status(int(code), _decode(payload), {}, endpoint)
-    if _is_overflow(code, quote):
-        return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"))
-    if code in _KEY_NAMES:
+    error = _of_payload(code, quote, endpoint)
+    error.code = code
+    return error
+
+
+def _of_payload(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
+    said = f" The provider says: {_end(quote)}" if quote else ""
+    if is_overflow(code, quote):
+        return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *read_overflow(quote))
+    if is_opaque(code, quote):
+        return OpaqueRefused(endpoint.say(f"the provider does not accept back what it had encrypted.{said}"))
+    if code in KEY_NAMES:
         return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
-    if code in _RATE_NAMES:
-        return RateLimited(endpoint.say(f"too many requests.{said}"))
-    if code in _OVERLOAD_NAMES or "overloaded" in quote.lower():
+    if code in RATE_NAMES:
+        return RateLimited(endpoint.say(f"too many requests.{said}"), read_wait(quote))
+    if code in OVERLOAD_NAMES or "overloaded" in quote.lower():
         return Overloaded(endpoint.say(f"the provider failed.{said}"))
-    if _FILTER.search(f"{code} {quote}"):
+    if FILTER.search(f"{code} {quote}"):
         return ContentRefused(endpoint.say(f"a content filter refused the request.{said}"))
-    if _NO_MODEL.search(f"{code} {quote}"):
+    if NO_MODEL.search(f"{code} {quote}"):
         return _not_found(code, quote, endpoint)
     return RequestRejected(endpoint.say(f"the provider reported an error.{said}"))
 
@@ -198,7 +197,7 @@ def _key_sentence(status: int, endpoint: Endpoint) -> str:
 
 
 def _not_found(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
-    if not quote or _NO_MODEL.search(f"{code} {quote}"):
+    if not quote or NO_MODEL.search(f"{code} {quote}"):
         model = f"the model {endpoint.model}" if endpoint.model else "the model"
         tail = "" if quote else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
         return ModelNotFound(endpoint.say(f"the endpoint does not know {model} (404). Choose another with ga.{tail}"))
@@ -242,10 +241,6 @@ def _decode(payload: bytes) -> object:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return payload.decode("utf-8", "replace")
-
-
-def _is_overflow(code: str, quote: str) -> bool:
-    return code in _OVERFLOW_CODES or _OVERFLOW.search(quote) is not None
 
 
 def _shorten(text: str) -> str:

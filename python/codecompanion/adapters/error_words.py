@@ -1,0 +1,77 @@
+"""What providers call each kind of trouble: codes, and sentences where a code is missing or says too little.
+
+From the API references, recorded errors and what users of other clients reported. `error_map.py` decides what follows.
+"""
+
+from __future__ import annotations
+
+import re
+
+# What providers call a request that is too long (R-535). Codes first, then sentences.
+_OVERFLOW_CODES = frozenset(
+    [
+        "context_length_exceeded",
+        "context_window_exceeded",
+        "exceed_context_size_error",
+        "model_max_prompt_tokens_exceeded",
+        "tokens_limit_reached",
+        "request_too_large",
+        "string_above_max_length",
+    ]
+)
+_OVERFLOW = re.compile(
+    r"maximum context length|context[ _](?:length|window|size|limit)|prompt is too long|input is too long"
+    r"|too many (?:input )?tokens|reduce the length of (?:the|your) (?:messages|prompt|input)"
+    r"|maximum prompt length|range of input length|exceeds the (?:maximum|max) number of (?:input )?tokens"
+    r"|request (?:body )?(?:is )?too large|prompt token count .{0,40}exceeds",
+    re.IGNORECASE,
+)
+# The same code for an id or a name that is too long: nothing a smaller history would mend.
+_SHORT_FIELD = re.compile(r"maximum length (?:of )?\d{1,4}\b")
+# What the provider had signed or encrypted itself, or the order it wants that back in (Responses).
+_OPAQUE_CODES = frozenset(["invalid_encrypted_content"])
+_OPAQUE = re.compile(
+    r"encrypted content .{0,80}could not be (?:verified|decrypted|parsed)"
+    r"|without its required (?:following|'reasoning') item"
+    r"|item with id 'rs_",
+    re.IGNORECASE,
+)
+FILTER = re.compile(
+    r"content[ _](?:filter|policy|management policy)|flagged|safety system|moderation|bio_policy|policy_violation",
+    re.IGNORECASE,
+)
+NO_CREDIT = re.compile(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
+NO_MODEL = re.compile(
+    r"model[_ ]not[_ ]found|model .{0,120}(?:not exist|not found|unknown|not available)|no such model"
+    r"|invalid model|unknown model|not a valid model",
+    re.IGNORECASE,
+)
+OVERLOAD_NAMES = frozenset(
+    [
+        *("server_error", "internal_server_error", "overloaded_error", "service_unavailable", "timeout"),
+        *("server_is_overloaded", "slow_down", "vector_store_timeout"),
+    ]
+)
+RATE_NAMES = frozenset(["rate_limit_exceeded", "rate_limit_error", "too_many_requests"])
+_WAIT = re.compile(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.IGNORECASE)
+KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authentication", "unauthorized"])
+
+
+def is_opaque(code: str, quote: str) -> bool:
+    """Return whether the error says that a sealed part of the history is not accepted back."""
+    return code in _OPAQUE_CODES or _OPAQUE.search(quote) is not None
+
+
+def is_overflow(code: str, quote: str) -> bool:
+    """Return whether the error says that the request is longer than the context window."""
+    if code == "string_above_max_length" and _SHORT_FIELD.search(quote):
+        return False
+    return code in _OVERFLOW_CODES or _OVERFLOW.search(quote) is not None
+
+
+def read_wait(quote: str) -> float | None:
+    """Return the seconds after which the provider says to try again, None when it does not say."""
+    found = _WAIT.search(quote)
+    if found is None:
+        return None
+    return float(found[1]) / (1000 if found[2].lower() == "ms" else 1)

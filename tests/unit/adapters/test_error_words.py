@@ -1,0 +1,62 @@
+"""Refusals of sealed parts, fields that are too long, waits told in a sentence, and the provider's own code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codecompanion.adapters.error_map import Endpoint, error_from_payload, error_from_status
+from codecompanion.errors import ContextOverflow, ModelNotFound, OpaqueRefused, RateLimited, RequestRejected
+
+ENDPOINT = Endpoint(name="test", base_url="https://api.test/v1")
+
+
+def said(message: str, code: str | None = None) -> dict[str, object]:
+    return {"error": {"message": message, "type": "invalid_request_error", "param": "input", "code": code}}
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code"),
+    [
+        (400, "The encrypted content gAAA...Rg== could not be verified.", "invalid_encrypted_content"),
+        (400, "The encrypted content for item rs_0a could not be verified. Reason: it could not be decrypted.", None),
+        (400, "Item 'rs_06' of type 'reasoning' was provided without its required following item.", None),
+        (400, "Item 'msg_1' of type 'message' was provided without its required 'reasoning' item: 'rs_1'.", None),
+        (404, "Item with id 'rs_68b1' not found. Items are not persisted when `store` is set to false.", None),
+    ],
+)
+def test_a_sealed_part_that_is_not_accepted_back_has_its_own_error(status: int, message: str, code: str | None) -> None:
+    """The session then sends the readable history instead; in a stream it comes as an error event."""
+    assert type(error_from_status(status, said(message, code), {}, ENDPOINT)) is OpaqueRefused
+    assert type(error_from_payload(json.dumps(said(message, code)).encode(), ENDPOINT)) is OpaqueRefused
+
+
+def test_an_id_that_is_too_long_is_no_overflow() -> None:
+    """The code is the same for a text of 10 MB, which a smaller history mends."""
+    words = "Invalid 'input[3].{}': string too long. Expected a string with maximum length {}, but got {} instead."
+    code = "string_above_max_length"
+    call_id = error_from_status(400, said(words.format("call_id", 64, 83), code), {}, ENDPOINT)
+    output = error_from_status(400, said(words.format("output", 10485760, 12345678), code), {}, ENDPOINT)
+    assert type(call_id) is RequestRejected
+    assert type(output) is ContextOverflow
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [("Please try again in 11.054s. Visit", 11.054), ("try again in 250ms.", 0.25), ("Try again later.", None)],
+)
+def test_a_wait_told_in_a_stream_is_read(words: str, seconds: float | None) -> None:
+    """An event has no `retry-after` header."""
+    error = error_from_payload(json.dumps(said(words, "rate_limit_exceeded")).encode(), ENDPOINT)
+    assert isinstance(error, RateLimited)
+    assert error.retry_after_s == seconds
+
+
+def test_the_code_of_the_provider_is_kept() -> None:
+    """Its own word, from both doors; the type where there is no code."""
+    error = error_from_status(400, said("The requested model 'x' does not exist.", "model_not_found"), {}, ENDPOINT)
+    assert isinstance(error, ModelNotFound)
+    assert error.code == "model_not_found"
+    assert error_from_status(400, said("no"), {}, ENDPOINT).code == "invalid_request_error"
+    assert error_from_payload(json.dumps(said("no", "invalid_prompt")).encode(), ENDPOINT).code == "invalid_prompt"
