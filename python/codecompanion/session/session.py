@@ -55,7 +55,7 @@ class Session:
     def __init__(self, services: Services, chat_id: str, log: ChatLog, snapshot: Snapshot) -> None:
         self.services, self.chat_id, self.log = services, chat_id, log
         self.snapshot = snapshot
-        self.state = State.IDLE
+        self.state = self._compacting_in = State.IDLE
         self.control = ContextControl(services, chat_id, log, self._on_compacting)
         self.rules = RuleKeeper(services)
         tools = services.settings.tools
@@ -487,7 +487,10 @@ class Session:
 
     def _on_compacting(self, running: bool) -> None:
         if running:
+            self._compacting_in = self.state
             self.enter(State.COMPACTING, "compacting… q to cancel")
+        elif self.state is State.COMPACTING and self._compacting_in is State.STREAMING:
+            self.enter(State.STREAMING, "streaming")
         elif self.state is State.COMPACTING:
             self.enter(State.PREPARING)
 

@@ -1,0 +1,237 @@
+"""A provider's own compaction in a chat: R-534, R-537, R-539…R-543, R-551; lessons 10, 11, 16."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
+from codecompanion.context.server_side import live_blocks, threshold
+from codecompanion.errors import Overloaded, StreamCut
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Restored
+from codecompanion.history import CompactionEnded, UsageReported, ViewChanged, project
+from codecompanion.messages import CompactionPart, Message, Usage
+from codecompanion.session.state import State
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_turn import READ, stored_view
+
+BLOCK = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
+USAGE = Usage(input_tokens=400, output_tokens=20)
+
+
+def compacts_and_says(text: str, usage: Usage | None = USAGE) -> Reply:
+    done = CompactionDone(BLOCK, Usage(input_tokens=90_000, output_tokens=50))
+    return (CompactionBegun(), done, TextDelta(text), Finished("stop", (), usage, "", (done.usage,)))
+
+
+def native(*replies: Reply, name: str = "s", **fields: object) -> ScriptedAdapter:
+    return ScriptedAdapter(name, list(replies), native=True, **fields)
+
+
+async def talk(bench, session, number, first=1):
+    for i in range(first, first + number):
+        session.submit(submit(f"question {i}", i))
+        await bench.idle(session)
+
+
+@pytest.mark.parametrize(
+    ("compact_at", "window", "reserve", "wanted"),
+    [(85_000, 100_000, 0, 85_000), (27_000, 100_000, 0, 50_000), (27_000, 32_000, 0, 0), (85_000, 100_000, 20_000, 0),
+     (None, 100_000, 0, 0)],
+)  # fmt: skip
+def test_the_threshold_is_the_triggers_but_never_below_what_providers_take(compact_at, window, reserve, wanted):
+    """R-536, R-539: where the window is too small for it, compaction stays ours."""
+    assert threshold(compact_at, window, reserve) == wanted
+
+
+async def test_a_request_asks_the_provider_to_compact_at_the_trigger(tmp_path):
+    """R-534: and the client's own compaction is off, editing is not."""
+    adapter = native(says("ok"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert adapter.requests[0].compact_at == 85_000
+
+
+@pytest.mark.parametrize("off", [{"compaction": {"trigger": False}}, {"enabled": False}])
+async def test_switched_off_is_switched_off_for_the_provider_too(tmp_path, off):
+    """Lesson 13."""
+    adapter = native(says("ok"))
+    bench = Bench(tmp_path, adapter, settings={"context_management": off})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert adapter.requests[0].compact_at == 0
+
+
+async def test_a_compaction_in_a_reply_takes_the_place_of_the_history(tmp_path):
+    """R-537, R-539, R-541, R-551: rules and the open question stay, word for word; the user sees it like ours."""
+    adapter = native(says("one"), compacts_and_says("two"), says("three"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(Message(id="rules-1", role="user", tag="rules", path="AGENTS.md", content="Use tabs."))
+    await talk(bench, session, 2)
+    view = session.log.view.messages
+    assert [m.text for m in view] == ["Use tabs.", "", "question 2", "two"]
+    assert view[1].compaction == BLOCK
+    assert stored_view(bench).messages == view
+    [started], [compacted] = bench.of(CompactionStarted), bench.of(Compacted)
+    assert (started.trigger, compacted.messages, compacted.summary) == ("proactive", 2, "S")
+    assert "provider" in compacted.summariser
+    await talk(bench, session, 1, first=3)
+    assert [m.text for m in adapter.requests[2].messages[1:]] == ["Use tabs.", "", "question 2", "two", "question 3"]
+
+
+async def test_the_meter_shows_what_the_provider_left(tmp_path):
+    """R-538, lessons 7, 8, 45: the last pass counts, the compaction pass is billed, not counted."""
+    adapter = native(says("one", Usage(input_tokens=90_000, output_tokens=5)), compacts_and_says("two"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    meter = bench.of(Meter)[-1]
+    assert 400 + 20 <= meter.tokens <= 400 + 20 + 40
+    [_, reported] = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, UsageReported)]
+    assert reported.usage == USAGE
+    assert [usage.input_tokens for usage in reported.other_passes] == [90_000]
+
+
+async def test_in_a_loop_the_request_stays_in_the_users_words(tmp_path):
+    """R-551: the loop is the provider's to summarise, its question is not."""
+    (tmp_path / "a.txt").write_text("content")
+    adapter = native(calls(READ), compacts_and_says("done"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert [m.text for m in session.log.view.messages] == ["", "question 1", "done"]
+
+
+async def test_a_second_compaction_replaces_the_first(tmp_path):
+    """R-527: at most one live block."""
+    adapter = native(compacts_and_says("one"), compacts_and_says("two"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert len(live_blocks(session.log.view.messages)) == 1
+    assert len(bench.of(Compacted)) == 2
+
+
+async def test_a_failed_compaction_changes_nothing(tmp_path):
+    """R-537: null content is a no-op; the user is told."""
+    adapter = native(says("one"), (CompactionBegun(), CompactionDone(None), TextDelta("two"), Finished("stop")))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert [m.text for m in session.log.view.messages] == ["question 1", "one", "question 2", "two"]
+    [failed] = bench.of(CompactionFailed)
+    assert "Nothing was changed" in failed.reason
+
+
+async def test_a_cut_stream_keeps_the_block(tmp_path):
+    """R-539: and what was asked stays open."""
+    adapter = native(says("one"), (CompactionDone(BLOCK), TextDelta("tw"), StreamCut("cut")))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    view = session.log.view.messages
+    assert [m.text for m in view] == ["", "question 2", "tw"]
+    assert view[-1].cut
+
+
+async def test_a_stream_cut_while_compacting_ends_the_compaction(tmp_path):
+    """R-543: exactly one end."""
+    adapter = native(says("one"), (CompactionBegun(), StreamCut("cut")))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert len(bench.of(CompactionStarted)) == len(bench.of(CompactionFailed)) == 1
+    assert any(isinstance(e.payload, CompactionEnded) for e in bench.store.load_events("chat-1"))
+    assert session.state is State.IDLE
+
+
+async def test_a_pause_behind_the_compaction_is_gone_on_with(tmp_path):
+    """R-536: pause_after_compaction; the pass is billed, no empty message is stored."""
+    paused: Reply = (CompactionDone(BLOCK), Finished("compacted", (), Usage(input_tokens=90_000, output_tokens=50)))
+    adapter = native(says("one"), paused, says("two"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert [m.text for m in session.log.view.messages] == ["", "question 2", "two"]
+    assert len([e for e in bench.store.load_events("chat-1") if isinstance(e.payload, UsageReported)]) == 1
+
+
+async def test_compact_asks_the_provider_where_it_can(tmp_path):
+    """R-540: with the user's wishes; the chat goes on as after our own (R-528)."""
+    adapter = native(says("one"), says("went on"), compactions=[CompactionDone(BLOCK, USAGE)])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("keep names")
+    await bench.idle(session)
+    [(request, instructions)] = adapter.compacted
+    assert instructions == "keep names"
+    assert [m.text for m in request.messages[1:]] == ["question 1", "one"]
+    assert [m.role for m in session.log.view.messages] == ["assistant", "user", "assistant"]
+    assert session.log.view.messages[-1].text == "went on"
+    assert bench.of(Compacted)[0].trigger == "manual"
+
+
+async def test_a_compaction_on_demand_that_fails_changes_nothing(tmp_path):
+    """R-530."""
+    adapter = native(says("one"), compactions=[Overloaded("the provider is overloaded")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    before = session.log.view.messages
+    session.compact("")
+    await bench.idle(session)
+    assert session.log.view.messages == before
+    [failed] = bench.of(CompactionFailed)
+    assert "overloaded" in failed.reason
+    assert len(bench.of(CompactionStarted)) == 1
+
+
+async def test_another_provider_gets_the_full_history(tmp_path):
+    """R-542: nothing is lost by switching, at once and after a restart."""
+    adapter, other = native(says("one"), compacts_and_says("two")), ScriptedAdapter("other", [says("three")])
+    bench = Bench(tmp_path, adapter, other)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    await session.use_model("other", "")
+    await talk(bench, session, 1, first=3)
+    wanted = ["question 1", "one", "question 2", "two", "question 3"]
+    assert [m.text for m in other.requests[0].messages[1:]] == wanted
+    assert stored_view(bench).messages == session.log.view.messages
+    assert len(bench.of(Compacted)) == 1
+
+
+async def test_blocks_on_blocks_are_all_taken_back(tmp_path):
+    """R-542: a block that stands for a block."""
+    adapter = native(says("one"), compacts_and_says("two"), compacts_and_says("three"))
+    bench = Bench(tmp_path, adapter, ScriptedAdapter("other", []))
+    session = await bench.open()
+    await talk(bench, session, 3)
+    await session.use_model("other", "")
+    texts = [m.text for m in session.log.view.messages]
+    assert texts == ["question 1", "one", "question 2", "two", "question 3", "three"]
+
+
+async def test_a_change_can_be_undone_like_any_other(tmp_path):
+    """R-545: the log keeps the originals."""
+    bench = Bench(tmp_path, native(says("one"), compacts_and_says("two")))
+    session = await bench.open()
+    await talk(bench, session, 2)
+    [change] = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, ViewChanged)]
+    await session.log.undo([change.change_id])
+    assert [m.text for m in session.log.view.messages] == ["question 1", "one", "question 2", "two"]
+    assert project(bench.store.load_events("chat-1")).messages == session.log.view.messages
+
+
+async def test_a_chat_resumed_shows_the_card_and_goes_on_from_the_block(tmp_path):
+    """Lessons 35, 36."""
+    adapter = native(says("one"), compacts_and_says("two"), says("three"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    resumed = await bench.resume()
+    assert resumed is not None
+    [restored] = bench.of(Restored)
+    assert [e.kind for e in restored.entries] == ["user", "reply", "user", "compacted", "reply"]
+    assert resumed.log.view.messages == session.log.view.messages

@@ -1,0 +1,249 @@
+"""When a request is refused or a reply ends early: R-507, R-535, R-542; lessons 1, 2, 29, 48."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningSealed, TextDelta
+from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
+from codecompanion.messages import GO_ON_TAG, Message, ReasoningPart, Usage
+from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session.compaction import NO_MODEL
+from codecompanion.session.state import State
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_native_compaction import compacts_and_says, talk
+
+LONG = "words and more words " * 400
+
+
+def too_long(prompt: int = 0, limit: int = 0) -> Reply:
+    return (ContextOverflow("s: the request is too long for the model.", prompt, limit),)
+
+
+def sizes(adapter: ScriptedAdapter) -> list[int]:
+    return [sum(len(m.text) for m in r.messages) for r in adapter.requests if r.purpose == "chat"]
+
+
+async def test_a_request_that_is_too_long_is_sent_again_smaller(tmp_path):
+    """R-535, lesson 29: compacted, then sent once more; the user sees the summary and the answer."""
+    adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("THE SUMMARY"), says("answered")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert [m.text for m in session.log.view.messages] == [SUMMARY_PREFIX + "THE SUMMARY", "question 2", "answered"]
+    _, refused, again = sizes(adapter)
+    assert again < refused
+    assert bench.of(TurnFinished)[-1].reason == "done"
+    assert bench.of(Compacted)[0].trigger == "reactive"
+
+
+@pytest.mark.parametrize("summary", [(Overloaded("s: overloaded"),), (ContextOverflow("s: too long"),), says("")])
+async def test_the_last_tier_asks_no_model(tmp_path, summary):
+    """R-535, lessons 1, 48: a summariser that fails the same way cannot keep the chat dead."""
+    adapter = ScriptedAdapter("s", [says(LONG), too_long(), summary, says("answered")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert session.log.view.messages[-1].text == "answered"
+    assert "question 1" in session.log.view.messages[0].text
+    [compacted] = bench.of(Compacted)
+    assert compacted.summariser == NO_MODEL
+    assert len(bench.of(CompactionStarted)) == 1
+    assert not bench.of(CompactionFailed)
+
+
+async def test_nothing_left_to_take_out_is_one_clear_sentence(tmp_path):
+    """R-535: the chat is intact and usable."""
+    adapter = ScriptedAdapter("s", [too_long(), says("fine")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    [ended] = bench.of(TurnFinished)
+    assert ended.reason == "failed"
+    assert "Nothing more can be taken out" in ended.error
+    assert [m.text for m in session.log.view.messages] == ["question 1"]
+    await talk(bench, session, 1, first=2)
+    assert session.log.view.messages[-1].text == "fine"
+
+
+async def test_the_attachment_that_is_too_large_is_named(tmp_path):
+    """R-535: the user knows what to detach."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [too_long()]))
+    session = await bench.open()
+    await session.attach(Message(id="f", role="user", tag="file", path="big.json", content=LONG))
+    await talk(bench, session, 1)
+    assert "big.json" in bench.of(TurnFinished)[0].error
+
+
+async def test_a_second_refusal_is_final(tmp_path):
+    """Lesson 29: never the same request again and again."""
+    adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("SUMMARY"), too_long()])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert bench.of(TurnFinished)[-1].reason == "failed"
+    assert len(sizes(adapter)) == 3
+
+
+async def test_what_the_refusal_says_of_sizes_is_learned(tmp_path):
+    """R-506, lesson 30: the true window is used and told, the meter is right at once."""
+    adapter = ScriptedAdapter("s", [says(LONG), too_long(60_000, 40_000), says("SUMMARY"), says("answered")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert session.limits.context_window == 40_000
+    assert any("40000 tokens, not 100000" in notice.text for notice in bench.of(Notice))
+    assert bench.of(Compacted)[0].tokens_before == 60_000
+    assert bench.of(Meter)[-1].window == 40_000
+
+
+async def test_a_refusal_in_a_tool_loop_keeps_the_question(tmp_path):
+    """R-551, R-535."""
+    (tmp_path / "a.txt").write_text(LONG)
+    read = ("c1", "read_file", '{"path": "a.txt"}')
+    adapter = ScriptedAdapter("s", [calls(read), too_long(), says("SUMMARY"), says("done")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    [summary, reply] = session.log.view.messages
+    assert summary.text.endswith("question 1")
+    assert reply.text == "done"
+
+
+async def test_a_providers_own_compaction_does_not_hide_what_it_stood_for(tmp_path):
+    """R-535, R-542: recovery summarises the log, not the block."""
+    replies = [says(LONG), compacts_and_says("two"), too_long(), says("SUMMARY"), says("three")]
+    adapter = ScriptedAdapter("s", replies, native=True)
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 3)
+    assert [m.text for m in session.log.view.messages] == [SUMMARY_PREFIX + "SUMMARY", "question 3", "three"]
+    [request] = [r for r in adapter.requests if r.purpose == "summary"]
+    assert "question 1" in request.messages[0].text
+
+
+async def test_room_is_left_for_what_the_model_may_still_write(tmp_path):
+    """R-507, lesson 2: prompt and reply never exceed the window together."""
+    adapter = ScriptedAdapter("s", [says("one", Usage(input_tokens=7_000, output_tokens=10)), says("two")])
+    bench = Bench(tmp_path, adapter, window=10_000, settings={"context_management": {"enabled": False}})
+    bench.services.settings.models["scripted-1"] = type(bench.services.lookup("s", "m"))(10_000, 4_000)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    reserves = [request.max_output_tokens for request in adapter.requests]
+    assert reserves[0] == 4_000
+    assert 2_800 < reserves[1] < 3_000
+
+
+async def test_a_reply_cut_by_the_output_limit_goes_on_once(tmp_path):
+    """max_output_continuations: the default is 1; what we ask opens no cycle and is no message of the user."""
+    cut: Reply = (TextDelta("half"), Finished("length"))
+    adapter = ScriptedAdapter("s", [cut, cut, says("end")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert [m.tag for m in session.log.view.messages] == [None, None, GO_ON_TAG, None]
+    assert session.log.view.cycle == 1
+    assert any("/continue" in notice.text for notice in bench.of(Notice))
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == "end"
+    assert session.log.view.messages[-2].tag == GO_ON_TAG
+
+
+async def test_a_cut_reply_can_be_continued(tmp_path):
+    """Lesson 39."""
+    adapter = ScriptedAdapter("s", [(TextDelta("half"), Overloaded("s: broke off")), says(" whole")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert session.log.view.messages[-1].cut
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert [m.text for m in session.log.view.messages if m.role == "assistant"] == ["half", " whole"]
+
+
+async def test_a_paused_reply_is_asked_for_again_as_it_is(tmp_path):
+    """Anthropic's pause_turn: the reply so far is the end of the next request."""
+    adapter = ScriptedAdapter("s", [(TextDelta("part"), Finished("paused")), says("rest")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert adapter.requests[1].messages[-1].text == "part"
+    assert [m.text for m in session.log.view.messages] == ["question 1", "part", "rest"]
+
+
+async def test_a_provider_that_pauses_for_ever_is_left(tmp_path):
+    adapter = ScriptedAdapter("s", lambda request: (TextDelta("."), Finished("paused")))
+    bench = Bench(tmp_path, adapter, settings={"max_provider_requests_per_turn": -1})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert len(adapter.requests) == 17
+    assert session.state is State.IDLE
+
+
+async def test_a_reply_that_fills_the_window_goes_on_in_a_smaller_one(tmp_path):
+    """R-535: Anthropic's model_context_window_exceeded."""
+    full: Reply = (TextDelta("half"), Finished("window"))
+    adapter = ScriptedAdapter("s", [says(LONG), full, says("SUMMARY"), says("whole")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert session.log.view.messages[-1].text == "whole"
+    assert bench.of(Compacted)
+
+
+async def test_reasoning_the_provider_refuses_is_left_out(tmp_path):
+    """Lesson 26: its readable text stays, in the log everything does."""
+    sealed: Reply = (ReasoningDelta("hm", ""), ReasoningSealed("scripted@s", "{}"), TextDelta("one"), Finished("stop"))
+    adapter = ScriptedAdapter("s", [sealed, (OpaqueRefused("s: invalid_encrypted_content."),), says("two")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    [_, reply, _, _] = session.log.view.messages
+    assert reply.content[0] == ReasoningPart("hm", "")
+    assert session.log.view.messages[-1].text == "two"
+    assert any("left out from here on" in notice.text for notice in bench.of(Notice))
+
+
+async def test_a_block_the_provider_refuses_gives_way_to_the_full_history(tmp_path):
+    """R-542: another account, an expired key."""
+    replies = [says("one"), compacts_and_says("two"), (OpaqueRefused("s: signature invalid."),), says("three")]
+    adapter = ScriptedAdapter("s", replies, native=True)
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 3)
+    wanted = ["question 1", "one", "question 2", "two", "question 3", "three"]
+    assert [m.text for m in session.log.view.messages] == wanted
+
+
+async def test_a_refusal_that_nothing_explains_is_told(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(OpaqueRefused("s: signature invalid."),)]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert bench.of(TurnFinished)[0].error == "s: signature invalid."
+
+
+@pytest.mark.parametrize(("counted", "compacts"), [(84_000, False), (86_000, True)])
+async def test_a_close_decision_is_the_providers_count(tmp_path, counted, compacts):
+    """The estimate is in doubt around a trigger: one question to the provider settles it."""
+    text = "word " * 78_000
+    adapter = ScriptedAdapter("s", [says("SUMMARY"), says("ok")] if compacts else [says("ok")], counts=[counted] * 2)
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content=text))
+    session.submit(submit("q"))
+    await bench.idle(session)
+    assert len(adapter.counted) == 1
+    assert not bench.bugs
+
+
+async def test_a_count_that_cannot_be_had_is_no_reason_to_stop(tmp_path):
+    adapter = ScriptedAdapter("s", [says("ok")], counts=[Overloaded("s: overloaded")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * 62_000))
+    session.submit(submit("q"))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == "ok"
+    assert len(adapter.counted) == 1
