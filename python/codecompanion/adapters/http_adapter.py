@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from random import random as system_random
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -33,7 +32,7 @@ from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
 from codecompanion.adapters.sdk_client import SdkClient, make_client, no_header, response_type
-from codecompanion.adapters.wire import KEY_TEMPLATE, HttpCall, WireFormat
+from codecompanion.adapters.wire import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.errors import (
     AdapterError,
     AuthenticationFailed,
@@ -49,6 +48,9 @@ if TYPE_CHECKING:
     import httpx2
 
 _log = logging.getLogger(__name__)
+
+
+LISTING_LIMIT_S = 5.0
 
 
 class HttpAdapter:
@@ -67,7 +69,7 @@ class HttpAdapter:
         self.name = settings.name
         self.formatted_name = settings.formatted_name or settings.name
         self.default_model = settings.model
-        self.origin = f"{wire.origin_name}@{urlsplit(settings.base_url).hostname or ''}"
+        self.origin = origin_of(wire.origin_name, settings.base_url)
         self._settings, self._wire = settings, wire
         self._read_key = read_key
         self._clock, self._sleep, self._random = clock, sleep, random
@@ -180,8 +182,19 @@ class HttpAdapter:
         self._key = None
 
     async def warm_up(self) -> None:
-        """Import the SDK and read the certificates in a thread (0.35 s), before the first request needs them."""
+        """Import the SDK and read the certificates in a thread (0.35 s), before the first request needs them.
+
+        Then read what the endpoint lists of its models, when that says more than names. A key that a command prints is
+        not asked for yet: the command may want a passphrase.
+        """
         await self._open_client()
+        if not self._wire.listing_tells or self._settings.key.startswith("cmd:"):
+            return
+        try:
+            async with asyncio.timeout(LISTING_LIMIT_S):
+                await self.list_models()
+        except (AdapterError, TimeoutError) as error:
+            _log.info("the models could not be listed: %s", error)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -7,6 +7,7 @@ The transport (`http_adapter.py`), retries and errors are the same for all of th
 from __future__ import annotations
 
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,6 +17,11 @@ from codecompanion.errors import AdapterError
 from codecompanion.models import ModelLimits
 
 KEY_TEMPLATE = "${api_key}"
+
+
+def origin_of(origin_name: str, base_url: str) -> str:
+    """Return the `origin` of parts that only this endpoint can read: its wire format and host."""
+    return f"{origin_name}@{urlsplit(base_url).hostname or ''}"
 
 
 class HttpCall(msgspec.Struct, frozen=True):
@@ -57,6 +63,8 @@ class WireFormat:
     key_value = f"Bearer {KEY_TEMPLATE}"
     models_path = "/models"
     """Where the endpoint lists its models, below the base address."""
+    listing_tells = False
+    """Whether the listing says what a model can do: worth reading before the first request."""
     origin_name = ""
     """What `origin` of opaque parts begins with; the host of the endpoint follows."""
 

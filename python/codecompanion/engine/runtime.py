@@ -235,6 +235,7 @@ class Runtime:
             await asyncio.sleep(WARM_UP_AFTER_S)
             try:
                 await session.control.adapter().warm_up()
+                session.refresh_limits()
             except CodeCompanionError as error:
                 _log.info("warm-up: %s", error)
 

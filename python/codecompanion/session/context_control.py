@@ -23,6 +23,7 @@ from codecompanion.errors import AdapterError, CompactionFailed, ContextOverflow
 from codecompanion.events import Meter, Notice
 from codecompanion.history import ViewChanged
 from codecompanion.messages import SUMMARY_TAG, Message, Usage, has_opaque, is_protected, without_opaque
+from codecompanion.models import ResolvedLimits
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.guards import CompactionGuard
@@ -47,6 +48,7 @@ class ContextControl:
         self._on_compacting = on_compacting
         self._guard = CompactionGuard()
         self._told_unknown_window: set[str] = set()
+        self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
         self.policy = services.policy({})
         self.specs = services.tools.specs() if services.settings.tools.enabled else ()
@@ -63,9 +65,8 @@ class ContextControl:
         """
         adapter = self._services.adapters.get(adapter_name)
         self.adapter_name, self.model = adapter_name, model or adapter.default_model
-        self.limits = self._services.limits(adapter_name, self.model, self.policy.default_window)
+        self.limits = self._resolved_limits()
         self.meter.switch_model(self._services.calibration(adapter_name, self.model))
-        self._tell_unknown_window()
 
     def use_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
@@ -122,6 +123,7 @@ class ContextControl:
 
     async def prepare(self, *, summaries: bool = True) -> Prepared:
         """Prepare the next request and commit what that changed."""
+        self._tell_unknown_window()
         await self.drop_foreign_blocks()
         await self._count_when_close()
         prepared = await self._run(self.plan_request(summaries=summaries))
@@ -235,16 +237,27 @@ class ContextControl:
 
     def _learn_window(self, tokens: int) -> None:
         """Go on with the window that the provider named, and say so."""
-        old, self.limits = self.limits, msgspec.structs.replace(self.limits, context_window=tokens, source="endpoint")
+        old = self.limits
+        self._named_windows[self.adapter_name, self.model] = tokens
+        self.limits = self._resolved_limits()
         self._notice(
             "WARN",
             f"{self.model or self.adapter_name} takes {tokens} tokens, not {old.context_window}."
             f' Set models["{self.model}"].context_window to {tokens}.',
         )
 
-    def refresh_limits(self) -> None:
-        """Take in what the endpoint has told about the model meanwhile."""
-        self.limits = self._services.limits(self.adapter_name, self.model, self.policy.default_window)
+    def refresh_limits(self) -> bool:
+        """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""
+        old, self.limits = self.limits, self._resolved_limits()
+        return old != self.limits
+
+    def _resolved_limits(self) -> ResolvedLimits:
+        """Return the limits in force; a window that a refusal named is not forgotten."""
+        limits = self._services.limits(self.adapter_name, self.model, self.policy.default_window)
+        named = self._named_windows.get((self.adapter_name, self.model), limits.context_window)
+        if named < limits.context_window:
+            return msgspec.structs.replace(limits, context_window=named, source="endpoint")
+        return limits
 
     def _new_record(self) -> CompactionRecord:
         return CompactionRecord(

@@ -19,6 +19,7 @@ from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.log import ChatLog, to_the_end
 
 ON_THE_SERVER = "on the provider's side"
+UNREADABLE = "The summary is the provider's own and encrypted: only the provider can read it."
 
 
 class NativeCompaction:
@@ -99,7 +100,7 @@ class NativeCompaction:
             inserted=inserted,
             tokens_before=self._measure(view.messages).tokens,
             tokens_after=self._measure(work.messages).tokens,
-            report={**report, **record.report(work.removed, work.summary)},
+            report={**report, **record.report(work.removed, work.summary or UNREADABLE)},
         )
         await self._log.write(change)
         self.done = True

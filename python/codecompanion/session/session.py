@@ -275,6 +275,11 @@ class Session:
         )
         self.show_meter()
 
+    def refresh_limits(self) -> None:
+        """Take in what the endpoint has told about its models since the chat was opened."""
+        if self.control.refresh_limits():
+            self.show_meter()
+
     def use_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Take the triggers that are functions in the configuration (R-502)."""
         self.control.use_overrides(overrides)
