@@ -1,0 +1,97 @@
+"""npm `@copilotkit/aimock`: a fake of Chat Completions, Responses and Messages that was not written by us.
+
+One pool of fixtures answers all three (the first whose `match` fits, its `userMessage` being a part of the newest user
+message), so one test runs over three wire formats. Set and read over its control API (`/__aimock/…`). Format: its
+package's README and `skills/write-fixtures/SKILL.md`. `--strict`: a request no fixture fits is a 503, and a tool turn
+without its thinking block is a 400.
+
+How its bytes differ from real ones (1.43.0, compared with the recorded traffic our adapter tests replay):
+
+- All: usage is 0, or about a quarter of the characters, unless a fixture names it; it never has cache or reasoning
+  figures. No endpoint counts tokens; nothing compacts (`context_management` is ignored). Keys are refused as OpenAI
+  refuses them (`error.type` `authentication_error`), on `/v1/messages` too.
+- Chat: reasoning as `reasoning_content`, in a chunk before the one with the role.
+- Responses: no `sequence_number`; item ids have a hyphen (`msg-…`, `fc-…`, `rs-…`, also `resp-…`); no
+  `obfuscation`, `logprobs`, `service_tier` or echo of the request in `response.*`; `encrypted_content` is there without
+  being asked for; no details in `usage`.
+- Messages: no `ping`; `message_start` has the final `output_tokens`; one made-up signature for every thinking block;
+  a 429 is complete, a 503 of `--strict` lacks `"type": "error"`.
+- A cut stream (`truncateAfterChunks`) needs `latency`, else the connection is reset before its headers have left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.peers.server_process import ServerProcess, call
+
+# Nobody says this; without any fixture the program would not start.
+_NEVER = {"fixtures": [{"match": {"userMessage": "\u0001"}, "response": {"content": "-"}}]}
+
+
+class AiMock:
+    """The running server; `url` without `/v1`."""
+
+    def __init__(self, program: Path, folder: Path, key: str) -> None:
+        """Start it. `folder` gets its log; requests must carry `key`."""
+        self.key, self.url = key, ""
+        fixtures = folder / "fixtures.json"
+        fixtures.write_text(json.dumps(_NEVER), encoding="utf-8")
+        argv = ["node", str(program), "--port", "0", "--fixtures", str(fixtures), "--strict", "--validate-on-load"]
+        self.process = ServerProcess("aimock", argv, env={"AIMOCK_API_KEYS": key}, log=folder / "aimock.log")
+        self.process.wait_until(self._find_url, limit_s=30)
+
+    def _find_url(self) -> bool:
+        found = re.search(r"listening on (http://\S+)", self.process.read_log())
+        self.url = found[1] if found else ""
+        return bool(found)
+
+    def answer(self, *fixtures: dict[str, Any]) -> None:
+        """Add fixtures behind those that are there."""
+        call(f"{self.url}/__aimock/fixtures", key=self.key, body={"fixtures": list(fixtures)})
+
+    def forget(self) -> None:
+        """Drop all fixtures and recorded requests."""
+        call(f"{self.url}/__aimock/reset", key=self.key, body={})
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the requests it got, as it understood them: in the shape of Chat Completions, whatever came in.
+
+        Bodies over 64 KB are replaced by a note; `Tap` has them whole.
+        """
+        entries = call(f"{self.url}/__aimock/journal", key=self.key)
+        return [entry["body"] for entry in entries]
+
+
+def usage(prompt: int, output: int) -> dict[str, int]:
+    """Return a usage for all wire formats."""
+    return {"input_tokens": prompt, "output_tokens": output, "prompt_tokens": prompt, "completion_tokens": output}
+
+
+def text(when: str, content: str, **options: Any) -> dict[str, Any]:
+    """Return a fixture that answers a message containing `when` with text."""
+    return _fixture(when, {"content": content}, options)
+
+
+def tools(when: str, *calls: tuple[str, dict[str, Any]], **options: Any) -> dict[str, Any]:
+    """Return a fixture that answers with tool calls, until the turn has a result."""
+    wanted = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    return _fixture(when, {"toolCalls": wanted}, {"match": {"hasToolResult": False}} | options)
+
+
+def failure(when: str, status: int, message: str, kind: str, **options: Any) -> dict[str, Any]:
+    """Return a fixture that answers with an error; `retryAfter` in seconds."""
+    return _fixture(when, {"error": {"message": message, "type": kind}, "status": status}, options)
+
+
+_BESIDE_THE_RESPONSE = {"latency", "chunkSize", "truncateAfterChunks", "chaos"}
+
+
+def _fixture(when: str, response: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fixture; options are fields of the response (`usage`, `reasoning` …), of the fixture, or `match`."""
+    beside = {name: value for name, value in options.items() if name in _BESIDE_THE_RESPONSE}
+    inside = {name: value for name, value in options.items() if name not in _BESIDE_THE_RESPONSE | {"match"}}
+    return {"match": {"userMessage": when} | options.get("match", {}), "response": response | inside, **beside}
