@@ -12,6 +12,7 @@ from typing import Any
 from codecompanion import settings, text_files, tokens
 from codecompanion.adapters import catalog
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
 from codecompanion.events import Event, Notice
@@ -145,7 +146,8 @@ class Runtime:
             report_bug=lambda error: _log.error("internal error", exc_info=error),
         )
         for learned in await asyncio.to_thread(store.load_calibration):
-            services.calibrations[learned.adapter, learned.model] = tokens.Calibration(learned.ratio, learned.samples)
+            known = Calibration(learned.ratio, learned.samples, learned.extra)
+            services.calibrations[learned.adapter, learned.model] = known
         previous, self._services = self._services, services
         if previous is not None:
             await previous.store.aclose()
@@ -315,7 +317,7 @@ class Runtime:
 
     async def _add_rules(self, session: Session, group: str) -> None:
         root = self.services.root(session.snapshot)
-        messages, problems = await session.rules.add_group(group, root)
+        messages, problems = await session.context.rules.add_group(group, root)
         for problem in problems:
             self._emit(Notice(chat=session.chat_id, level="WARN", text=problem))
         for message in messages:

@@ -36,7 +36,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
             cwd=request.snapshot.cwd,
         )
     )
-    messages, problems = await session.rules.autoload(services.root(request.snapshot))
+    messages, problems = await session.context.rules.autoload(services.root(request.snapshot))
     for problem in problems:
         services.emit(Notice(chat=request.chat, level="WARN", text=problem))
     for message in messages:
@@ -114,13 +114,13 @@ def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft
             draft=draft,
         )
     )
-    session.show_context()
+    session.context.show()
     session.show_meter()
 
 
 async def _refresh_rules(session: Session) -> None:
     """Take in rule files that changed while the chat was closed."""
-    fresh = await session.rules.resume(session.log.view, session.services.root(session.snapshot))
+    fresh = await session.context.rules.resume(session.log.view, session.services.root(session.snapshot))
     if fresh:
         counted = tuple(session.meter.counted(message) for message in fresh)
         change_id = session.services.new_token()

@@ -8,7 +8,6 @@ too, because between a call and its result nothing may stand.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -19,34 +18,29 @@ from codecompanion.adapters.offline import OfflineAdapter
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.events import (
     Cleared,
-    ContextItems,
     Event,
-    MessageSent,
     ModelChanged,
     Notice,
     Queued,
-    SubmitFailed,
     TurnFinished,
 )
 from codecompanion.events import State as StateEvent
-from codecompanion.history import ChangeKind, EventPayload, MessageAdded, ModelSet, TitleSet, ViewChanged
-from codecompanion.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall, ToolSpec, is_typed_by_user, with_changes
+from codecompanion.history import MessageAdded, ModelSet
+from codecompanion.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall, ToolSpec
 from codecompanion.models import ResolvedLimits
 from codecompanion.requests import Snapshot, Submit
 from codecompanion.session.approval_desk import ApprovalDesk
-from codecompanion.session.attached import context_items
+from codecompanion.session.context_block import ContextBlock
 from codecompanion.session.context_control import ContextControl
-from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
-from codecompanion.session.rules_sync import RuleKeeper
+from codecompanion.session.outbound import OutboundQueue
 from codecompanion.session.services import Services
 from codecompanion.session.state import State, step
 from codecompanion.session.tool_round import Recorded, RoundServices, ToolRound
 from codecompanion.session.turn import Turn
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
-
-TITLE_CHARS = 60
 
 
 class Session:
@@ -57,13 +51,11 @@ class Session:
         self.snapshot = snapshot
         self.state = self._compacting_in = State.IDLE
         self.control = ContextControl(services, chat_id, log, self._on_compacting)
-        self.rules = RuleKeeper(services)
+        self.context = ContextBlock(services, log, self.control, self._must_be_idle)
         tools = services.settings.tools
         approvals = Approvals(services.tools.settings, yolo=tools.yolo)
         self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
-        self._queue: deque[Submit] = deque()
-        self._attachments: deque[Message] = deque()
-        self._joining = asyncio.Lock()
+        self._queue = OutboundQueue(services, log, self.control.meter)
         self._task: asyncio.Task[None] | None = None
         self._compaction_request: str | None = None
         self._partial: Future[None] | None = None
@@ -98,11 +90,6 @@ class Session:
         """Show how large the next request is."""
         self.emit(self.control.meter_event())
 
-    def show_context(self) -> None:
-        """Show the context block: what is in the view, and what waits to join it."""
-        items = context_items((*self.log.view.messages, *self._attachments))
-        self.emit(ContextItems(chat=self.chat_id, items=items))
-
     @property
     def has_queued(self) -> bool:
         """Return whether a message waits for the next request boundary."""
@@ -124,57 +111,9 @@ class Session:
 
     async def deliver_queued(self, turn_id: str, cycle: int) -> None:
         """Log what waits for a request boundary, then show it as sent (lesson 36)."""
-        await self._join_attachments(turn_id, cycle)
-        while self._queue:
-            await to_the_end(self._deliver(self._queue.popleft(), turn_id, cycle))
+        await self.context.join(turn_id, cycle)
+        await self._queue.deliver(turn_id, cycle)
         self.show_meter()
-
-    async def _deliver(self, submit: Submit, turn_id: str, cycle: int) -> None:
-        """Log one message and show it as sent; what could not be stored is queued again, at the front."""
-        message = self._sent_before(submit.text, turn_id)
-        if message is None:
-            message = self._counted(
-                Message(
-                    id=self.services.new_token(),
-                    role="user",
-                    content=submit.text,
-                    cycle=cycle,
-                    turn_id=turn_id,
-                    ts=self.services.clock(),
-                )
-            )
-            await self._log_message(submit, message)
-        self.emit(
-            MessageSent(
-                chat=self.chat_id,
-                submit_id=submit.submit_id,
-                message_id=message.id,
-                text=submit.text,
-                cycle=cycle,
-                tokens=message.tokens,
-            )
-        )
-
-    def _sent_before(self, text: str, turn_id: str) -> Message | None:
-        """Return the message an earlier turn has logged last with these very words and that nothing has answered.
-
-        A host killed between logging and telling leaves the message in the log and its words with the user; sent
-        again they are the same message, not a second one (lesson 36). So are words tried again after a failure.
-        """
-        last = self.log.view.messages[-1] if self.log.view.messages else None
-        if last is None or not is_typed_by_user(last) or last.turn_id == turn_id or last.text != text:
-            return None
-        return last
-
-    async def _log_message(self, submit: Submit, message: Message) -> None:
-        payloads: list[EventPayload] = [MessageAdded(message=message)]
-        if not any(is_typed_by_user(old) for old in self.log.view.messages):
-            payloads.insert(0, TitleSet(title=title_of(submit.text)))
-        try:
-            await self.log.write(*payloads)
-        except CodeCompanionError:
-            self._queue.appendleft(submit)
-            raise
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
@@ -207,7 +146,7 @@ class Session:
         if not request.text.strip():
             raise InputError("there is nothing to send")
         self.snapshot = request.snapshot
-        self._queue.append(request)
+        self._queue.add(request)
         if self._task is not None:
             self.emit(Queued(chat=self.chat_id, submit_id=request.submit_id))
             return
@@ -216,7 +155,7 @@ class Session:
     def cancel(self) -> None:
         """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
         self._compaction_request = None
-        self._return_queued("stopped before it was sent")
+        self._queue.give_back("stopped before it was sent")
         if self._task is None or self.state is State.CANCELLING:
             return
         self.enter(State.CANCELLING, "stopping")
@@ -231,11 +170,11 @@ class Session:
 
     async def attach(self, message: Message) -> None:
         """Attach a message (file, buffer, image, rules) to the next request; once per kind and path."""
-        self._attachments.append(message)
+        self.context.add(message)
         if self._task is None:
             # What is attached to an idle chat belongs to the cycle that its next message opens.
-            await self._join_attachments("", self.log.view.cycle + 1)
-        self.show_context()
+            await self.context.join("", self.log.view.cycle + 1)
+        self.context.show()
         self.show_meter()
 
     async def detach(self, items: tuple[str, ...]) -> None:
@@ -244,13 +183,8 @@ class Session:
         Raises:
             InputError: a turn is running, which has already sent them.
         """
-        self._attachments = deque(message for message in self._attachments if message.id not in items)
-        known = tuple(message.id for message in self.log.view.messages if message.tag and message.id in items)
-        if known:
-            self._must_be_idle("the context can be changed once the reply is complete")
-            self.rules.forget(m.path or "" for m in self.log.view.messages if m.id in known and m.tag == RULES_TAG)
-            await self._change("detached", known)
-        self.show_context()
+        await self.context.detach(items)
+        self.context.show()
         self.show_meter()
 
     async def use_model(self, adapter_name: str, model: str) -> None:
@@ -290,10 +224,10 @@ class Session:
         await self.stop()
         gone = tuple(message.id for message in self.log.view.messages if message.tag != RULES_TAG)
         if gone:
-            await self._change("cleared", gone)
+            await self.context.remove("cleared", gone)
         self.control.reset_guard()
         self.emit(Cleared(chat=self.chat_id))
-        self.show_context()
+        self.context.show()
         self.show_meter()
 
     async def regenerate(self, snapshot: Snapshot) -> None:
@@ -310,7 +244,7 @@ class Session:
         self.snapshot = snapshot
         old = tuple(message.id for message in messages[last + 1 :])
         if old:
-            await self._change("regenerated", old)
+            await self.context.remove("regenerated", old)
         self._start(partial(self._turns, answer_again=True))
 
     def go_on(self, snapshot: Snapshot) -> None:
@@ -406,15 +340,15 @@ class Session:
         """Run one turn; return whether it ended well. What could not be stored goes back as a draft."""
         reason = await Turn(self, self.services.new_token(), cycle).run()
         if reason != "done":
-            self._return_queued("the turn ended early")
+            self._queue.give_back("the turn ended early")
         return reason == "done"
 
     async def _compact_now(self, instructions: str) -> None:
         """Compact the idle chat, then let the model go on unless the user wants otherwise (R-528)."""
-        await self._join_attachments("", max(1, self.log.view.cycle))
+        await self.context.join("", max(1, self.log.view.cycle))
         changed = await self.control.compact(instructions)
         self.show_meter()
-        self.show_context()
+        self.context.show()
         if not changed or self._queue:
             return
         match self.services.settings.chat.on_compact:
@@ -429,49 +363,10 @@ class Session:
             case "stop":
                 pass
 
-    async def _join_attachments(self, turn_id: str, cycle: int) -> None:
-        """Log what was attached; a newer one of the same kind and path takes the older one's place."""
-        async with self._joining:
-            if not self._attachments:
-                return
-            while self._attachments:
-                message = self._attachments[0]
-                await self._detach_older(message)
-                fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self.services.clock())
-                await self.log.write(MessageAdded(message=self._counted(fresh)))
-                self._attachments.popleft()
-        self.show_context()
-
-    async def _detach_older(self, message: Message) -> None:
-        old = tuple(
-            known.id
-            for known in self.log.view.messages
-            if known.tag == message.tag and known.path == message.path and not known.compacted
-        )
-        if old:
-            await self._change("detached", old)
-
-    async def _change(self, kind: ChangeKind, removed: tuple[str, ...]) -> None:
-        before = self.control.measured().tokens
-        change = ViewChanged(change_id=self.services.new_token(), kind=kind, removed=removed, tokens_before=before)
-        await self.log.write(change)
-
     async def reread_rules(self) -> None:
         """Take in rule files that changed since they were read (R-549)."""
-        replaced, problems = await self.rules.changed(self.log.view)
-        for problem in problems:
+        for problem in await self.context.reread_rules():
             self._notice("WARN", problem)
-        if replaced:
-            counted = tuple(self._counted(with_changes(message)) for message in replaced)
-            await self.log.write(
-                ViewChanged(change_id=self.services.new_token(), kind="rules_reread", replaced=counted)
-            )
-
-    def _return_queued(self, why: str) -> None:
-        """Give queued messages back as drafts, so that nothing typed is lost."""
-        while self._queue:
-            submit = self._queue.popleft()
-            self.emit(SubmitFailed(chat=self.chat_id, submit_id=submit.submit_id, text=submit.text, error=why))
 
     def _recorded(self) -> Recorded | None:
         """Return the tool results of the recording that plays the model, None for a real model."""
@@ -511,9 +406,3 @@ class Session:
 
     def _notice(self, level: str, text: str) -> None:
         self.emit(Notice(chat=self.chat_id, level=level, text=text))  # type: ignore[arg-type]
-
-
-def title_of(text: str) -> str:
-    """Return a chat's title: the first words of its first message, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"

@@ -1,0 +1,92 @@
+"""What the user has attached to a chat: files, buffers, images, rules (R-548, R-549).
+
+Between a call and its result nothing may stand, so what is attached while a turn runs waits for the next request
+boundary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from codecompanion.events import ContextItems
+from codecompanion.history import ChangeKind, MessageAdded, ViewChanged
+from codecompanion.messages import RULES_TAG, Message, with_changes
+from codecompanion.session.attached import context_items
+from codecompanion.session.context_control import ContextControl
+from codecompanion.session.log import ChatLog
+from codecompanion.session.rules_sync import RuleKeeper
+from codecompanion.session.services import Services
+
+
+class ContextBlock:
+    """The attachments of one chat, those in the view and those waiting."""
+
+    def __init__(
+        self, services: Services, log: ChatLog, control: ContextControl, must_be_idle: Callable[[str], None]
+    ) -> None:
+        self._services, self._log, self._control = services, log, control
+        self._must_be_idle = must_be_idle
+        self.rules = RuleKeeper(services)
+        self._waiting: deque[Message] = deque()
+        self._joining = asyncio.Lock()
+
+    def show(self) -> None:
+        """Show the context block: what is in the view, and what waits to join it."""
+        items = context_items((*self._log.view.messages, *self._waiting))
+        self._services.emit(ContextItems(chat=self._log.chat_id, items=items))
+
+    def add(self, message: Message) -> None:
+        """Let a message wait for the next request boundary."""
+        self._waiting.append(message)
+
+    async def join(self, turn_id: str, cycle: int) -> None:
+        """Log what waits; a newer one of the same kind and path takes the older one's place."""
+        async with self._joining:
+            if not self._waiting:
+                return
+            while self._waiting:
+                message = self._waiting[0]
+                await self._detach_older(message)
+                fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
+                await self._log.write(MessageAdded(message=self._control.meter.counted(fresh)))
+                self._waiting.popleft()
+        self.show()
+
+    async def detach(self, items: tuple[str, ...]) -> None:
+        """Take attachments out of the next request; the log keeps them (R-003).
+
+        Raises:
+            InputError: a turn is running, which has already sent them.
+        """
+        self._waiting = deque(message for message in self._waiting if message.id not in items)
+        known = tuple(message.id for message in self._log.view.messages if message.tag and message.id in items)
+        if known:
+            self._must_be_idle("the context can be changed once the reply is complete")
+            self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
+            await self.remove("detached", known)
+
+    async def remove(self, kind: ChangeKind, removed: tuple[str, ...]) -> None:
+        """Log that messages left the view."""
+        before = self._control.measured().tokens
+        change_id = self._services.new_token()
+        await self._log.write(ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before))
+
+    async def reread_rules(self) -> list[str]:
+        """Take in rule files that changed since they were read (R-549); return what could not be read, in words."""
+        replaced, problems = await self.rules.changed(self._log.view)
+        if replaced:
+            counted = tuple(self._control.meter.counted(with_changes(message)) for message in replaced)
+            change_id = self._services.new_token()
+            await self._log.write(ViewChanged(change_id=change_id, kind="rules_reread", replaced=counted))
+        return list(problems)
+
+    async def _detach_older(self, message: Message) -> None:
+        old = tuple(
+            known.id
+            for known in self._log.view.messages
+            if known.tag == message.tag and known.path == message.path and not known.compacted
+        )
+        if old:
+            await self.remove("detached", old)

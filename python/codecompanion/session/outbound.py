@@ -1,0 +1,103 @@
+"""What the user has sent and the model has not seen yet: delivered exactly once, at a request boundary (lesson 16).
+
+A message is durable before it is shown as sent (lesson 36); what could not be stored goes back to the user as a draft.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.events import MessageSent, SubmitFailed
+from codecompanion.history import EventPayload, MessageAdded, TitleSet
+from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.requests import Submit
+from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.meter import ContextMeter
+from codecompanion.session.services import Services
+
+TITLE_CHARS = 60
+
+
+class OutboundQueue:
+    """The submits of one chat that wait for a request boundary."""
+
+    def __init__(self, services: Services, log: ChatLog, meter: ContextMeter) -> None:
+        self._services, self._log, self._meter = services, log, meter
+        self._waiting: deque[Submit] = deque()
+
+    def __bool__(self) -> bool:
+        """Return whether anything waits."""
+        return bool(self._waiting)
+
+    def add(self, submit: Submit) -> None:
+        """Let a message wait for the next request boundary."""
+        self._waiting.append(submit)
+
+    async def deliver(self, turn_id: str, cycle: int) -> None:
+        """Log what waits, then show it as sent.
+
+        Raises:
+            StoreError: the message that could not be stored waits again, at the front.
+        """
+        while self._waiting:
+            await to_the_end(self._deliver(self._waiting.popleft(), turn_id, cycle))
+
+    def give_back(self, why: str) -> None:
+        """Return what waits to the user as drafts, so that nothing typed is lost."""
+        while self._waiting:
+            submit = self._waiting.popleft()
+            failed = SubmitFailed(chat=self._log.chat_id, submit_id=submit.submit_id, text=submit.text, error=why)
+            self._services.emit(failed)
+
+    async def _deliver(self, submit: Submit, turn_id: str, cycle: int) -> None:
+        message = self._sent_before(submit.text, turn_id)
+        if message is None:
+            message = self._meter.counted(
+                Message(
+                    id=self._services.new_token(),
+                    role="user",
+                    content=submit.text,
+                    cycle=cycle,
+                    turn_id=turn_id,
+                    ts=self._services.clock(),
+                )
+            )
+            await self._log_message(submit, message)
+        self._services.emit(
+            MessageSent(
+                chat=self._log.chat_id,
+                submit_id=submit.submit_id,
+                message_id=message.id,
+                text=submit.text,
+                cycle=cycle,
+                tokens=message.tokens,
+            )
+        )
+
+    def _sent_before(self, text: str, turn_id: str) -> Message | None:
+        """Return the message an earlier turn has logged last with these very words and that nothing has answered.
+
+        A host killed between logging and telling leaves the message in the log and its words with the user; sent
+        again they are the same message, not a second one (lesson 36). So are words tried again after a failure.
+        """
+        last = self._log.view.messages[-1] if self._log.view.messages else None
+        if last is None or not is_typed_by_user(last) or last.turn_id == turn_id or last.text != text:
+            return None
+        return last
+
+    async def _log_message(self, submit: Submit, message: Message) -> None:
+        payloads: list[EventPayload] = [MessageAdded(message=message)]
+        if not any(is_typed_by_user(old) for old in self._log.view.messages):
+            payloads.insert(0, TitleSet(title=title_of(submit.text)))
+        try:
+            await self._log.write(*payloads)
+        except CodeCompanionError:
+            self._waiting.appendleft(submit)
+            raise
+
+
+def title_of(text: str) -> str:
+    """Return a chat's title: the first words of its first message, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
