@@ -51,16 +51,21 @@ class _Refused(Exception):
 
 
 def refusal_of(
-    request: Any, *, models: tuple[str, ...], window: int, reasoning_fields: tuple[str, ...] = ()
+    request: Any,
+    *,
+    models: tuple[str, ...],
+    window: int,
+    reasoning_fields: tuple[str, ...] = (),
+    call_fields: tuple[str, ...] = (),
 ) -> Refusal | None:
     """Return why the endpoint would refuse the request, None when it would not.
 
     `models` () = any model. `window` is in tokens (characters / 4). `reasoning_fields` are accepted in assistant
-    messages, as DeepSeek accepts `reasoning_content`.
+    messages, as DeepSeek accepts `reasoning_content`; `call_fields` in their calls, as Gemini accepts `extra_content`.
     """
     try:
         _check_arguments(request, models)
-        _check_messages(request["messages"], frozenset(reasoning_fields))
+        _check_messages(request["messages"], frozenset(reasoning_fields), frozenset(call_fields))
         _check_tools(request)
         _check_length(request, window)
     except _Refused as refused:
@@ -114,7 +119,7 @@ def _check_arguments(request: Any, models: tuple[str, ...]) -> None:
         _refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
 
 
-def _check_messages(messages: Any, reasoning_fields: frozenset[str]) -> None:
+def _check_messages(messages: Any, reasoning_fields: frozenset[str], call_fields: frozenset[str]) -> None:
     _expect(messages, list, "messages")
     if not messages:
         _refuse("Invalid 'messages': empty array. Expected an array with minimum length 1.", "messages", "empty_array")
@@ -133,7 +138,7 @@ def _check_messages(messages: Any, reasoning_fields: frozenset[str]) -> None:
             _check_result(message, at, waiting)
             continue
         _check_all_answered(waiting, at)
-        waiting = _check_calls(message, at) if "tool_calls" in message else []
+        waiting = _check_calls(message, at, call_fields) if "tool_calls" in message else []
         _check_content(message, at, may_be_null=bool(waiting))
     _check_all_answered(waiting, "messages")
 
@@ -157,7 +162,7 @@ def _check_result(message: Mapping[str, Any], at: str, waiting: list[str]) -> No
     _check_content(message, at, may_be_null=False)
 
 
-def _check_calls(message: Mapping[str, Any], at: str) -> list[str]:
+def _check_calls(message: Mapping[str, Any], at: str, more: frozenset[str]) -> list[str]:
     calls = message["tool_calls"]
     _expect(calls, list, f"{at}.tool_calls")
     if message["role"] != "assistant" or not calls:
@@ -165,7 +170,7 @@ def _check_calls(message: Mapping[str, Any], at: str) -> list[str]:
     ids: list[str] = []
     for index, call in enumerate(calls):
         where = f"{at}.tool_calls[{index}]"
-        if set(call) != {"id", "type", "function"} or call["type"] != "function":
+        if set(call) - more != {"id", "type", "function"} or call["type"] != "function":
             _refuse(f"Invalid '{where}': expected id, type 'function' and function.", where)
         _expect(call["id"], str, f"{where}.id")
         function = call["function"]
@@ -194,10 +199,15 @@ def _check_content(message: Mapping[str, Any], at: str, *, may_be_null: bool) ->
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "text" and isinstance(part.get("text"), str) and part["text"] and set(part) == {"type", "text"}:
             continue
+        document = part.get("file") if kind == "file" and message["role"] == "user" else None
+        if isinstance(document, dict) and set(document) == {"filename", "file_data"}:
+            if not document["filename"] or not document["file_data"].startswith("data:application/pdf;base64,"):
+                _refuse(f"Invalid '{where}.file': expected a name and PDF data.", where, "invalid_value")
+            continue
         image = part.get("image_url") if kind == "image_url" and message["role"] == "user" else None
         url = image.get("url") if isinstance(image, dict) else None
         if not isinstance(url, str) or not re.match(r"https?://|data:image/[a-z+.-]+;base64,.", url):
-            _refuse(f"Invalid '{where}': Content blocks are expected to be either text or image_url type.", where)
+            _refuse(f"Invalid '{where}': Content blocks are expected to be either text, image_url or file type.", where)
 
 
 def _check_tools(request: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tests.adapters.answers import Answer, failure, json_answer
@@ -25,7 +25,10 @@ from tests.adapters.loopback import LoopbackServer, Received
 
 
 class ChatServer(LoopbackServer):
-    """The server; see the module's text. `key` "" = no key is asked for. `window` is in tokens, 0 = unlimited."""
+    """The server; see the module's text. `key` "" = no key is asked for. `window` is in tokens, 0 = unlimited.
+
+    `pages` are JSON bodies by path, for whatever else an endpoint can be asked with GET; they may be changed later.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,8 @@ class ChatServer(LoopbackServer):
         check: bool = True,
         echo_key: bool = False,
         reasoning_fields: tuple[str, ...] = (),
+        call_fields: tuple[str, ...] = (),
+        pages: Mapping[str, Any] | None = None,
         default: Callable[[Received], Answer] | None = None,
     ) -> None:
         super().__init__()
@@ -44,6 +49,8 @@ class ChatServer(LoopbackServer):
         self.refusals: list[Refusal] = []
         self._key, self._models, self._window = key, models, window
         self._check, self._echo_key, self._reasoning_fields = check, echo_key, reasoning_fields
+        self._call_fields = call_fields
+        self.pages: dict[str, Any] = dict(pages or {})
         self._default = default or self._repeat_last
 
     def answer(self, request: Received) -> Answer:
@@ -52,6 +59,8 @@ class ChatServer(LoopbackServer):
         if self._key and given != f"Bearer {self._key}":
             shown = given.removeprefix("Bearer ") if self._echo_key else given.removeprefix("Bearer ")[:3] + "****"
             return failure(401, f"Incorrect API key provided: {shown}.", code="invalid_api_key")
+        if request.method == "GET" and request.path in self.pages:
+            return json_answer(self.pages[request.path])
         if request.method == "GET" and request.path == "/v1/models":
             return json_answer({"object": "list", "data": [{"id": name} for name in self._models]})
         if request.path != "/v1/chat/completions":
@@ -68,8 +77,13 @@ class ChatServer(LoopbackServer):
             body = request.json
         except ValueError:
             return Refusal(400, "We could not parse the JSON body of your request.")
-        fields = self._reasoning_fields
-        return refusal_of(body, models=self._models, window=self._window, reasoning_fields=fields)
+        return refusal_of(
+            body,
+            models=self._models,
+            window=self._window,
+            reasoning_fields=self._reasoning_fields,
+            call_fields=self._call_fields,
+        )
 
     def _repeat_last(self, request: Received) -> Answer:
         if not self._check:

@@ -264,7 +264,7 @@ def test_ten_thousand_messages_are_rendered_once() -> None:
     renderer = ChatRenderer(settings, RenderOptions(), lambda _: b"")
     rendered: list[str] = []
     original = renderer._render_message
-    renderer._render_message = lambda message: rendered.append(message.id) or original(message)  # type: ignore[method-assign, func-returns-value]
+    renderer._render_message = lambda message, *rest: rendered.append(message.id) or original(message, *rest)  # type: ignore[method-assign, func-returns-value]
     messages = [user(f"message {number}", number) for number in range(10_000)]
     renderer.render(request(*messages, chat_id="c"))
     assert len(rendered) == 10_000

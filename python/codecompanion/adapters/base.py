@@ -194,7 +194,8 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `adapters.http`, after `extends` has been resolved (see the help file, section adapters).
 
     `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
-    header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`).
+    header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
+    where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
     """
 
     name: str
@@ -203,6 +204,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str = ""
     chat_path: str = ""
     models_path: str = ""
+    limits_path: str = ""
     key: str = ""
     key_header: str = ""
     model: str = ""

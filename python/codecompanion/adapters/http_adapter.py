@@ -28,6 +28,7 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.adapters.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.keys import key_label
+from codecompanion.adapters.limits_reader import LimitsReader
 from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     import httpx2
 
 _log = logging.getLogger(__name__)
+_MOST_LESSONS = 4
+"""So often a request is sent again because a wire format knows how to avoid what was refused."""
 
 
 LISTING_LIMIT_S = 5.0
@@ -77,6 +80,7 @@ class HttpAdapter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Future[SdkClient] | None = None
         self._key: str | None = None
+        self._windows = LimitsReader(self._fetch_limits, lambda model: wire.limits(model) is not None)
 
     def __repr__(self) -> str:
         """Show the name only: the settings may hold keys in headers."""
@@ -108,20 +112,22 @@ class HttpAdapter:
             request = msgspec.structs.replace(request, model=await self._first_model())
         call = self._wire.render(request)
         deadline = self._clock() + self._settings.timeout_s
-        attempt, taught = 1, False
+        attempt, lessons = 1, 0
         while True:
             yielded = False
             try:
                 async with aclosing(self._attempt(request.model, call, deadline)) as events:
                     async for event in events:
+                        if not yielded and self._settings.limits_path:
+                            self._windows.ask_in_background(request.model)
                         yielded = True
                         yield event
                 return
             except AdapterError as caught:
                 error = caught
-            if not yielded and not taught and self._wire.learn_refusal(error, request):
+            if not yielded and lessons < _MOST_LESSONS and self._wire.learn_refusal(error, request):
                 _log.info("sent again without what the model does not have: %s", error)
-                call, taught = self._wire.render(request), True
+                call, lessons = self._wire.render(request), lessons + 1
                 continue
             if isinstance(error, AuthenticationFailed):
                 # The next request reads the key anew: the user may have mended it.
@@ -163,18 +169,14 @@ class HttpAdapter:
 
     async def list_models(self) -> list[str]:
         """Return the model names the endpoint offers, sorted; those of the configuration when it has no list."""
-        response: httpx2.Response | None = None
-        error: AdapterError | None = None
-        endpoint = await self._endpoint("")
+        path = self._settings.models_path or self._wire.models_path
+        names: list[str] = []
         try:
-            client = await self._open_client()
-            path = self._settings.models_path or self._wire.models_path
-            response = await client.get(path, cast_to=response_type(), options=self._options())
-        except Exception as caught:
-            error = error_from_exception(caught, endpoint)
-        if error is not None and not isinstance(error, ModelNotFound | RequestRejected):
-            raise error
-        names = self._wire.read_models(response.content) if response is not None else []
+            names = self._wire.read_models(await self._get(path))
+        except (ModelNotFound, RequestRejected) as error:
+            _log.info("%s lists no models: %s", self.name, error)
+        if self._settings.limits_path not in ("", path):
+            await self._windows.ask()
         return names or list(self._settings.models)
 
     def forget_key(self) -> None:
@@ -198,9 +200,23 @@ class HttpAdapter:
 
     async def aclose(self) -> None:
         """Close the connections."""
+        await self._windows.aclose()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    async def _fetch_limits(self) -> None:
+        self._wire.read_models(await self._get(self._settings.limits_path))
+
+    async def _get(self, path: str) -> bytes:
+        endpoint = await self._endpoint("")
+        try:
+            client = await self._open_client()
+            response = await client.get(path, cast_to=response_type(), options=self._options())
+            return response.content
+        except Exception as caught:
+            error = error_from_exception(caught, endpoint)
+        raise error
 
     async def _ask(self, call: HttpCall, endpoint: Endpoint) -> bytes:
         """Send a request whose answer is one JSON object; passing trouble is tried again like that of a reply."""

@@ -1,26 +1,121 @@
-"""The model names in what `/models` of an endpoint answers: OpenAI's shape, Ollama's, or a bare list."""
+"""Names and windows of models, as endpoints list them: OpenAI's shape, Ollama's, a bare list, and what others add.
+
+A window counts only when it is what a request gets. A local server often knows two figures: what the model was trained
+for, and what is loaded; the first would let it cut prompts silently (lesson 30). So: Ollama's `/api/ps` (loaded) and
+not `/api/show`, LM Studio's `loaded_context_length`, llama.cpp's `n_ctx` (per slot, in `/props`) and not `n_ctx_train`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
+from codecompanion.models import ModelLimits
+
+ANY_MODEL = ""
+"""Key of limits that hold for whatever model is asked for: a server with one model (llama.cpp)."""
+_PREFIX = "models/"
+"""Gemini's listing puts it before every name."""
+# OpenRouter, Together, Moonshot and Ollama; vLLM; Groq; Mistral; Novita; Anthropic.
+_WINDOWS = (
+    "context_length",
+    "max_model_len",
+    "context_window",
+    "max_context_length",
+    "context_size",
+    "max_input_tokens",
+)
+_OUTPUTS = ("max_completion_tokens", "max_output_tokens")
+
 
 def read_model_names(body: bytes) -> list[str]:
-    """Return the names, sorted and without repeats; [] when the body is no list of models."""
-    try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return []
-    entries = answer
+    """Return the names, sorted and without repeats; [] when the body is no list of models.
+
+    Left out is what says of itself that it cannot chat (Mistral's capabilities, LM Studio's types).
+    """
+    return sorted({name for name, entry in _entries(_decode(body)) if _chats(entry)})
+
+
+def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
+    """Return what a listing, or a server's description of itself, says about windows, by model."""
+    answer = _decode(body)
+    found = {name: limits for name, entry in _entries(answer) if (limits := _limits(entry)).context_window}
     if isinstance(answer, Mapping):
-        entries = answer.get("data") or answer.get("models")
-    names: set[str] = set()
-    for entry in entries if isinstance(entries, list) else []:
-        name = entry
-        if isinstance(entry, Mapping):
-            name = entry.get("id") or entry.get("name") or entry.get("model")
-        if isinstance(name, str) and name:
-            names.add(name)
-    return sorted(names)
+        loaded = _table(answer, "default_generation_settings")
+        if window := _count(loaded, "n_ctx"):
+            found[ANY_MODEL] = ModelLimits(window)
+    return found
+
+
+def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | None:
+    """Return the limits of a model; Ollama's names may lack the tag `latest`."""
+    return known.get(model) or known.get(f"{model}:latest") or known.get(ANY_MODEL)
+
+
+def _decode(body: bytes) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _entries(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(answer, Mapping):
+        answer = answer.get("data") or answer.get("models")
+    for entry in answer if isinstance(answer, list) else []:
+        if isinstance(entry, str) and entry:
+            yield entry.removeprefix(_PREFIX), {}
+        elif isinstance(entry, Mapping):
+            name = entry.get("id") or entry.get("name") or entry.get("model") or entry.get("key")
+            if isinstance(name, str) and name:
+                yield name.removeprefix(_PREFIX), entry
+
+
+def _chats(entry: Mapping[str, Any]) -> bool:
+    return entry.get("type") not in ("embeddings", "embedding") and (
+        _table(entry, "capabilities").get("completion_chat") is not False
+    )
+
+
+def _limits(entry: Mapping[str, Any]) -> ModelLimits:
+    served = _table(entry, "top_provider")
+    output = next((count for name in _OUTPUTS if (count := _count(served, name) or _count(entry, name))), 0)
+    return ModelLimits(_window(entry), output)
+
+
+def _window(entry: Mapping[str, Any]) -> int:
+    if "state" in entry or "loaded_instances" in entry:  # LM Studio, both of its interfaces
+        return _count(entry, "loaded_context_length") or _smallest(
+            _count(_table(instance, "config"), "context_length") for instance in _list(entry, "loaded_instances")
+        )
+    own = next((count for name in _WINDOWS if (count := _count(entry, name))), 0)
+    # A router may hand the request to any of its providers.
+    return _smallest(
+        (
+            own,
+            _count(_table(entry, "meta"), "n_ctx"),
+            _count(_table(entry, "top_provider"), "context_length"),
+            *(_count(provider, "context_length") for provider in _list(entry, "providers")),
+        )
+    )
+
+
+def _smallest(counts: Any) -> int:
+    return min((count for count in counts if count), default=0)
+
+
+def _count(table: Mapping[str, Any], name: str) -> int:
+    value = table.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = table.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(table: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    value = table.get(name)
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -7,7 +7,6 @@ import socket
 import pytest
 
 from codecompanion.adapters.catalog import lookup
-from codecompanion.adapters.model_list import read_model_names
 from codecompanion.messages import Usage
 
 
@@ -73,21 +72,3 @@ def test_a_call_has_a_price() -> None:
     assert fresh is not None
     assert cached is not None
     assert 0 < cached < fresh
-
-
-@pytest.mark.parametrize(
-    ("body", "names"),
-    [
-        (b'{"object": "list", "data": [{"id": "b"}, {"id": "a"}, {"id": "a"}]}', ["a", "b"]),
-        (b'{"models": [{"name": "llama3:latest"}, {"model": "qwen"}]}', ["llama3:latest", "qwen"]),
-        (b'["x", {"id": "y"}]', ["x", "y"]),
-        (b'{"data": {"id": "a"}}', []),
-        (b'{"data": [{"id": 5}, null]}', []),
-        (b"<html>", []),
-        (b"\xff", []),
-        (b"", []),
-    ],
-)
-def test_the_list_of_models_is_read_in_every_shape(body: bytes, names: list[str]) -> None:
-    """OpenAI's, Ollama's, a bare list; rubbish is an empty list."""
-    assert read_model_names(body) == names

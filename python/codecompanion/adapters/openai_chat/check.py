@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.adapters.pairing import find_broken_pairs, mend_pairs
-from codecompanion.messages import ImagePart, Message, TextPart
+from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart
 
 
 def check_request(messages: Sequence[Message]) -> list[str]:
@@ -22,11 +22,12 @@ def repair_request(messages: Sequence[Message]) -> list[Message]:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether there is nothing to send in the message: reasoning alone, or images of anybody but the user."""
+    """Return whether there is nothing to send in the message: reasoning alone, or files of anybody but the user."""
     content = message.content
     if isinstance(content, str):
         return not content
-    takes_images = message.role == "user"
+    takes_files = message.role == "user"
     return not any(
-        (isinstance(part, TextPart) and part.text) or (takes_images and isinstance(part, ImagePart)) for part in content
+        (isinstance(part, TextPart) and part.text) or (takes_files and isinstance(part, ImagePart | DocumentPart))
+        for part in content
     )

@@ -16,8 +16,17 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.base import Finished, ReasoningDelta, StopReason, StreamEvent, TextDelta, ToolCallStarted
+from codecompanion.adapters.base import (
+    Finished,
+    ReasoningDelta,
+    ReasoningSealed,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallStarted,
+)
 from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
 from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.sse import ErrorData, SseDecoder
@@ -36,6 +45,8 @@ _STOP_REASONS: dict[str, StopReason] = {
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 MISTRAL_THINKING = "content.thinking"
 """`ReasoningDelta.field` of reasoning that came as a part of `content` (Mistral)."""
+DETAILS_FIELD = "reasoning_details"
+"""`ReasoningDelta.field` of reasoning that goes back as the array it came in (OpenRouter)."""
 
 
 class _Delta(msgspec.Struct):
@@ -44,6 +55,7 @@ class _Delta(msgspec.Struct):
     reasoning_content: Any = None
     reasoning: Any = None
     thinking: Any = None
+    reasoning_details: Any = None
     tool_calls: list[ToolDelta] | None = None
 
 
@@ -72,12 +84,15 @@ class ChatDecoder:
     """Feed it the bytes of the body; then ask for the end.
 
     Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
+    `origin` is put on what only this endpoint can read.
     """
 
-    def __init__(self, endpoint: Endpoint, new_id: Callable[[], str]) -> None:
+    def __init__(self, endpoint: Endpoint, new_id: Callable[[], str], origin: str = "") -> None:
         self._endpoint = endpoint
+        self._origin = origin
         self._sse = SseDecoder()
-        self._calls = ToolCallAssembler(new_id)
+        self._calls = ToolCallAssembler(new_id, origin)
+        self._details = ReasoningDetails()
         self._finish_reason = ""
         self._usage: object = None
         self._model = ""
@@ -149,7 +164,7 @@ class ChatDecoder:
         if choice.index:
             return
         if delta is not None:
-            if delta.reasoning_content or delta.reasoning or delta.thinking:
+            if delta.reasoning_content or delta.reasoning or delta.thinking or delta.reasoning_details:
                 self._read_reasoning(delta)
             content = delta.content
             if content:
@@ -175,12 +190,15 @@ class ChatDecoder:
                 self.seen_output = True
 
     def _read_reasoning(self, delta: _Delta) -> None:
+        detailed = self._details.add(delta.reasoning_details)
         # Several servers send the same reasoning under two names.
         for field in REASONING_FIELDS:
             text = getattr(delta, field)
             if isinstance(text, str) and text:
-                self._add_reasoning(text, field)
+                self._add_reasoning(text, DETAILS_FIELD if delta.reasoning_details else field)
                 return
+        if detailed:
+            self._add_reasoning(detailed, DETAILS_FIELD)
 
     def _read_parts(self, parts: Any) -> None:
         """Read a content list (Mistral: thinking and text as parts)."""
@@ -242,6 +260,9 @@ class ChatDecoder:
             stop = "tool_calls"
         elif stop == "tool_calls" and not calls:
             stop = "stop"
+        if (details := self._details.as_json()) and stop != "filtered":
+            # They may come in pieces up to the end, so the block is complete only now.
+            events.append(ReasoningSealed(self._origin, details))
         events.append(Finished(stop, calls, normalise_usage(self._usage), self._model))
 
     def _why_incomplete(self) -> AdapterError:

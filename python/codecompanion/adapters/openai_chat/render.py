@@ -11,22 +11,27 @@ import hashlib
 import logging
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.openai_chat.check import check_request, repair_request
-from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING
+from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
+from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.errors import StoreError
-from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
+from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
 
 _log = logging.getLogger(__name__)
 
 NO_OUTPUT = "(no output)"
 """Stands in for an empty tool result: several endpoints refuse empty content."""
+FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""Stands on calls that another model made, for Gemini, which checks that its own are signed
+(https://ai.google.dev/gemini-api/docs/thought-signatures)."""
 _CHATS_KEPT = 4
 _SHORT_ID_LENGTH = 9
 
@@ -34,77 +39,109 @@ _SHORT_ID_LENGTH = 9
 class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What differs between endpoints: the known keys of `AdapterSettings.options`.
 
-    send_reasoning: give reasoning back in the field it came in. system_role: `developer` for endpoints that want it.
-    short_call_ids: nine letters and digits (Mistral refuses other ids). image_input: False = send a note instead.
+    send_reasoning: give readable reasoning back, always or in turns that called tools. reasoning_field: where, "" = in
+    the field it came in. system_role: `developer` for endpoints that want it. short_call_ids: nine letters and digits
+    (Mistral refuses other ids). image_input, document_input: False = send a note instead of images, of PDFs.
     """
 
-    send_reasoning: bool = False
+    send_reasoning: SendReasoning = False
+    reasoning_field: str = ""
     system_role: Literal["system", "developer"] = "system"
     short_call_ids: bool = False
     image_input: bool = True
+    document_input: bool = False
+
+
+class _Manner(NamedTuple):
+    """What the rendering of a message depends on besides the message."""
+
+    learned: Learned
+    send_opaque: bool
 
 
 class ChatRenderer:
     """Renders requests of one adapter; keeps the pieces of the last request of a few chats."""
 
-    def __init__(self, settings: AdapterSettings, options: RenderOptions, read_blob: BlobReader) -> None:
+    def __init__(
+        self, settings: AdapterSettings, options: RenderOptions, read_blob: BlobReader, origin: str = ""
+    ) -> None:
         self._settings = settings
         self._options = options
         self._read_blob = read_blob
-        self._kept: OrderedDict[str, tuple[list[Message], list[bytes]]] = OrderedDict()
+        self._origin = origin
+        self._kept: OrderedDict[str, tuple[_Manner, list[Message], list[bytes]]] = OrderedDict()
 
-    def render(self, request: ChatRequest) -> bytes:
-        """Return the request body."""
-        head = encode({"model": request.model, **self._parameters(request)})[:-1] + b',"messages":['
-        tail = b"]" + self._tools(request) + b"}"
-        pieces = self._pieces(request)
+    def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> bytes:
+        """Return the request body, heeding what was learned about the model."""
+        head = encode({"model": request.model, **self._parameters(request, learned)})[:-1] + b',"messages":['
+        tail = b"]" + self._tools(request, learned) + b"}"
+        pieces = self._pieces(request, _Manner(learned, request.send_opaque))
         if len(pieces) < 2:
             return head + b"".join(pieces) + tail
         # One join, one copy: a body can have 10 MB.
         return b",".join((head + pieces[0], *pieces[1:-1], pieces[-1] + tail))
 
-    def _parameters(self, request: ChatRequest) -> dict[str, Any]:
+    def limit_field(self, request: ChatRequest, learned: Learned) -> str:
+        """Return the field the request has the limit of its reply in, "" for none."""
+        if not (request.max_output_tokens or self._settings.max_output_tokens):
+            return ""
+        return self._settings.max_tokens_field if learned.limit_field is None else learned.limit_field
+
+    def _parameters(self, request: ChatRequest, learned: Learned) -> dict[str, Any]:
         settings = self._settings
         parameters: dict[str, Any] = {"stream": True, **settings.parameters}
         if settings.include_usage and parameters["stream"] is True:
             parameters.setdefault("stream_options", {"include_usage": True})
-        limit = request.max_output_tokens or settings.max_output_tokens
-        if limit and settings.max_tokens_field:
-            parameters[settings.max_tokens_field] = limit
+        if not learned.stream_options:
+            parameters.pop("stream_options", None)
+        if field := self.limit_field(request, learned):
+            parameters[field] = request.max_output_tokens or settings.max_output_tokens
         return parameters
 
-    def _tools(self, request: ChatRequest) -> bytes:
+    def _tools(self, request: ChatRequest, learned: Learned) -> bytes:
         if not request.tools:
             return b""
         fields: dict[str, Any] = {"tools": [_render_tool(tool) for tool in request.tools]}
-        if self._settings.parallel_tool_calls is not None:
+        if self._settings.parallel_tool_calls is not None and learned.parallel_tool_calls:
             fields["parallel_tool_calls"] = self._settings.parallel_tool_calls
         return b"," + encode(fields)[1:-1]
 
-    def _pieces(self, request: ChatRequest) -> list[bytes]:
+    def _pieces(self, request: ChatRequest, manner: _Manner) -> list[bytes]:
         messages = list(request.messages)
         if request.purpose != "chat" or not request.chat_id:
-            return [self._render_message(message) for message in _sendable(messages)]
-        old_messages, old_pieces = self._kept.pop(request.chat_id, ([], []))
+            return self._render_all(_sendable(messages), manner)
+        old_manner, old_messages, old_pieces = self._kept.pop(request.chat_id, (manner, [], []))
+        if old_manner != manner:
+            old_messages, old_pieces = [], []
         known = len(old_messages)
         # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
         if known and messages[:known] == old_messages and not check_request(messages[known:]):
-            pieces = old_pieces + [self._render_message(message) for message in messages[known:]]
+            new = list(_with_place(messages[known - 1 :]))[1:]
+            pieces = old_pieces + [self._render_message(message, answers, manner) for message, answers in new]
         else:
             if check_request(messages):
-                return [self._render_message(message) for message in _sendable(messages)]
+                return self._render_all(_sendable(messages), manner)
             # The kept messages are alive, so their ids cannot have been given to others.
-            kept = {id(message): piece for message, piece in zip(old_messages, old_pieces, strict=True)}
-            pieces = [kept.get(id(message)) or self._render_message(message) for message in messages]
-        self._kept[request.chat_id] = (messages, pieces)
+            kept = {
+                (id(message), answers): piece
+                for (message, answers), piece in zip(_with_place(old_messages), old_pieces, strict=True)
+            }
+            pieces = [
+                kept.get((id(message), answers)) or self._render_message(message, answers, manner)
+                for message, answers in _with_place(messages)
+            ]
+        self._kept[request.chat_id] = (manner, messages, pieces)
         while len(self._kept) > _CHATS_KEPT:
             self._kept.popitem(last=False)
         return pieces
 
-    def _render_message(self, message: Message) -> bytes:
+    def _render_all(self, messages: Sequence[Message], manner: _Manner) -> list[bytes]:
+        return [self._render_message(message, answers, manner) for message, answers in _with_place(messages)]
+
+    def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
         match message.role:
             case "assistant":
-                return encode(self._assistant(message))
+                return encode(self._assistant(message, answers_tools, manner))
             case "tool":
                 call_id = self._call_id(message.tool_call_id or "")
                 return encode({"role": "tool", "tool_call_id": call_id, "content": message.text or NO_OUTPUT})
@@ -114,23 +151,39 @@ class ChatRenderer:
                 name = self._options.system_role if role == "system" else role
                 return encode({"role": name, "content": message.text})
 
-    def _assistant(self, message: Message) -> dict[str, Any]:
+    def _assistant(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
+        learned, opaque_origin = manner.learned, self._origin if manner.send_opaque else ""
         fields: dict[str, Any] = {"role": "assistant", "content": message.text or None}
         if message.tool_calls:
-            fields["tool_calls"] = [self._render_call(call) for call in message.tool_calls]
-        if self._options.send_reasoning and not isinstance(message.content, str):
-            for part in message.content:
-                if isinstance(part, ReasoningPart) and part.text:
-                    _add_reasoning(fields, part)
+            calls = [self._render_call(call, opaque_origin) for call in message.tool_calls]
+            if learned.sign_calls and not any("extra_content" in call for call in calls):
+                # Of parallel calls only the first is signed.
+                calls[0]["extra_content"] = FOREIGN_CALL
+            fields["tool_calls"] = calls
+        if learned.reasoning != "refused":
+            required = learned.reasoning == "required"
+            wanted = self._options.send_reasoning
+            in_tool_turn = bool(message.tool_calls) or answers_tools
+            add_reasoning(
+                fields,
+                message,
+                readable=wanted is True or ((wanted or required) and in_tool_turn),
+                field=self._options.reasoning_field or (REQUIRED_FIELD if required else ""),
+                opaque_origin=opaque_origin if in_tool_turn else "",
+                required=required,
+            )
         return fields
 
-    def _render_call(self, call: ToolCall) -> dict[str, Any]:
+    def _render_call(self, call: ToolCall, opaque_origin: str) -> dict[str, Any]:
         arguments = call.arguments or "{}"
         if not is_json_object(arguments):
             # A model that wrote broken JSON must not break the chat for ever: several endpoints parse what they get.
             arguments = encode({"invalid_json": arguments}).decode()
         function = {"name": call.name, "arguments": arguments}
-        return {"id": self._call_id(call.id), "type": "function", "function": function}
+        rendered: dict[str, Any] = {"id": self._call_id(call.id), "type": "function", "function": function}
+        if call.opaque and opaque_origin and call.origin == opaque_origin:
+            rendered["extra_content"] = msgspec.Raw(call.opaque.encode())
+        return rendered
 
     def _call_id(self, call_id: str) -> str:
         if not self._options.short_call_ids or (len(call_id) == _SHORT_ID_LENGTH and call_id.isalnum()):
@@ -144,20 +197,34 @@ class ChatRenderer:
                 parts.append({"type": "text", "text": part.text})
             elif isinstance(part, ImagePart):
                 parts.append(self._image(part))
+            elif isinstance(part, DocumentPart):
+                parts.append(self._document(part))
         return parts
 
     def _image(self, part: ImagePart) -> dict[str, Any]:
         name = part.path or part.url.partition(",")[0][:80] or part.sha256[:12]
         if not self._options.image_input:
             return {"type": "text", "text": f"[The image {name} was not sent: this model takes no images.]"}
-        url = part.url
+        url = part.url or self._data_url(part.mime, part.sha256, name)
         if not url:
-            try:
-                url = f"data:{part.mime};base64,{b64encode(self._read_blob(part.sha256)).decode()}"
-            except (LookupError, OSError, StoreError) as error:
-                _log.warning("image %s could not be read: %s", name, error)
-                return {"type": "text", "text": f"[The image {name} could not be read.]"}
+            return {"type": "text", "text": f"[The image {name} could not be read.]"}
         return {"type": "image_url", "image_url": {"url": url, **({"detail": part.detail} if part.detail else {})}}
+
+    def _document(self, part: DocumentPart) -> dict[str, Any]:
+        name = part.path or part.sha256[:12]
+        if not self._options.document_input:
+            return {"type": "text", "text": f"[The document {name} was not sent: this endpoint takes no PDF.]"}
+        url = self._data_url(part.mime, part.sha256, name)
+        if not url:
+            return {"type": "text", "text": f"[The document {name} could not be read.]"}
+        return {"type": "file", "file": {"filename": PurePath(name).name, "file_data": url}}
+
+    def _data_url(self, mime: str, sha256: str, name: str) -> str:
+        try:
+            return f"data:{mime};base64,{b64encode(self._read_blob(sha256)).decode()}"
+        except (LookupError, OSError, StoreError) as error:
+            _log.warning("%s could not be read: %s", name, error)
+            return ""
 
 
 def encode(value: Any) -> bytes:
@@ -187,14 +254,12 @@ def _render_tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _add_reasoning(fields: dict[str, Any], part: ReasoningPart) -> None:
-    if part.field != MISTRAL_THINKING:
-        fields[part.field] = fields.get(part.field, "") + part.text
-        return
-    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
-    text = fields["content"]
-    others = text if isinstance(text, list) else [{"type": "text", "text": text}] if text else []
-    fields["content"] = [thinking, *others]
+def _with_place(messages: Sequence[Message]) -> Iterator[tuple[Message, bool]]:
+    """Yield each message with whether it stands directly behind a tool's result."""
+    behind_result = False
+    for message in messages:
+        yield message, behind_result
+        behind_result = message.role == "tool"
 
 
 def _without_surrogates(value: Any) -> Any:

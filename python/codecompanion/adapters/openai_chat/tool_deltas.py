@@ -3,6 +3,8 @@
 The rule is: a delta belongs to the call of its index. Endpoints break it in these ways, all handled here: no index; no
 id; an index that is 0 for every parallel call; the name repeated in every delta; a fresh id in every delta; arguments
 as an object instead of text, all at once, or missing. Ids are unique within the reply and never empty (`base.py`).
+
+`extra_content` (Gemini's thought signature) is kept with its call, byte for byte, for the endpoint that made it.
 """
 
 from __future__ import annotations
@@ -28,16 +30,18 @@ class ToolDelta(msgspec.Struct):
     index: int | None = None
     id: Any = None
     function: FunctionDelta | None = None
+    extra_content: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Draft:
     """A call whose arguments are still arriving."""
 
-    __slots__ = ("arguments", "id", "name")
+    __slots__ = ("arguments", "id", "name", "opaque")
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id
         self.name = ""
+        self.opaque = ""
         self.arguments: list[str] = []
 
     def is_whole(self) -> bool:
@@ -45,10 +49,11 @@ class _Draft:
 
 
 class ToolCallAssembler:
-    """Collects deltas; `new_id` makes an id for calls that came without one."""
+    """Collects deltas; `new_id` makes an id for calls without one, `origin` marks what goes back as it was."""
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
+    def __init__(self, new_id: Callable[[], str], origin: str = "") -> None:
         self._new_id = new_id
+        self._origin = origin
         self._drafts: list[_Draft] = []
         self._by_index: dict[int, _Draft] = {}
 
@@ -68,6 +73,8 @@ class ToolCallAssembler:
             if delta.index is not None:
                 self._by_index[delta.index] = draft
         draft.id = draft.id or call_id
+        if (extra := bytes(delta.extra_content)) not in (b"", b"null", b"{}"):
+            draft.opaque = extra.decode()
         named_before = bool(draft.name)
         if name and name != draft.name and not draft.arguments:
             draft.name += name
@@ -91,7 +98,8 @@ class ToolCallAssembler:
                 continue
             call_id = draft.id if draft.id and draft.id not in taken else self._new_id()
             taken.add(call_id)
-            calls.append(ToolCall(id=call_id, name=draft.name, arguments=arguments))
+            origin = self._origin if draft.opaque else ""
+            calls.append(ToolCall(call_id, draft.name, arguments, origin, draft.opaque))
         return tuple(calls)
 
     @property

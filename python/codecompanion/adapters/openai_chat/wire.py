@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.error_map import Endpoint
-from codecompanion.adapters.model_list import read_model_names
+from codecompanion.adapters.model_list import find_limits, read_model_limits, read_model_names
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
+from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned, learn
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
-from codecompanion.adapters.wire import HttpCall, WireFormat
+from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
+from codecompanion.errors import AdapterError, RequestRejected
+from codecompanion.models import ModelLimits
 
 PATH = "/chat/completions"
 
@@ -33,17 +36,39 @@ class OpenAIChat(WireFormat):
         new_id: Callable[[], str] = new_call_id,
     ) -> None:
         self._path = settings.chat_path or PATH
-        self._renderer = ChatRenderer(settings, options or RenderOptions(), read_blob)
+        self._origin = origin_of(self.origin_name, settings.base_url)
+        self._renderer = ChatRenderer(settings, options or RenderOptions(), read_blob, self._origin)
         self._new_id = new_id
+        self._learned: dict[str, Learned] = {}
+        self._limits: dict[str, ModelLimits] = {}
 
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""
-        return HttpCall(self._path, self._renderer.render(request))
+        return HttpCall(self._path, self._renderer.render(request, self._known(request)))
 
     def decoder(self, endpoint: Endpoint) -> ChatDecoder:
         """Return a fresh decoder for one reply."""
-        return ChatDecoder(endpoint, self._new_id)
+        return ChatDecoder(endpoint, self._new_id, self._origin)
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing."""
+        """Return the model names in a listing, and remember the windows it tells."""
+        self._limits.update(read_model_limits(body))
         return read_model_names(body)
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint has told about the model."""
+        return find_limits(self._limits, model)
+
+    def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
+        """Take in why a request was refused; return whether rendering it again gives one that avoids that."""
+        if not isinstance(error, RequestRejected):
+            return False
+        known = self._known(request)
+        learned = learn(known, str(error), limit_field=self._renderer.limit_field(request, known))
+        if learned is None:
+            return False
+        self._learned[request.model] = learned
+        return True
+
+    def _known(self, request: ChatRequest) -> Learned:
+        return self._learned.get(request.model, NOTHING_LEARNED)

@@ -147,7 +147,7 @@ def test_a_summary_request_does_not_push_the_chat_out() -> None:
     made = renderer()
     made.render(ChatRequest(messages=[user(1)], model="m", chat_id="c"))
     made.render(ChatRequest(messages=[user(2)], model="m", chat_id="c", purpose="summary"))
-    assert made._kept["c"][0] == [user(1)]
+    assert made._kept["c"][1] == [user(1)]
 
 
 OPERATIONS = st.lists(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta, is_json_object
+from codecompanion.adapters.openai_chat.tool_deltas import FunctionDelta, ToolCallAssembler, ToolDelta, is_json_object
 from codecompanion.messages import ToolCall
 
 
@@ -157,3 +157,24 @@ def test_a_call_without_a_name_is_reported() -> None:
 def test_a_json_object_is_recognised(text: str, whole: bool) -> None:
     """Lone surrogates included."""
     assert is_json_object(text) is whole
+
+
+def test_what_stands_beside_a_call_is_kept_byte_for_byte() -> None:
+    """Gemini's thought signature: it comes with the first of parallel calls and must go back as it was."""
+    body = b'{"index": 0, "id": "c1", "function": {"name": "a", "arguments": "{}"}, "extra_content": %s}'
+    extra = b'{"google":  {"thought_signature": "Q2l\\u0041=="}}'
+    assembler = ToolCallAssembler(lambda: "new", "openai_chat@google")
+    assembler.add(msgspec.json.decode(body % extra, type=ToolDelta))
+    assembler.add(ToolDelta(1, "c2", FunctionDelta("b", "{}")))
+    first, second = assembler.finish()
+    assert (first.origin, first.opaque) == ("openai_chat@google", extra.decode())
+    assert (second.origin, second.opaque) == ("", "")
+
+
+@pytest.mark.parametrize("extra", [b"null", b"{}"])
+def test_nothing_beside_a_call_is_nothing(extra: bytes) -> None:
+    """Gateways send empty fields."""
+    body = b'{"index": 0, "id": "c1", "function": {"name": "a"}, "extra_content": %s}'
+    assembler = ToolCallAssembler(lambda: "new", "o")
+    assembler.add(msgspec.json.decode(body % extra, type=ToolDelta))
+    assert assembler.finish()[0].opaque == ""

@@ -1,0 +1,59 @@
+"""Reasoning that is given back to the endpoint, message by message.
+
+Two kinds. **Readable** reasoning goes back only where the entry says so (`RenderOptions.send_reasoning`): most
+endpoints ignore it, some refuse it, DeepSeek and Moonshot refuse requests without it once tools were called
+(https://api-docs.deepseek.com/guides/thinking_mode). **Opaque** reasoning (`reasoning_details`) goes back to the
+endpoint that made it, and to nobody else (R-542). Both only for messages of a tool turn, at every later request too:
+a message must not change once it was sent, or the provider's prompt cache is lost (lesson 22).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, REASONING_FIELDS
+from codecompanion.messages import Message, ReasoningPart
+
+SendReasoning = bool | Literal["tool_turns"]
+REQUIRED_FIELD = "reasoning_content"
+
+
+def add_reasoning(
+    fields: dict[str, Any],
+    message: Message,
+    *,
+    readable: bool,
+    field: str,
+    opaque_origin: str,
+    required: bool,
+) -> None:
+    """Put the message's reasoning into the rendered message.
+
+    `field` "" = the one it came in; `opaque_origin` "" = nothing opaque; `required`: a message that calls tools gets
+    the field even when there is nothing to say in it (its reasoning was written by another model).
+    """
+    parts = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ReasoningPart)]
+    own = [part.opaque for part in parts if part.opaque and opaque_origin and part.origin == opaque_origin]
+    if own:
+        fields["reasoning_details"] = [entry for opaque in own for entry in msgspec.json.decode(opaque, type=_ENTRIES)]
+    elif readable:
+        for part in parts:
+            if not part.origin and part.text:
+                _add_readable(fields, part, field or part.field)
+    if required and message.tool_calls:
+        fields.setdefault(REQUIRED_FIELD, "")
+
+
+_ENTRIES = list[msgspec.Raw]
+
+
+def _add_readable(fields: dict[str, Any], part: ReasoningPart, field: str) -> None:
+    if field in REASONING_FIELDS:
+        fields[field] = fields.get(field, "") + part.text
+    elif field == MISTRAL_THINKING:
+        thinking = {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
+        text = fields["content"]
+        others = text if isinstance(text, list) else [{"type": "text", "text": text}] if text else []
+        fields["content"] = [thinking, *others]

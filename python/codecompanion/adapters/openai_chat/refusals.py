@@ -1,0 +1,75 @@
+"""What an endpoint turned out not to take, learned from its own words; the request is sent again without it, once.
+
+Chat Completions is copied by many servers, each with gaps, and behind a gateway they change with the model. What is
+known beforehand is data of the entry (`lua/codecompanion/adapters/endpoints.lua`); this is for the rest. Sources: the
+error texts of OpenAI ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM),
+DeepSeek and Moonshot ("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a
+thought_signature").
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+_NOT_TAKEN = re.compile(
+    r"unsupported|not supported|not support|unrecogni[sz]ed|unknown|unexpected|extra[_ ](?:forbidden|inputs?|fields?)"
+    r"|not permitted|not allowed|not accepted|invalid (?:parameter|field|argument|property)",
+    re.IGNORECASE,
+)
+_WANTS_REASONING = re.compile(
+    r"reasoning_content.{0,80}(?:must be|is missing|is required|passed back)|missing.{0,40}reasoning_content",
+    re.IGNORECASE | re.DOTALL,
+)
+_WANTS_SIGNATURE = re.compile(r"missing.{0,20}thought_?signature|thought_?signature.{0,40}(?:missing|required)", re.I)
+_REASONING_NAMES = re.compile(r"\breasoning(?:_content|_details)?\b", re.IGNORECASE)
+_OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+
+
+class Learned(msgspec.Struct, frozen=True, kw_only=True):
+    """What requests to one model must heed beyond the configuration.
+
+    `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
+    tool must have `reasoning_content`, if only an empty one; "refused": none may.
+    """
+
+    stream_options: bool = True
+    parallel_tool_calls: bool = True
+    limit_field: str | None = None
+    reasoning: Literal["", "required", "refused"] = ""
+    sign_calls: bool = False
+
+
+NOTHING_LEARNED = Learned()
+
+
+def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
+    """Return what is known after the endpoint refused a request with these words; None when it is nothing new.
+
+    `limit_field`: the field that the refused request had its limit in, "" for none.
+    """
+    change = msgspec.structs.replace
+    if _WANTS_REASONING.search(said):
+        return None if learned.reasoning else change(learned, reasoning="required")
+    if _WANTS_SIGNATURE.search(said):
+        return None if learned.sign_calls else change(learned, sign_calls=True)
+    other = _OTHER_LIMIT.get(limit_field, "")
+    refused = _NOT_TAKEN.search(said) is not None
+    if limit_field and _names(limit_field, said) and (refused or (other and _names(other, said))):
+        # The other name was tried before: the endpoint takes neither.
+        return change(learned, limit_field=other if learned.limit_field is None else "")
+    if not refused:
+        return None
+    if "stream_options" in said and learned.stream_options:
+        return change(learned, stream_options=False)
+    if "parallel_tool_calls" in said and learned.parallel_tool_calls:
+        return change(learned, parallel_tool_calls=False)
+    if _REASONING_NAMES.search(said) and learned.reasoning != "refused":
+        return change(learned, reasoning="refused")
+    return None
+
+
+def _names(field: str, said: str) -> bool:
+    return re.search(rf"\b{field}\b", said) is not None

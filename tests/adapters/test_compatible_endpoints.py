@@ -1,0 +1,298 @@
+"""What sets compatible endpoints apart, over HTTP: what they refuse, what they want back, what they tell of windows."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.limits_reader import LimitsReader
+from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
+from codecompanion.errors import RequestRejected, StreamCut
+from codecompanion.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
+from codecompanion.models import ModelLimits
+from tests.adapters.chat_answers import Answer, failure, json_answer, reply
+from tests.adapters.chat_server import ChatServer
+from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request, user
+from tests.adapters.loopback import Received
+
+DEEPSEEK = RenderOptions(send_reasoning="tool_turns", reasoning_field="reasoning_content")
+
+
+def assistant(message_id: str, *parts: Any, calls: tuple[ToolCall, ...] = ()) -> Message:
+    return Message(id=message_id, role="assistant", content=parts, tool_calls=calls)
+
+
+def result(call_id: str) -> Message:
+    return Message(id=f"r{call_id}", role="tool", content="sunny", tool_call_id=call_id)
+
+
+def tool_turn(reasoning: str = "Look it up.", field: str = "reasoning_content") -> tuple[Message, ...]:
+    """Return a turn with a tool call, then one without."""
+    return (
+        user(),
+        assistant("a1", ReasoningPart(reasoning, field), calls=(ToolCall("c1", "weather"),)),
+        result("c1"),
+        assistant("a2", ReasoningPart("Sunny.", field), TextPart("Take a hat.")),
+        user("Thanks", 1),
+        assistant("a3", ReasoningPart("Polite.", field), TextPart("Welcome.")),
+        user("Bye", 2),
+    )
+
+
+def reasoning_sent(body: dict[str, Any]) -> list[str | None]:
+    return [m.get("reasoning_content") for m in body["messages"] if m["role"] == "assistant"]
+
+
+async def test_reasoning_of_tool_turns_goes_back_and_no_other(make_adapter: MakeAdapter) -> None:
+    """DeepSeek's rule; a later request sends the same bytes, so that its cache holds (lesson 22)."""
+    async with ChatServer(reasoning_fields=("reasoning_content",)) as server:
+        adapter = make_adapter(server.url, options=DEEPSEEK)
+        history = tool_turn(field="reasoning")
+        assert (await collect(adapter, request(*history[:3], tools=(WEATHER,), chat_id="c"))).error is None
+        assert (await collect(adapter, request(*history, tools=(WEATHER,), chat_id="c"))).error is None
+        first, second = (seen.json for seen in server.requests)
+    assert reasoning_sent(first) == ["Look it up."]
+    assert reasoning_sent(second) == ["Look it up.", "Sunny.", None]
+    assert second["messages"][:3] == first["messages"]
+
+
+def asks_for_reasoning(seen: Received) -> Answer:
+    """Answer as DeepSeek's thinking mode: every message that called a tool must have its field."""
+    for message in seen.json["messages"]:
+        if message.get("tool_calls") and "reasoning_content" not in message:
+            return failure(400, "The `reasoning_content` in the thinking mode must be passed back to the API.")
+    return reply("ok")
+
+
+@pytest.mark.parametrize("part", [ReasoningPart("Hm."), ReasoningPart("Hm.", origin="anthropic@x", opaque="{}")])
+async def test_an_endpoint_that_insists_on_reasoning_gets_it_or_an_empty_one(
+    make_adapter: MakeAdapter, part: ReasoningPart
+) -> None:
+    """Also in a chat begun with another provider, whose sealed reasoning is nobody else's business (R-542)."""
+    history = (user(), assistant("a", part, calls=(ToolCall("c1", "weather"),)), result("c1"))
+    async with ChatServer(reasoning_fields=("reasoning_content",), default=asks_for_reasoning) as server:
+        adapter = make_adapter(server.url)
+        for _ in range(2):
+            assert (await collect(adapter, request(*history, tools=(WEATHER,), chat_id="c"))).text == "ok"
+        sent = [reasoning_sent(seen.json) for seen in server.requests]
+    wanted = "" if part.origin else "Hm."
+    assert sent == [[None], [wanted], [wanted]]
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "settings"),
+    [
+        ("Unrecognized request argument supplied: stream_options", "stream_options", {}),
+        ("Unknown parameter: 'parallel_tool_calls'.", "parallel_tool_calls", {"parallel_tool_calls": True}),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens' instead.",
+            "max_tokens",
+            {"max_tokens_field": "max_tokens", "max_output_tokens": 100},
+        ),
+    ],
+)
+async def test_what_an_endpoint_refuses_is_left_out_and_remembered(
+    make_adapter: MakeAdapter, said: str, field: str, settings: dict[str, Any]
+) -> None:
+    """Once per model; the user sees an answer, not the refusal."""
+    waits: list[float] = []
+
+    def answer(seen: Received) -> Answer:
+        return failure(400, said) if field in seen.json else reply("ok")
+
+    async with ChatServer(default=answer) as server:
+        adapter = make_adapter(server.url, waits=waits, **settings)
+        outcomes = [await collect(adapter, request(tools=(WEATHER,))) for _ in range(2)]
+        sent = [seen.json for seen in server.requests]
+    assert [outcome.text for outcome in outcomes] == ["ok", "ok"]
+    assert [field in body for body in sent] == [True, False, False]
+    assert outcomes[0].retries == []
+    assert waits == []
+    if field == "max_tokens":
+        assert sent[1]["max_completion_tokens"] == 100
+
+
+async def test_an_endpoint_that_lacks_several_things_answers_at_last(make_adapter: MakeAdapter) -> None:
+    """One after the other, within one request of the user."""
+
+    def answer(seen: Received) -> Answer:
+        for field in ("stream_options", "parallel_tool_calls"):
+            if field in seen.json:
+                detail = [{"type": "extra_forbidden", "loc": ["body", field], "msg": "Extra inputs are not permitted"}]
+                return json_answer({"detail": detail}, status=422)
+        return reply("ok")
+
+    async with ChatServer(default=answer) as server:
+        adapter = make_adapter(server.url, parallel_tool_calls=False)
+        assert (await collect(adapter, request(tools=(WEATHER,)))).text == "ok"
+        assert len(server.requests) == 3
+
+
+async def test_another_refusal_is_not_sent_again(make_adapter: MakeAdapter) -> None:
+    """The user reads it."""
+    async with ChatServer([failure(400, "Unknown parameter: 'temperatur'.")]) as server:
+        outcome = await collect(make_adapter(server.url))
+        assert len(server.requests) == 1
+    assert isinstance(outcome.error, RequestRejected)
+
+
+GEMINI = {"google": {"thought_signature": "Q2lBQQ=="}}
+
+
+async def test_a_thought_signature_goes_back_to_its_endpoint_only(make_adapter: MakeAdapter) -> None:
+    """Gemini refuses its own calls without it; anybody else gets the bare call."""
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [{**call, "extra_content": GEMINI}]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    body = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+    stream = Answer(parts=(body,), content_type="text/event-stream")
+    async with ChatServer([stream], call_fields=("extra_content",)) as google:
+        gemini = make_adapter(google.url)
+        (made,) = (await collect(gemini, request(tools=(WEATHER,)))).finished.tool_calls
+        history = (user(), Message(id="a", role="assistant", tool_calls=(made,)), result("c1"))
+        for send_opaque in (True, False):
+            wanted = request(*history, tools=(WEATHER,), chat_id="c", send_opaque=send_opaque)
+            assert (await collect(gemini, wanted)).error is None
+        back = [seen.json["messages"][1]["tool_calls"][0].get("extra_content") for seen in google.requests[1:]]
+    assert back == [GEMINI, None]
+    async with ChatServer() as other:
+        elsewhere = make_adapter(other.url.replace("127.0.0.1", "localhost"))
+        assert (await collect(elsewhere, request(*history, tools=(WEATHER,)))).error is None
+        assert "extra_content" not in other.requests[0].json["messages"][1]["tool_calls"][0]
+
+
+async def test_calls_of_another_model_are_marked_for_gemini_when_it_asks(make_adapter: MakeAdapter) -> None:
+    """As its documentation says for histories it did not write; only the first of parallel calls."""
+
+    def answer(seen: Received) -> Answer:
+        calls = seen.json["messages"][1]["tool_calls"]
+        if "extra_content" not in calls[0]:
+            return failure(400, "Function call is missing a thought_signature in functionCall parts.")
+        return reply("ok")
+
+    calls = (ToolCall("c1", "weather"), ToolCall("c2", "weather"))
+    history = (user(), Message(id="a", role="assistant", tool_calls=calls), result("c1"), result("c2"))
+    async with ChatServer(default=answer, call_fields=("extra_content",)) as server:
+        assert (await collect(make_adapter(server.url), request(*history, tools=(WEATHER,)))).text == "ok"
+        sent = server.requests[-1].json["messages"][1]["tool_calls"]
+    assert [call.get("extra_content") for call in sent] == [FOREIGN_CALL, None]
+
+
+DETAILS = [{"type": "reasoning.encrypted", "data": "gAAAA", "id": "rs_1", "format": "openai-responses-v1", "index": 0}]
+
+
+def sealed(adapter: HttpAdapter) -> ReasoningPart:
+    return ReasoningPart("Hm.", "reasoning_details", adapter.origin, msgspec.json.encode(DETAILS).decode())
+
+
+async def test_reasoning_details_go_back_in_tool_turns_to_the_endpoint_that_made_them(
+    make_adapter: MakeAdapter,
+) -> None:
+    """Instead of the readable text, never beside it; not to others, not when they were refused (R-542)."""
+    async with ChatServer(reasoning_fields=("reasoning_details",)) as server:
+        adapter = make_adapter(server.url)
+        history = (user(), assistant("a", sealed(adapter), calls=(ToolCall("c1", "weather"),)), result("c1"))
+        for send_opaque in (True, False):
+            wanted = request(*history, tools=(WEATHER,), chat_id="c", send_opaque=send_opaque)
+            assert (await collect(adapter, wanted)).error is None
+        plain = (user(), assistant("b", sealed(adapter), TextPart("Yes.")), user("Why?", 1))
+        assert (await collect(adapter, request(*plain))).error is None
+        sent = [seen.json["messages"][1] for seen in server.requests]
+    assert [message.get("reasoning_details") for message in sent] == [DETAILS, None, None]
+    assert not any("reasoning" in message for message in sent)
+    async with ChatServer() as other:
+        elsewhere = make_adapter(
+            other.url.replace("127.0.0.1", "localhost"), options=RenderOptions(send_reasoning=True)
+        )
+        assert (await collect(elsewhere, request(*history, tools=(WEATHER,)))).error is None
+        assert other.refusals == []
+
+
+async def test_a_document_goes_out_as_a_file_or_as_a_note(make_adapter: MakeAdapter) -> None:
+    """OpenAI and OpenRouter take PDFs; elsewhere the model is told what it did not get."""
+    content = (TextPart("Read it."), DocumentPart(sha256="abc", path="docs/plan.pdf"), ImagePart(sha256="gone"))
+    message = Message(id="u", role="user", content=content)
+    async with ChatServer() as server:
+        for taken in (True, False):
+            options = RenderOptions(document_input=taken, image_input=False)
+            adapter = make_adapter(server.url, options=options, blobs={"abc": b"%PDF-1.7"})
+            assert (await collect(adapter, request(message))).error is None
+        missing = make_adapter(server.url, options=RenderOptions(document_input=True))
+        assert (await collect(missing, request(message))).error is None
+        sent = [seen.json["messages"][0]["content"][1] for seen in server.requests]
+    assert sent == [
+        {"type": "file", "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjc="}},
+        {"type": "text", "text": "[The document docs/plan.pdf was not sent: this endpoint takes no PDF.]"},
+        {"type": "text", "text": "[The document docs/plan.pdf could not be read.]"},
+    ]
+
+
+def loaded(window: int) -> dict[str, Any]:
+    """Return what Ollama's `/api/ps` answers."""
+    models = [{"name": "test-model:latest", "model": "test-model:latest", "context_length": window}] if window else []
+    return {"models": models}
+
+
+async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(make_adapter: MakeAdapter) -> None:
+    """Ollama loads with the first request; lesson 30: until then nothing is claimed."""
+    async with ChatServer(models=("test-model",), pages={"/ps": loaded(0)}) as server:
+        adapter = make_adapter(server.url, limits_path=server.url.removesuffix("/v1") + "/ps")
+        await adapter.warm_up()
+        assert adapter.limits("test-model") is None
+        server.pages["/ps"] = loaded(4096)
+        assert (await collect(adapter)).error is None
+        await asyncio.wait_for(asyncio.shield(adapter._windows._task or asyncio.sleep(0)), 5)
+        assert adapter.limits("test-model") == ModelLimits(4096)
+        asked = len(server.requests)
+        assert (await collect(adapter)).error is None
+        assert len(server.requests) == asked + 1
+
+
+async def test_the_picker_shows_windows_and_is_not_stopped_by_a_server_that_tells_none(
+    make_adapter: MakeAdapter,
+) -> None:
+    """The listing and the windows may stand at different places."""
+    async with ChatServer(
+        models=("test-model",), pages={"/v1/props": {"default_generation_settings": {"n_ctx": 512}}}
+    ) as server:
+        told = make_adapter(server.url, limits_path="/props")
+        assert await told.list_models() == ["test-model"]
+        assert told.limits("test-model") == ModelLimits(512)
+        silent = make_adapter(server.url, limits_path="/nothing")
+        assert await silent.list_models() == ["test-model"]
+        assert silent.limits("test-model") is None
+
+
+async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -> None:
+    """The user has said it."""
+    async with ChatServer() as server:
+        await make_adapter(server.url, limits_path="/ps", context_window=8192).warm_up()
+        assert server.requests == []
+
+
+async def test_a_server_is_asked_once_at_a_time() -> None:
+    """A slow one must not be asked again by every reply; what goes wrong is nobody's trouble."""
+    asked: list[int] = []
+    gate = asyncio.Event()
+
+    async def fetch() -> None:
+        asked.append(1)
+        await gate.wait()
+        raise StreamCut("t: gone")
+
+    reader = LimitsReader(fetch, lambda model: model == "known")
+    reader.ask_in_background("known")
+    reader.ask_in_background("m")
+    reader.ask_in_background("m")
+    await asyncio.sleep(0)
+    assert len(asked) == 1
+    gate.set()
+    await reader.aclose()
+    await reader.ask()
+    assert len(asked) == 2

@@ -1,0 +1,86 @@
+"""`reasoning_details` from the pieces of a stream; the shapes are those of recorded OpenRouter replies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningSealed
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.openai_chat.decode import DETAILS_FIELD, ChatDecoder
+from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
+
+ORIGIN = "openai_chat@openrouter.ai"
+FORMAT = {"format": "openai-responses-v1", "index": 0}
+CLAUDE = {"format": "anthropic-claude-v1", "index": 0}
+
+
+def summary(text: str) -> dict[str, Any]:
+    return {"type": "reasoning.summary", "summary": text, **FORMAT}
+
+
+ENCRYPTED = {"type": "reasoning.encrypted", "data": "gAAAAABp", "id": "rs_1", **FORMAT}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        ([[summary("**Exec")], [summary("uting**")], [ENCRYPTED]], [summary("**Executing**"), ENCRYPTED]),
+        (
+            [
+                [{"type": "reasoning.text", "text": "I must ", **CLAUDE}],
+                [{"type": "reasoning.text", "text": "look.", **CLAUDE}],
+                [{"type": "reasoning.text", "signature": "c2ln", **CLAUDE}],
+            ],
+            [{"type": "reasoning.text", "text": "I must look.", "signature": "c2ln", **CLAUDE}],
+        ),
+        # What is encrypted comes whole; the same index does not make it one.
+        ([[ENCRYPTED], [{**ENCRYPTED, "data": "other"}]], [ENCRYPTED, {**ENCRYPTED, "data": "other"}]),
+        ([[summary("a"), {**summary("b"), "index": 1}], [summary("c")]], [summary("ac"), {**summary("b"), "index": 1}]),
+        ([None, "x", [], [None]], []),
+    ],
+)
+def test_pieces_of_one_entry_are_joined_and_others_stay_apart(pieces: list[Any], whole: list[Any]) -> None:
+    """By type and index, in the order in which they began."""
+    details = ReasoningDetails()
+    for piece in pieces:
+        details.add(piece)
+    assert msgspec.json.decode(details.as_json() or "[]") == whole
+
+
+def decode(*deltas: dict[str, Any], finish: str = "stop") -> list[Any]:
+    decoder = ChatDecoder(Endpoint(name="t"), lambda: "new", ORIGIN)
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    body = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
+    return [*decoder.feed(body), *decoder.finish()]
+
+
+def test_a_reply_with_details_ends_with_the_sealed_block() -> None:
+    """Its text is shown once, although it comes in two fields; the rest is kept for the endpoint that made it."""
+    events = decode(
+        {"reasoning": "**Hm", "reasoning_details": [summary("**Hm")]},
+        {"reasoning": "**", "reasoning_details": [summary("**")]},
+        {"content": "Yes.", "reasoning_details": [ENCRYPTED]},
+    )
+    assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == "**Hm**"
+    assert {event.field for event in events if isinstance(event, ReasoningDelta)} == {DETAILS_FIELD}
+    sealed = events[-2]
+    assert isinstance(sealed, ReasoningSealed)
+    assert sealed.origin == ORIGIN
+    assert msgspec.json.decode(sealed.opaque) == [summary("**Hm**"), ENCRYPTED]
+    assert isinstance(events[-1], Finished)
+
+
+def test_details_without_a_readable_field_are_shown_too() -> None:
+    """Some models come with the array only."""
+    events = decode({"reasoning": None, "reasoning_details": [summary("Thinking")]}, {"content": "x"})
+    assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["Thinking"]
+
+
+def test_a_refused_reply_keeps_no_details() -> None:
+    """There is nothing they could go on with."""
+    events = decode({"content": "no", "reasoning_details": [ENCRYPTED]}, finish="content_filter")
+    assert not [event for event in events if isinstance(event, ReasoningSealed)]

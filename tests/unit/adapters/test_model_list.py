@@ -1,0 +1,103 @@
+"""Listings as endpoints document them: names for the picker, windows for the meter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.model_list import ANY_MODEL, find_limits, read_model_limits, read_model_names
+from codecompanion.models import ModelLimits
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (b'{"object": "list", "data": [{"id": "b"}, {"id": "a"}, {"id": "a"}]}', ["a", "b"]),
+        (b'{"models": [{"name": "llama3:latest"}, {"model": "qwen"}]}', ["llama3:latest", "qwen"]),
+        (b'["x", {"id": "y"}]', ["x", "y"]),
+        (b'{"data": [{"id": "models/gemini-3.8-flash"}]}', ["gemini-3.8-flash"]),
+        (b'{"data": [{"id": "a"}, {"id": "e", "type": "embeddings"}]}', ["a"]),
+        (b'{"data": [{"id": "a"}, {"id": "e", "capabilities": {"completion_chat": false}}]}', ["a"]),
+        (b'{"data": {"id": "a"}}', []),
+        (b'{"data": [{"id": 5}, null]}', []),
+        (b"<html>", []),
+        (b"\xff", []),
+        (b"", []),
+    ],
+)
+def test_the_list_of_models_is_read_in_every_shape(body: bytes, names: list[str]) -> None:
+    """OpenAI's, Ollama's, a bare list; rubbish is an empty list."""
+    assert read_model_names(body) == names
+
+
+LMSTUDIO_V0 = {"id": "m", "object": "model", "type": "llm", "state": "loaded", "max_context_length": 131072}
+LLAMA_META = {"n_ctx_train": 262144, "n_params": 7}
+
+
+@pytest.mark.parametrize(
+    ("entry", "limits"),
+    [
+        # vLLM
+        ({"id": "m", "object": "model", "max_model_len": 32768}, ModelLimits(32768)),
+        # Mistral
+        ({"id": "m", "max_context_length": 131072, "capabilities": {"completion_chat": True}}, ModelLimits(131072)),
+        # OpenRouter: the provider in front may have less than the model
+        (
+            {"id": "m", "context_length": 1048576, "top_provider": {"context_length": 200000}},
+            ModelLimits(200000),
+        ),
+        (
+            {"id": "m", "context_length": 8192, "top_provider": {"context_length": 8192, "max_completion_tokens": 512}},
+            ModelLimits(8192, 512),
+        ),
+        # Hugging Face: a router that may hand it to any of them
+        (
+            {"id": "m", "providers": [{"context_length": 131072}, {"provider": "x"}, {"context_length": 65536}]},
+            ModelLimits(65536),
+        ),
+        ({"id": "m", "context_size": 64000, "max_output_tokens": 16000}, ModelLimits(64000, 16000)),
+        # Ollama /api/ps: what is loaded
+        ({"name": "m", "model": "m", "context_length": 4096, "size_vram": 0}, ModelLimits(4096)),
+        # LM Studio, loaded and not
+        ({**LMSTUDIO_V0, "loaded_context_length": 4096}, ModelLimits(4096)),
+        ({**LMSTUDIO_V0, "state": "not-loaded"}, None),
+        (
+            {"key": "m", "max_context_length": 131072, "loaded_instances": [{"config": {"context_length": 8192}}]},
+            ModelLimits(8192),
+        ),
+        ({"key": "m", "max_context_length": 131072, "loaded_instances": []}, None),
+        # llama.cpp: what it was trained for is not what a request gets
+        ({"id": "m", "meta": LLAMA_META}, None),
+        ({"id": "m", "meta": {**LLAMA_META, "n_ctx": 16384}}, ModelLimits(16384)),
+        ({"id": "m", "context_length": "big", "max_model_len": True}, None),
+        ({"id": "m", "created": 1}, None),
+    ],
+)
+def test_a_window_is_what_a_request_gets(entry: dict[str, Any], limits: ModelLimits | None) -> None:
+    """Lesson 30: a figure that is only what the model could do is no window."""
+    found = read_model_limits(msgspec.json.encode({"data": [entry]}))
+    assert found == ({"m": limits} if limits else {})
+
+
+def test_a_server_with_one_model_tells_its_window_for_any_name() -> None:
+    """llama.cpp's `/props`; per slot, so it is what one request has."""
+    body = b'{"default_generation_settings": {"n_ctx": 65536, "id": 0}, "total_slots": 4, "model_alias": "x"}'
+    known = read_model_limits(body)
+    assert known == {ANY_MODEL: ModelLimits(65536)}
+    assert find_limits(known, "whatever") == ModelLimits(65536)
+
+
+def test_a_name_without_a_tag_is_the_latest() -> None:
+    """As Ollama itself reads it."""
+    known = {"qwen3:latest": ModelLimits(4096), "qwen3:14b": ModelLimits(8192)}
+    assert find_limits(known, "qwen3") == ModelLimits(4096)
+    assert find_limits(known, "qwen3:14b") == ModelLimits(8192)
+    assert find_limits(known, "llama3") is None
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[1, null]", b'{"data": 5}', b'{"default_generation_settings": 1}'])
+def test_rubbish_tells_nothing(body: bytes) -> None:
+    """It is the server's own business, not an error of the chat."""
+    assert read_model_limits(body) == {}
