@@ -54,6 +54,22 @@ def old_turns(chat: ChatDriver) -> None:
         chat.reply(f"old answer {number}")
 
 
+def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question(chat: ChatDriver) -> None:
+    """R-541: the header that announced the reply moves behind the card; the question stays readable (R-551)."""
+    old_turns(chat)
+    chat.accept("new question", cycle=4)
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))
+    chat.push(started())
+    chat.push(compacted(summary("## {number}. {title}"), 1, 3))
+    chat.push(events.Text(text="new answer"))
+    lines = chat.text().splitlines()
+    card = next(i for i, line in enumerate(lines) if "Session context compacted" in line)
+    question = lines.index("new question")
+    assert card < question < lines.index("new answer")
+    headers = [line for line in lines[card:] if line.startswith("## ") and not line[3].isdigit()]
+    assert headers == ["## Me", "## CodeCompanion (openai · gpt-4o)", "## Me"]
+
+
 def test_while_compacting_the_buffer_says_so_and_how_to_cancel(chat: ChatDriver) -> None:
     """R-543: `Compacting the chat...`; the autocmd fires once; q cancels."""
     chat.record_autocmds()

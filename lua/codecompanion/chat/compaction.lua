@@ -171,10 +171,27 @@ local function card_row(chat)
   return mark and mark[2] or tail
 end
 
+---A header below which nothing stands yet goes: the provider compacted before it wrote, and the header comes again
+---below the card.
+---@param chat CodeCompanion.Chat
+local function drop_bare_header(chat)
+  if chat.tail_kind ~= "header" then
+    return
+  end
+  local tail = buffer.position(chat, "tail")
+  local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { tail - 1, -1 }, 0, { limit = 1 })[1]
+  if mark then
+    api.nvim_buf_del_extmark(chat.bufnr, draw.roles, mark[1])
+    buffer.remove(chat, mark[2], tail)
+    chat.tail_kind = chat.before_header
+  end
+end
+
 ---A compaction is done: fold what it replaced, draw the card.
 ---@param chat CodeCompanion.Chat
 ---@param event table
 function M.compacted(chat, event)
+  drop_bare_header(chat)
   local from = buffer.position(chat, "top")
   local mark = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, -1, 0, { limit = 1 })[1]
   if mark then

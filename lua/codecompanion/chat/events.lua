@@ -21,6 +21,7 @@ local M = {}
 ---@param model? string
 local function ensure_header(chat, adapter, model)
   if not chat.header then
+    chat.before_header = chat.tail_kind
     draw.append(chat, blocks.header(adapter or chat.adapter, model or chat.model))
     chat.header = true
   end

@@ -20,6 +20,7 @@ local M = {}
 ---@field touched boolean Something was written into it
 ---@field header boolean The model's header of this turn stands
 ---@field tail_kind? string Kind of the block that was drawn last
+---@field before_header? string Kind of the block above the model's last header
 ---@field submit_id integer
 ---@field outgoing CodeCompanion.Outgoing[]
 ---@field cut? boolean The last reply ended before its end marker
