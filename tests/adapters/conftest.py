@@ -24,6 +24,7 @@ from codecompanion.adapters.openai_chat.render import RenderOptions
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.errors import AdapterError
 from codecompanion.messages import Message, ToolSpec
+from tests.adapters.responses_server import ResponsesServer
 
 WEATHER = ToolSpec("weather", "Tell the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
 KEY = "sk-test"
@@ -77,6 +78,13 @@ async def collect(adapter: HttpAdapter, wanted: ChatRequest | None = None) -> Ou
     except AdapterError as error:
         outcome.error = error
     return outcome
+
+
+@pytest.fixture
+async def responses_server() -> AsyncIterator[ResponsesServer]:
+    """Return a running Responses server that answers with the user's words until it has a script."""
+    async with ResponsesServer() as server:
+        yield server
 
 
 MakeAdapter = Callable[..., HttpAdapter]
