@@ -21,7 +21,7 @@ from tests.adapters.anthropic_signing import (
 from tests.adapters.loopback import Received
 
 Body = dict[str, Any]
-MARK = {"cache_control": {"type": "ephemeral"}}
+MARK: Body = {"cache_control": {"type": "ephemeral"}}
 TOOL = {"name": "now", "input_schema": {"type": "object"}}
 CALL = {"type": "tool_use", "id": "a", "name": "now", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "noon"}
@@ -84,7 +84,7 @@ def ask(
     request: Any, *betas: str, path: str = "/v1/messages", server: AnthropicServer | None = None, **headers: str | None
 ) -> tuple[int, Any]:
     """Return status and JSON of a server's answer, without sockets; `headers` with None are left out."""
-    given: dict[str, str | None] = {"x_api_key": "sk-test", "anthropic_version": "2023-06-01"}
+    given: dict[str, str | None] = {"x_api_key": "sk-test", "anthropic_version": "2026-10-21"}
     given |= {"anthropic_beta": ",".join(betas), **headers}
     kept = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
     raw = request if isinstance(request, bytes) else json.dumps(request).encode()

@@ -40,7 +40,8 @@ from tests.adapters.anthropic_turn_rules import (
 from tests.adapters.wire_schemas import schema_problems
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
-VERSIONS = ("2023-06-01", "2023-01-01")
+VERSIONS = ("2026-10-21", "2023-06-01")
+"""Bodies are judged by the SDK's types, which are those of the newest: sampling parameters are gone."""
 
 
 @dataclass
@@ -82,7 +83,8 @@ class Checked:
 
 def check_headers(rules: Rulebook, headers: Mapping[str, str]) -> frozenset[str]:
     """Return the betas of a request; refuse one without key or version, or with a beta that does not exist."""
-    given = headers.get("x-api-key", "")
+    # The SDK sends a key as a bearer token since 2.0; both ways are accepted.
+    given = headers.get("x-api-key", "") or headers.get("authorization", "").removeprefix("Bearer").strip()
     if rules.key and not given:
         refuse("x-api-key header is required", status=401)
     if rules.key and given != rules.key:

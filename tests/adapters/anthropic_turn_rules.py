@@ -29,6 +29,7 @@ _ONLY_IN = {
     "redacted_thinking": "assistant",
     "tool_result": "user",
     "image": "user",
+    "document": "user",
 }
 
 

@@ -24,6 +24,7 @@ from codecompanion.adapters.openai_chat.render import RenderOptions
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.errors import AdapterError
 from codecompanion.messages import Message, ToolSpec
+from tests.adapters.anthropic_server import AnthropicServer
 from tests.adapters.responses_server import ResponsesServer
 
 WEATHER = ToolSpec("weather", "Tell the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -132,3 +133,10 @@ async def make_adapter() -> AsyncIterator[MakeAdapter]:
     yield make
     for adapter in made:
         await adapter.aclose()
+
+
+@pytest.fixture
+async def anthropic_server() -> AsyncIterator[AnthropicServer]:
+    """Return a running Messages server with an empty script; tests lay replies in `server.script`."""
+    async with AnthropicServer() as server:
+        yield server

@@ -24,7 +24,7 @@ from tests.adapters.anthropic_server import AnthropicServer
 
 PAGE = "x" * 3600
 """1,000 tokens by the server's count, and four for the block."""
-HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+HOUR: Body = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
 
 def page(**more: Any) -> Body:

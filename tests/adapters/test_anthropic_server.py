@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.adapters.anthropic_bodies import CALL, TOOL, assistant, body, calling, check_pair, refusal_of, text, user
 from tests.adapters.anthropic_models import MODELS, SONNET
@@ -10,15 +13,29 @@ from tests.adapters.anthropic_prompt import prompt_of
 from tests.adapters.anthropic_server import AnthropicServer
 
 
-def test_a_request_without_key_or_with_a_wrong_one_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ({"x_api_key": None}, "x-api-key header is required"),
+        ({"x_api_key": ""}, "x-api-key header is required"),
+        ({"x_api_key": None, "authorization": "Bearer "}, "x-api-key header is required"),
+        ({"x_api_key": "sk-secret"}, "invalid x-api-key"),
+        ({"x_api_key": None, "authorization": "Bearer sk-secret"}, "invalid x-api-key"),
+    ],
+)
+def test_a_request_without_key_or_with_a_wrong_one_is_refused(headers: dict[str, Any], words: str) -> None:
     """401; the refusal does not repeat the key."""
-    for key, words in ((None, "x-api-key header is required"), ("", "is required"), ("sk-secret", "invalid x-api-key")):
-        refusal = refusal_of(body(), x_api_key=key)
-        assert refusal is not None
-        assert (refusal.status, refusal.type) == (401, "authentication_error")
-        assert words in refusal.message
-        assert "secret" not in refusal.message
+    refusal = refusal_of(body(), **headers)
+    assert refusal is not None
+    assert (refusal.status, refusal.type) == (401, "authentication_error")
+    assert words in refusal.message
+    assert "secret" not in refusal.message
+
+
+def test_a_key_comes_in_either_header() -> None:
+    """As a bearer token from the SDK; a server without a key asks for none."""
     assert refusal_of(body()) is None
+    assert refusal_of(body(), x_api_key=None, authorization="Bearer sk-test") is None
     assert refusal_of(body(), x_api_key=None, server=AnthropicServer(key="")) is None
 
 
@@ -29,10 +46,11 @@ def test_a_request_needs_a_version_and_betas_that_exist() -> None:
         ({"anthropic_version": "2024-01-01"}, "is not a valid version"),
         ({"anthropic_beta": "compact-2026-09-05"}, "Unexpected value(s) `compact-2026-09-05`"),
     ):
-        refusal = refusal_of(body(), **headers)  # type: ignore[arg-type]
+        refusal = refusal_of(body(), **headers)
         assert refusal is not None
         assert words in refusal.message
     assert refusal_of(body(), "compact-2026-09-04", "context-management-2025-06-27") is None
+    assert refusal_of(body(), anthropic_version="2023-06-01") is None
 
 
 def test_unknown_models_and_paths_are_not_found() -> None:
