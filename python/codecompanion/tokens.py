@@ -6,16 +6,16 @@ Three layers, each a value or a pure function:
   against o200k_base; `bench/bench_tokens.py` prints its error per kind of text). An exact tokenizer
   (`store.vocabulary`) can stand in for it: both are a `TextCounter`.
 * `MessageCounter` adds up everything of a message or a request that is sent.
-* `Meter` is the last reported prompt size plus the calibrated estimate of what changed since.
+* `calibration.Calibration` is the line from such an estimate to what a provider counts.
 
-No clock, no files, no network; nothing here is tied to one provider.
+`session.meter` adds what was reported in one chat; `bench/bench_counting.py` prints the error of the whole. No clock,
+no files, no network; nothing here is tied to one provider.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import msgspec
 
@@ -25,10 +25,12 @@ from codecompanion.messages import (
     DocumentPart,
     ImagePart,
     Message,
+    Part,
     ReasoningPart,
     TextPart,
     ToolSpec,
 )
+from codecompanion.size_classes import document_tokens, image_tokens, opaque_tokens
 
 # Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`. `p` is
 # whatever is not listed. The lead bytes of UTF-8 stand for scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
@@ -131,26 +133,6 @@ def chars4(text: str) -> int:
 # Overheads of the chat formats: role and separators of a message, and the wrapping of one call or result.
 MESSAGE_OVERHEAD = 4
 CALL_OVERHEAD = 8
-# An image whose size nobody knows counts as the dearest one a provider charges for after its own down-scaling.
-UNKNOWN_IMAGE_TOKENS = 1600
-
-
-def image_tokens(image: ImagePart) -> int:
-    """Return what an image costs by its size class (R-505); never its base64 length.
-
-    The larger of the two published rules: 85 + 170 per 512-pixel tile after fitting into 2048 x 2048 and 768 on the
-    short side (OpenAI), pixels / 750 up to 1,600 (Anthropic). `detail="low"` is one flat 85.
-    """
-    if image.detail == "low":
-        return 85
-    width, height = image.width, image.height
-    if width <= 0 or height <= 0:
-        return UNKNOWN_IMAGE_TOKENS
-    by_pixels = min(1600, math.ceil(width * height / 750))
-    scale = min(1.0, 2048 / max(width, height))
-    scale *= min(1.0, 768 / max(1.0, min(width, height) * scale))
-    tiles = math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
-    return max(by_pixels, 85 + 170 * tiles)
 
 
 class MessageCounter(msgspec.Struct, frozen=True):
@@ -169,23 +151,31 @@ class MessageCounter(msgspec.Struct, frozen=True):
         if not self.overheads:
             return self.text(message.text) + sum(self.text(call.name + call.arguments) for call in message.tool_calls)
         content = message.content
-        total = MESSAGE_OVERHEAD + (self.text(content) if isinstance(content, str) else 0)
-        if not isinstance(content, str):
-            for part in content:
-                match part:
-                    case TextPart() | ReasoningPart():
-                        total += self.text(part.text)
-                    case CompactionPart():
-                        total += part.tokens or self.text(part.text)
-                    case ImagePart():
-                        total += image_tokens(part)
-                    case DocumentPart() | CallMark():
-                        pass
+        parts = (TextPart(content),) if isinstance(content, str) else content
+        total = MESSAGE_OVERHEAD + sum(self._part(part) for part in parts)
         for call in message.tool_calls:
             total += CALL_OVERHEAD + self.text(call.name) + self.text(call.arguments)
         if message.tool_call_id is not None:
             total += CALL_OVERHEAD
         return total
+
+    def _part(self, part: Part) -> int:
+        match part:
+            case TextPart():
+                return self.text(part.text)
+            case ReasoningPart():
+                # What is shown may be a summary; the sealed block that goes back holds all of it.
+                return max(self.text(part.text), opaque_tokens(len(part.opaque)))
+            case CompactionPart():
+                return part.tokens or self.text(part.text) or opaque_tokens(len(part.opaque))
+            case ImagePart():
+                return image_tokens(part)
+            case DocumentPart():
+                return document_tokens(part)
+            case CallMark():
+                return 0
+            case _:
+                assert_never(part)
 
     def count_messages(self, messages: Iterable[Message]) -> int:
         """Return the tokens of the messages; a cached `message.tokens` is used as it is."""
@@ -196,102 +186,3 @@ class MessageCounter(msgspec.Struct, frozen=True):
         if not self.overheads:
             return 0
         return sum(CALL_OVERHEAD + self.text(msgspec.json.encode(spec).decode()) for spec in specs)
-
-
-# Tokens reported / tokens estimated, by the first words of a model's name: measured for Claude, 1 for the rest.
-_START_RATIOS: tuple[tuple[str, float], ...] = (("claude", 1.35),)
-_KEEP, _LEARN = 0.7, 0.3
-_LOWEST, _HIGHEST = 0.5, 2.5
-# A difference smaller than this says more about overheads than about the tokenizer.
-_SMALLEST_DELTA = 64
-# How wide the upper bound is. Whole requests: the estimate misses o200k_base by 3.7 % at the 95th percentile, and a
-# tokenizer nobody has reported on yet may differ by some more. What came since a report is small and therefore
-# coarser: 12 % and 16 tokens cover 97 % of 466 recorded steps (86 % of 345 whose recording leaves out part of what
-# was sent).
-_COLD_MARGIN, _LEARNED_MARGIN, _CHANGE_MARGIN, _CHANGE_FLOOR = 0.10, 0.05, 0.12, 16
-
-
-def start_ratio(model: str) -> float:
-    """Return the ratio to begin with for a model name in any spelling (`anthropic/claude-…`)."""
-    name = model.lower()
-    return next((ratio for word, ratio in _START_RATIOS if word in name), 1.0)
-
-
-class Calibration(msgspec.Struct, frozen=True):
-    """What was learned about one adapter and model: provider tokens per estimated token, and from how many reports."""
-
-    ratio: float = 1.0
-    samples: int = 0
-
-    @classmethod
-    def for_model(cls, model: str) -> Calibration:
-        """Return the calibration of a model nobody has reported on yet."""
-        return cls(start_ratio(model))
-
-    def learn(self, observed_delta: int, estimated_delta: int) -> Calibration:
-        """Return the calibration after one report; differences that say nothing (small, negative) change nothing."""
-        if estimated_delta < _SMALLEST_DELTA or observed_delta <= 0:
-            return self
-        seen = min(_HIGHEST, max(_LOWEST, observed_delta / estimated_delta))
-        return Calibration(_KEEP * self.ratio + _LEARN * seen, self.samples + 1)
-
-    @property
-    def margin(self) -> float:
-        """Return how far the truth may lie above the estimate of a whole request, as a fraction of it."""
-        return _COLD_MARGIN if self.samples == 0 else _LEARNED_MARGIN
-
-
-class Count(msgspec.Struct, frozen=True):
-    """The size of the next request in tokens. `upper` is what triggers compare with; `exact`: just as reported."""
-
-    tokens: int
-    upper: int
-    exact: bool
-    anchored: bool = False
-
-
-def wants_provider_count(count: Count, thresholds: Iterable[int]) -> bool:
-    """Return whether a provider should be asked: nothing is known exactly, and a threshold lies within the doubt."""
-    return not count.anchored and any(2 * count.tokens - count.upper <= at <= count.upper for at in thresholds)
-
-
-class Anchor(msgspec.Struct, frozen=True):
-    """A point where truth and estimate are both known: tokens reported, and our estimate of the same."""
-
-    reported: int
-    estimated: int
-
-
-class Meter(msgspec.Struct, frozen=True):
-    """The counter of one chat with one model: last report + ratio x (estimate now - estimate at the report)."""
-
-    calibration: Calibration = Calibration()
-    anchor: Anchor | None = None
-
-    def count(self, estimated_total_now: int) -> Count:
-        """Return the size of a request whose messages and schemas are estimated at this many tokens."""
-        ratio = self.calibration.ratio
-        if self.anchor is None:
-            guess = ratio * estimated_total_now
-            return Count(round(guess), math.ceil(guess * (1 + self.calibration.margin)), exact=False)
-        change = ratio * (estimated_total_now - self.anchor.estimated)
-        tokens = max(0, round(self.anchor.reported + change))
-        if estimated_total_now == self.anchor.estimated:
-            return Count(tokens, tokens, exact=True, anchored=True)
-        upper = math.ceil(tokens + abs(change) * _CHANGE_MARGIN + _CHANGE_FLOOR)
-        return Count(tokens, upper, exact=False, anchored=True)
-
-    def report(self, prompt_tokens: int, estimated_prompt: int) -> Meter:
-        """Return the meter after the provider counted a prompt that was estimated at `estimated_prompt`.
-
-        A prompt of 0 (an endpoint without usage) changes nothing.
-        """
-        if prompt_tokens <= 0:
-            return self
-        before = self.anchor or Anchor(0, 0)
-        learned = self.calibration.learn(prompt_tokens - before.reported, estimated_prompt - before.estimated)
-        return Meter(learned, Anchor(prompt_tokens, estimated_prompt))
-
-    def without_anchor(self) -> Meter:
-        """Return the meter after the model was switched: what was reported no longer holds."""
-        return Meter(self.calibration)

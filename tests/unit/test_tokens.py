@@ -1,4 +1,4 @@
-"""Counting (R-505, lesson 42): the text estimate, what a message adds up to, and the meter on top of both."""
+"""Counting (R-505, lesson 42): the text estimate and what a message adds up to."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
-from codecompanion.tokens import (
-    UNKNOWN_IMAGE_TOKENS,
-    Anchor,
-    Calibration,
-    MessageCounter,
-    Meter,
-    chars4,
-    estimate_text,
-    image_tokens,
+from codecompanion.messages import (
+    CallMark,
+    CompactionPart,
+    DocumentPart,
+    ImagePart,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolSpec,
 )
+from codecompanion.size_classes import PAGE_TOKENS, UNKNOWN_IMAGE_TOKENS
+from codecompanion.tokens import MessageCounter, chars4, estimate_text
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=400)
 PROSE = "The server keeps every message in a log, so that nothing is lost when it is restarted.\n"
@@ -66,11 +69,32 @@ def test_everything_that_is_sent_is_counted() -> None:
     assert count(Message(id="m", role="tool", content=text, tool_call_id="1")) > base + size
 
 
-def test_images_count_by_size_not_by_their_data() -> None:
-    small, large = ImagePart(width=256, height=256), ImagePart(width=4000, height=3000)
-    assert image_tokens(small) < image_tokens(large) == 1600
-    assert image_tokens(ImagePart(url="data:image/png;base64," + "A" * 10**6)) == UNKNOWN_IMAGE_TOKENS
-    assert image_tokens(ImagePart(detail="low", width=4000, height=3000)) == 85
+def test_what_is_no_text_is_counted_by_its_size_class() -> None:
+    """R-505: base64 is never counted as text."""
+    count = MessageCounter().message
+    base, blob = count(Message(id="m", role="user")), "A" * 10**6
+
+    def part(part: Part) -> int:
+        return count(Message(id="m", role="user", content=(part,))) - base
+
+    assert part(ImagePart(url="data:image/png;base64," + blob)) == UNKNOWN_IMAGE_TOKENS
+    assert part(DocumentPart(size_bytes=10**6, pages=3)) == 3 * PAGE_TOKENS
+    assert part(CompactionPart("p", blob, text=PROSE)) == part(TextPart(PROSE))
+    assert part(CompactionPart("p", blob, text=PROSE, tokens=77)) == 77
+    assert part(CallMark(0)) == 0
+
+
+def test_sealed_reasoning_counts_what_it_holds_not_what_is_shown() -> None:
+    """Recorded: 16,376 characters for 2,496 tokens (GPT-5), 1,060 for none."""
+    count = MessageCounter().message
+    base = count(Message(id="m", role="assistant"))
+
+    def reasoning(text: str, opaque: str) -> int:
+        return count(Message(id="m", role="assistant", content=(ReasoningPart(text, opaque=opaque),))) - base
+
+    assert abs(reasoning("", "A" * 16_376) - 2496) <= 100
+    assert reasoning("", "A" * 1000) == 0
+    assert reasoning(PROSE, "A" * 1050) == reasoning(PROSE, "") == estimate_text(PROSE)
 
 
 def test_tool_schemas_are_counted() -> None:
@@ -91,56 +115,3 @@ def test_a_cached_count_is_used() -> None:
     messages = (Message(id="a", role="user", content="word " * 100, tokens=7), Message(id="b", role="user"))
     counter = MessageCounter()
     assert counter.count_messages(messages) == 7 + counter.message(messages[1])
-
-
-def test_before_the_first_report_the_learned_ratio_scales_the_estimate() -> None:
-    count = Meter(Calibration(1.5, 3)).count(1000)
-    assert count.tokens == 1500
-    assert count.upper > 1500
-    assert not count.exact
-
-
-def test_a_report_is_taken_as_it_is_until_something_is_added() -> None:
-    meter = Meter().report(5000, 4000)
-    assert meter.anchor == Anchor(5000, 4000)
-    assert meter.count(4000).tokens == 5000
-    assert meter.count(4000).exact
-    assert meter.count(4000).upper == 5000
-    later = meter.count(4400)
-    assert later.tokens == 5000 + round(400 * meter.calibration.ratio)
-    assert not later.exact
-    assert later.upper > later.tokens
-
-
-def test_what_an_edit_removed_is_subtracted() -> None:
-    meter = Meter(Calibration(1.2, 9), Anchor(50_000, 40_000))
-    assert meter.count(30_000).tokens == 38_000
-    assert not meter.count(30_000).exact
-
-
-def test_a_missing_usage_report_changes_nothing() -> None:
-    meter = Meter(Calibration(1.2, 2), Anchor(100, 90))
-    assert meter.report(0, 500) == meter
-
-
-def test_claude_starts_higher_and_the_ratio_follows_the_reports() -> None:
-    calibration = Calibration.for_model("anthropic/claude-opus-9")
-    assert calibration.ratio == 1.35
-    assert Calibration.for_model("gpt-9").ratio == 1.0
-    for _ in range(30):
-        calibration = calibration.learn(1200, 1000)
-    assert abs(calibration.ratio - 1.2) < 0.001
-    assert calibration.samples == 30
-
-
-@given(st.integers(-(10**7), 10**7), st.integers(-(10**7), 10**7))
-def test_one_absurd_report_cannot_run_away_with_the_ratio(observed: int, estimated: int) -> None:
-    """Estimator.md: what is learned is clipped to 0.5–2.5."""
-    assert 0.5 <= Calibration(1.0).learn(observed, estimated).ratio <= 2.5
-
-
-@given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7), st.floats(0.5, 2.5))
-def test_the_upper_bound_is_never_below_the_count(reported: int, estimated: int, now: int, ratio: float) -> None:
-    for anchor in (None, Anchor(reported, estimated)):
-        count = Meter(Calibration(ratio, 1), anchor).count(now)
-        assert 0 <= count.tokens <= count.upper

@@ -146,7 +146,7 @@ class Runtime:
             report_bug=lambda error: _log.error("internal error", exc_info=error),
         )
         for learned in await asyncio.to_thread(store.load_calibration):
-            known = Calibration(learned.ratio, learned.samples, learned.extra)
+            known = Calibration(learned.ratio, learned.weight, learned.extra)
             services.calibrations[learned.adapter, learned.model] = known
         previous, self._services = self._services, services
         if previous is not None:

@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest, CompactionDone
+from codecompanion.calibration import Calibration, wants_provider_count
 from codecompanion.context.budget import is_crossed, threshold_tokens
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy import Stage
@@ -31,7 +32,7 @@ from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.native import NativeCompaction, forget_foreign_blocks
 from codecompanion.session.services import Services
-from codecompanion.tokens import Calibration, MessageCounter, wants_provider_count
+from codecompanion.tokens import MessageCounter
 
 _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
@@ -147,9 +148,8 @@ class ContextControl:
         What the refusal tells of the true size and window is learned first. A provider's own compaction no longer
         counts: what it stood for is summarised from the log.
         """
-        estimated = self.meter.estimated_prompt(self._log.view)
         if overflow.prompt_tokens:
-            self.meter.take_provider_count(overflow.prompt_tokens, estimated)
+            self.meter.take_provider_count(overflow.prompt_tokens, self._log.view)
         if 0 < overflow.limit_tokens < self.limits.context_window:
             self._learn_window(overflow.limit_tokens)
         refused = self.measured().tokens
@@ -189,9 +189,7 @@ class ContextControl:
         if not compacted:
             self.meter.learn(usage, estimated, view)
             return
-        block = next((i for i, m in enumerate(view.messages) if m.compaction is not None), 0)
-        again = [*view.messages[:block], *view.messages[block + 1 : -1]]
-        self.meter.anchor_after_compaction(usage, sum(message.tokens for message in again), view)
+        self.meter.anchor_after_compaction(usage, view)
 
     def native_compaction(self) -> NativeCompaction:
         """Return what takes in a compaction that the provider makes during a reply."""
@@ -200,7 +198,7 @@ class ContextControl:
             self._log,
             self.model,
             self.meter.counter.message,
-            lambda messages: self.meter.measure(messages, self._log.view),
+            self.meter.measure,
         )
 
     async def _compact_on_demand(self, instructions: str) -> bool:
@@ -228,10 +226,9 @@ class ContextControl:
         adapter = self.adapter()
         if not wants_provider_count(count, limits) or not adapter.counts_tokens(self.model):
             return
-        estimated = self.meter.estimated_prompt(self._log.view)
         try:
             async with asyncio.timeout(COUNT_LIMIT_S):
-                self.meter.take_provider_count(await adapter.count_tokens(self.request()), estimated)
+                self.meter.take_provider_count(await adapter.count_tokens(self.request()), self._log.view)
         except (AdapterError, TimeoutError) as error:
             _log.info("the provider's count could not be had, the estimate decides: %s", error)
 
@@ -287,7 +284,7 @@ class ContextControl:
         return Env(
             window=self.limits.context_window,
             reserve=self.limits.max_output_tokens,
-            measure=lambda messages: self.meter.measure(messages, view),
+            measure=self.meter.measure,
             count=self.meter.counter.message,
             count_text=self.meter.counter.text,
             cycle=max(1, view.cycle),
@@ -342,7 +339,7 @@ class ContextControl:
             return report.detail
         if not is_crossed(stage.trigger, report.after, self._env("", manual=False)):
             return ""
-        fixed = self.meter.measure((), self._log.view).tokens
+        fixed = self.meter.measure(()).tokens
         return (
             f"even compacted the request has {report.after.tokens} tokens, above the trigger"
             f" (system prompt and tools alone have {fixed})"
@@ -380,7 +377,7 @@ class ContextControl:
 
     def measured(self) -> Measure:
         """Return the size of the next request as it stands."""
-        return self.meter.measure(self._log.view.messages, self._log.view)
+        return self.meter.measure(self._log.view.messages)
 
     def _notice(self, level: str, text: str) -> None:
         self._services.emit(Notice(chat=self._chat_id, level=level, text=text))  # type: ignore[arg-type]

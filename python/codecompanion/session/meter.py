@@ -1,18 +1,34 @@
 """The ctx meter: how large the next request is, and how sure we are of it (R-505, lessons 7, 8, 45).
 
-One number moves: the sum of the estimates of everything sent. What the provider reported is the anchor; what changed
-since (new messages, cleared results, a summary) is the difference of the estimates, times what this model's reports
-have taught. Edits and compactions therefore show at once.
+Every report says what a whole prompt is, and the same report what its reply is. So after each one it is known what
+every message costs: a reply what the provider counted for it, the messages between two requests the difference of
+the two, shared out by their estimates, and all else (system prompt, schemas, framing) the rest, `base`. The next
+request is the sum over its messages, and only what nobody has reported on yet is estimated: right after a reply the
+count is exact, behind a tool result nearly so, and an edit, a compaction or an undo takes out and brings back what
+was really counted, so that the meter is right at once.
+
+A message is known by its id and estimate: an edited message is another one, and its undo the old one again.
 """
 
 from __future__ import annotations
 
-import msgspec
+import math
+from collections.abc import Iterable, Sequence
 
-from codecompanion.context.work import Measure, Messages
-from codecompanion.history import View
-from codecompanion.messages import Message, ToolSpec, Usage, with_changes
-from codecompanion.tokens import Anchor, Calibration, Count, MessageCounter, Meter
+from codecompanion.calibration import Calibration, Count, is_plausible
+from codecompanion.context.work import Measure
+from codecompanion.history import ChangeUndone, LogEvent, UsageReported, View, apply, project
+from codecompanion.messages import Message, ReasoningPart, TextPart, ToolSpec, Usage, with_changes
+from codecompanion.tokens import MessageCounter
+
+# What was estimated since a report is small and therefore coarser than a whole request, what was taken out is known
+# as well as shares of a report are. These cover 97 % of the recorded steps (bench/bench_counting.py prints it).
+_NEW_MARGIN, _TAKEN_MARGIN, _FLOOR = 0.12, 0.01, 16
+# The first report is about the fixed part and the messages at once: with this many tokens of messages it is taken to
+# be about them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
+_MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
+
+_Key = tuple[str, int]
 
 
 class ContextMeter:
@@ -20,62 +36,159 @@ class ContextMeter:
 
     def __init__(self, counter: MessageCounter, calibration: Calibration) -> None:
         self.counter = counter
-        self._meter = Meter(calibration)
-        self._overhead = 0
-
-    @property
-    def calibration(self) -> Calibration:
-        """Return what this model's reports have taught so far."""
-        return self._meter.calibration
+        self.calibration = calibration
+        """What this model's reports have taught so far."""
+        self._fixed = 0
+        self._base: float | None = None
+        self._sizes: dict[_Key, float] = {}
+        self._total = 0.0
 
     def switch_model(self, calibration: Calibration) -> None:
         """Forget what another model reported."""
-        self._meter = Meter(calibration)
+        self.calibration = calibration
+        self._base, self._sizes = None, {}
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
         """Count what goes with every request: system prompt and tool schemas."""
-        self._overhead = self.counter.message(system) + self.counter.tools(specs)
+        fixed = self.counter.message(system) + self.counter.tools(specs)
+        if self._base is not None:
+            self._base += self.calibration.ratio * (fixed - self._fixed)
+        self._fixed = fixed
 
     def counted(self, message: Message) -> Message:
         """Return the message with its cached estimate."""
         return message if message.tokens else with_changes(message, tokens=self.counter.message(message))
 
-    def count(self, view: View) -> Count:
-        """Return the size of the next request made of the view."""
-        return self._meter.count(self._overhead + view.tokens)
-
-    def measure(self, messages: Messages, view: View) -> Measure:
-        """Return the size of a request made of these messages; the view itself costs nothing to count."""
-        estimated = view.tokens if messages is view.messages else self.counter.count_messages(messages)
-        count = self._meter.count(self._overhead + estimated)
-        return Measure(count.tokens, count.upper)
-
     def estimated_prompt(self, view: View) -> int:
         """Return the uncalibrated estimate of the request: what a later report is compared with."""
-        return self._overhead + view.tokens
+        return self._fixed + view.tokens
+
+    def count(self, view: View) -> Count:
+        """Return the size of the next request made of the view."""
+        return self._count(view.messages)
+
+    def measure(self, messages: Sequence[Message]) -> Measure:
+        """Return the size of a request made of these messages."""
+        count = self._count(messages)
+        return Measure(count.tokens, count.upper)
+
+    def _count(self, messages: Sequence[Message]) -> Count:
+        if self._base is None:
+            return self.calibration.count(self._fixed + self.counter.count_messages(messages))
+        known, new = self._split(messages)
+        added = self.calibration.ratio * sum(new.values())
+        tokens = max(0.0, self._base + known + added)
+        taken = self._total - self._base - known
+        if not new and abs(taken) < 1:
+            return Count(tokens=round(tokens), lower=round(tokens), upper=round(tokens), exact=True)
+        doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN + _FLOOR
+        return Count(tokens=round(tokens), lower=max(0, math.floor(tokens - doubt)), upper=math.ceil(tokens + doubt))
+
+    def _split(self, messages: Iterable[Message]) -> tuple[float, dict[_Key, int]]:
+        """Return the tokens of the messages that are known, and the estimates of those that are not."""
+        known, new = 0.0, dict[_Key, int]()
+        for message in messages:
+            key = self._key(message)
+            size = self._sizes.get(key)
+            if size is None:
+                new[key] = key[1]
+            else:
+                known += size
+        return known, new
+
+    def _key(self, message: Message) -> _Key:
+        return message.id, message.tokens or self.counter.message(message)
 
     def learn(self, usage: Usage, estimated_prompt: int, view: View) -> None:
         """Take in what the provider reported for the call whose reply now ends the view (lesson 7).
 
-        The reply itself was counted by the provider too; reasoning is not sent back and does not count.
+        `estimated_prompt` is the estimate of what was sent; when the view changed meanwhile nothing is learned about
+        the model. An endpoint without usage changes nothing.
         """
-        meter = self._meter.report(usage.prompt_tokens, estimated_prompt)
-        if meter is self._meter:
+        self._report(usage, estimated_prompt, view, teaches=True)
+
+    def _report(self, usage: Usage, estimated_prompt: int, view: View, *, teaches: bool) -> None:
+        if usage.prompt_tokens <= 0:
             return
-        reply = max(0, usage.output_tokens - usage.reasoning_tokens)
-        anchor = Anchor(usage.prompt_tokens + reply, self.estimated_prompt(view))
-        self._meter = msgspec.structs.replace(meter, anchor=anchor)
+        *prompt, reply = view.messages
+        changed = self.estimated_prompt(view) - reply.tokens - estimated_prompt
+        total = usage.prompt_tokens + self.calibration.ratio * changed
+        self._take(total, prompt, teaches=teaches and changed == 0)
+        self._take_reply(usage, reply)
 
-    def take_provider_count(self, prompt_tokens: int, estimated_prompt: int) -> None:
-        """Take in what the provider says a request is, before any reply."""
-        self._meter = self._meter.report(prompt_tokens, estimated_prompt)
+    def take_provider_count(self, prompt_tokens: int, view: View) -> None:
+        """Take in what the provider says a request made of the view is: its count, or an overflow error's."""
+        if prompt_tokens > 0:
+            self._take(prompt_tokens, view.messages, teaches=True)
 
-    def anchor_after_compaction(self, usage: Usage, kept_estimate: int, view: View) -> None:
-        """Take in what was counted for a reply behind the provider's compaction (R-538).
+    def anchor_after_compaction(self, usage: Usage, view: View) -> None:
+        """Take in what was counted for the reply behind the provider's own compaction, which ends the view (R-538).
 
-        It counted its block and what came behind; `kept_estimate` is what we send again on top of that.
+        It counted its block and what always goes along; what is sent again behind the block keeps the size it had.
         """
-        reply = max(0, usage.output_tokens - usage.reasoning_tokens)
-        kept = round(kept_estimate * self.calibration.ratio)
-        anchor = Anchor(usage.prompt_tokens + reply + kept, self.estimated_prompt(view))
-        self._meter = msgspec.structs.replace(self._meter, anchor=anchor)
+        reply = view.messages[-1]
+        block = next((message for message in reversed(view.messages) if message.compaction is not None), None)
+        if block is None or usage.prompt_tokens <= 0:
+            return
+        if self._base is None:
+            self._base = min(usage.prompt_tokens, self._expected_base())
+        self._sizes[self._key(block)] = usage.prompt_tokens - self._base
+        self._take_reply(usage, reply)
+        self._total = self._base + self._split(view.messages)[0]
+
+    def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
+        """Take in what the log of a chat says this model reported, so that a restored chat counts as before.
+
+        Learned it was then. A report about a view that an undo has changed since is told apart by its estimate.
+        """
+        view = View()
+        for index, event in enumerate(events):
+            payload = event.payload
+            if isinstance(payload, ChangeUndone):
+                view = project(events[: index + 1])
+                continue
+            view = apply(view, event)
+            if not isinstance(payload, UsageReported) or (payload.adapter, payload.model) != (adapter, model):
+                continue
+            if view.messages and view.messages[-1].id == payload.message_id:
+                self._report(payload.usage, payload.estimated_prompt_tokens, view, teaches=False)
+
+    def _expected_base(self) -> float:
+        return self.calibration.ratio * self._fixed + self.calibration.extra
+
+    def _take(self, total: float, messages: Sequence[Message], *, teaches: bool) -> None:
+        """Share a prompt of `total` tokens out among its messages and the base; the shares add up to the total."""
+        known, new = self._split(messages)
+        estimate, ratio, first = sum(new.values()), self.calibration.ratio, self._base is None
+        base = self._expected_base() if self._base is None else self._base
+        observed = total - base - known
+        told = is_plausible(observed, estimate) and (not first or estimate >= _MOSTLY_MESSAGES)
+        if told and teaches and all(_is_text(message) for message in messages if self._key(message) in new):
+            self.calibration = self.calibration.learn(observed, estimate)
+        share = observed / estimate if told and estimate else ratio
+        self._sizes.update({key: share * tokens for key, tokens in new.items()})
+        self._base, self._total = total - known - share * estimate, total
+        if first and teaches and estimate <= _MOSTLY_FIXED:
+            self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed)
+
+    def _take_reply(self, usage: Usage, reply: Message) -> None:
+        """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.
+
+        Sealed reasoning (signed, encrypted) goes back and is counted (recorded for Claude and GPT-5); readable
+        reasoning of Chat Completions does not, and some endpoints do not say how much of the output it was.
+        """
+        size = float(usage.output_tokens)
+        parts = () if isinstance(reply.content, str) else reply.content
+        thoughts = [part for part in parts if isinstance(part, ReasoningPart)]
+        if not any(part.opaque for part in thoughts):
+            readable = self.calibration.ratio * sum(self.counter.text(part.text) for part in thoughts)
+            size -= usage.reasoning_tokens or readable
+        if size > 0:
+            beside = self._sizes[self._key(reply)] if reply.compaction is not None else 0.0
+            self._sizes[self._key(reply)] = beside + size
+            self._total += size
+
+
+def _is_text(message: Message) -> bool:
+    """Return whether nothing of the message is counted by size class, which says nothing about a tokenizer."""
+    return isinstance(message.content, str) or all(isinstance(part, TextPart) for part in message.content)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.calibration import Calibration
 from codecompanion.context.policy import Policy, load_policy, with_options
 from codecompanion.errors import ConfigError
 from codecompanion.events import Event
@@ -16,7 +17,6 @@ from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
 from codecompanion.settings import Settings
 from codecompanion.store.store import Store
-from codecompanion.tokens import Calibration
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.workspace.files import walk
@@ -83,7 +83,7 @@ class Services:
         """Let what was learned outlive the chat and the host."""
         if self.calibrations.get((adapter_name, model)) != learned:
             self.calibrations[adapter_name, model] = learned
-            self.store.save_calibration(adapter_name, model, learned.ratio, learned.samples)
+            self.store.save_calibration(adapter_name, model, learned.ratio, learned.weight, learned.extra)
 
     def root(self, snapshot: Snapshot) -> Path:
         """Return the workspace: the configured folder, else the editor's working folder."""

@@ -68,6 +68,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             PRIMARY KEY (adapter, model)
         ) WITHOUT ROWID""",
     ),
+    (
+        "ALTER TABLE calibration RENAME COLUMN samples TO weight",
+        "ALTER TABLE calibration ADD COLUMN extra REAL NOT NULL DEFAULT 0",
+    ),
 )
 
 

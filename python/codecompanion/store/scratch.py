@@ -16,12 +16,13 @@ Kind = Literal["draft", "partial"]
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """What the counter learned of a model: reported tokens = `ratio` × estimate, from `samples` reports."""
+    """What the counter learned of a model: reported tokens = `extra` + `ratio` × estimate, from `weight` tokens."""
 
     adapter: str
     model: str
     ratio: float
-    samples: int
+    weight: int
+    extra: float
     updated: float
 
 
@@ -58,12 +59,12 @@ def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Mess
 def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -> None:
     """Keep the newest calibration of an adapter's model."""
     connection.execute(
-        "INSERT OR REPLACE INTO calibration(adapter, model, ratio, samples, updated) VALUES (?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO calibration(adapter, model, ratio, weight, extra, updated) VALUES (?, ?, ?, ?, ?, ?)",
         msgspec.structs.astuple(calibration),
     )
 
 
 def load_calibration(connection: sqlite3.Connection) -> list[Calibration]:
     """Return everything the counter learned."""
-    rows = connection.execute("SELECT adapter, model, ratio, samples, updated FROM calibration ORDER BY 1, 2")
+    rows = connection.execute("SELECT adapter, model, ratio, weight, extra, updated FROM calibration ORDER BY 1, 2")
     return [Calibration(*row) for row in rows]

@@ -175,9 +175,10 @@ class Store:
         """Forget the partial reply."""
         return self._scratch(lambda connection: scratch.clear_text(connection, chat_id, "partial"))
 
-    def save_calibration(self, adapter: str, model: str, ratio: float, samples: int) -> Future[None]:
-        """Keep what the counter learned of a model (ratio = reported / estimated)."""
-        learned = Calibration(sessions.storable(adapter), sessions.storable(model), ratio, samples, self._clock())
+    def save_calibration(self, adapter: str, model: str, ratio: float, weight: int, extra: float = 0.0) -> Future[None]:
+        """Keep what the counter learned of a model (reported = extra + ratio x estimated)."""
+        named = sessions.storable(adapter), sessions.storable(model)
+        learned = Calibration(*named, ratio, weight, extra, self._clock())
         return self._scratch(lambda connection: scratch.save_calibration(connection, learned))
 
     def load_calibration(self) -> list[Calibration]:

@@ -399,7 +399,7 @@ async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
 
 async def test_the_meter_falls_at_once_after_a_compaction(tmp_path):
     """Lessons 8, 45."""
-    usage = Usage(input_tokens=10_000)
+    usage = Usage(input_tokens=10_000, output_tokens=4000)
 
     def reply(request):
         return says("SUMMARY") if request.purpose == "summary" else says("word " * 4000, usage)
@@ -603,7 +603,7 @@ async def test_a_message_that_cannot_be_stored_goes_back_as_a_draft(tmp_path, mo
     assert "disk is full" in bench.of(TurnFinished)[0].error
 
 
-async def test_usage_makes_the_meter_exact_and_teaches_the_ratio(tmp_path):
+async def test_usage_makes_the_meter_exact_and_is_learned_from(tmp_path):
     """R-505, lesson 7."""
     usage = Usage(input_tokens=500, cache_read_tokens=2500, output_tokens=40, reasoning_tokens=10)
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", usage)]))
@@ -612,7 +612,9 @@ async def test_usage_makes_the_meter_exact_and_teaches_the_ratio(tmp_path):
     await bench.idle(session)
     meter = bench.of(Meter)[-1]
     assert (meter.tokens, meter.exact) == (3000 + 30, True)
-    assert session.meter.calibration.samples == 1
+    (learned,) = bench.services.calibrations.values()
+    assert learned == session.meter.calibration
+    assert learned.extra > 0
 
 
 async def test_what_the_model_sees_is_a_finished_reply_only(tmp_path):

@@ -207,13 +207,13 @@ def test_calibration_is_kept_per_adapter_and_model(desk: Desk) -> None:
     """The newest value counts, also after a restart."""
     store = desk.open()
     store.save_calibration("openai", "x", 1.5, 3)
-    store.save_calibration("openai", "x", 1.25, 4)
+    store.save_calibration("openai", "x", 1.25, 4, 300.5)
     store.save_calibration("offline", "y", 1.0, 1).result()
     store.close()
     kept = desk.open().load_calibration()
-    assert [(one.adapter, one.model, one.ratio, one.samples) for one in kept] == [
-        ("offline", "y", 1.0, 1),
-        ("openai", "x", 1.25, 4),
+    assert [(one.adapter, one.model, one.ratio, one.weight, one.extra) for one in kept] == [
+        ("offline", "y", 1.0, 1, 0.0),
+        ("openai", "x", 1.25, 4, 300.5),
     ]
 
 

@@ -25,7 +25,7 @@ def test_a_newer_file_is_refused_untouched_with_advice(desk: Desk) -> None:
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
     before = desk.path.read_bytes()
-    with pytest.raises(StoreUnavailable, match=r"newer CodeCompanion \(format 2, this one knows up to 1\); update"):
+    with pytest.raises(StoreUnavailable, match=r"newer CodeCompanion \(format 3, this one knows up to 2\); update"):
         desk.open()
     assert desk.path.read_bytes() == before
 

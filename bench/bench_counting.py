@@ -1,0 +1,215 @@
+"""Error of the token count on recorded sessions, against what the provider reported (R-505, lessons 7, 8, 45).
+
+    python -m bench.bench_counting [--model claude-3-5-sonnet] [--fresh] [--json] [FILE…]
+
+Replays the production meter (`session.meter.ContextMeter`) over every transcript whose replies carry usage; without
+files, over those of ../shared. The prediction for a request uses nothing that came after it. One calibration goes
+from file to file of a folder, as it does from chat to chat of a model; `--fresh` starts every file anew.
+
+A recording is not always what was sent. Which requests it tells the truth about is decided by the provider's own
+figures and by arithmetic, never by our error:
+
+    first       nothing was reported before; the recording lacks the tool schemas (and pi's system prompt), so that
+                only a calibration that has seen another chat of the same tool can know the size
+    cut         the prompt is below 0.7 of the one before: the agent compacted, its summary is not recorded
+    impossible  what was added has more tokens than bytes (and 32 a message), or less than one per 8 bytes: the
+                recorded texts are not those that were sent
+    rewritten   the provider found some, but not all of the earlier prompt in its cache: history or tools had changed
+    between     it found more than the earlier prompt: a request in between is not recorded
+    cold        it found nothing although it had before: an expired cache, or changed tools; nobody can tell
+    sound       it found exactly the earlier prompt, or the recording has no cache figures at all
+
+The goal (p50 <= 0.1 %, p95 <= 1 %, p99 <= 4 %) is about the sound ones; all others are printed beside them. "taken
+back" counts, on the meter as it stands at a request, the prompt of an earlier request of the same file: an edit whose
+true size is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from codecompanion.calibration import Calibration, Count
+from codecompanion.history import View, append
+from codecompanion.messages import Message, Usage
+from codecompanion.session.meter import ContextMeter
+from codecompanion.tokens import MessageCounter, chars4
+from codecompanion.transcript_format import read_lines
+
+RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
+
+Kind = Literal["sound", "first", "cut", "impossible", "rewritten", "between", "cold"]
+# A breakpoint may stand some tokens before the end of a prompt; up to 10 are recorded.
+CACHE_SLACK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One recorded request: what was predicted just before it, and what was reported.
+
+    `cold` and `chars4` are what other ways of counting say of the whole history; behind a cut that is not what is sent.
+    """
+
+    file: str
+    kind: Kind
+    reported: int
+    count: Count
+    cold: int
+    chars4: int
+    cuts: int
+    after_cut: bool
+
+    @property
+    def error(self) -> float:
+        """Return |predicted - reported| / reported."""
+        return abs(self.count.tokens / self.reported - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What replaying one file gave; `taken_back` are relative errors."""
+
+    requests: tuple[Request, ...]
+    taken_back: tuple[float, ...]
+    calibration: Calibration
+
+
+def classify(before: Usage | None, now: Usage, added: Sequence[Message], has_cached: bool) -> Kind:
+    """Return whether the recording tells what was sent, by the rules above."""
+    if before is None:
+        return "first"
+    if now.prompt_tokens < 0.7 * before.prompt_tokens:
+        return "cut"
+    tokens = now.prompt_tokens - before.prompt_tokens - before.output_tokens
+    size = sum(_bytes_of(message) for message in added)
+    if not size / 8 - 32 * len(added) <= tokens <= size + 32 * len(added):
+        return "impossible"
+    if now.cache_read_tokens == 0:
+        return "cold" if has_cached else "sound"
+    missing = before.prompt_tokens - now.cache_read_tokens
+    return "rewritten" if missing > CACHE_SLACK else "between" if missing < -CACHE_SLACK else "sound"
+
+
+def _bytes_of(message: Message) -> int:
+    texts = [message.text, *(text for call in message.tool_calls for text in (call.name, call.arguments))]
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+
+
+def replay(name: str, messages: Iterable[Message], calibration: Calibration) -> Replay:
+    """Return the errors of the meter on one recorded chat."""
+    counter, quarter = MessageCounter(), MessageCounter(chars4)
+    meter = ContextMeter(counter, calibration)
+    view, before, start, has_cached, cuts, cut = View(), None, 0, False, 0, False
+    quarters, requests, taken_back = 0, list[Request](), list[float]()
+    prompts: list[tuple[int, int]] = []  # (messages, tokens reported) of the sound requests since the last cut
+    for message in messages:
+        if message.role == "system" and not view.messages:
+            meter.set_fixed_part(message, ())
+            quarters += quarter.message(message)
+            continue
+        message = meter.counted(message)
+        usage = message.usage if message.role == "assistant" else None
+        if usage is not None and usage.prompt_tokens:
+            kind = classify(before, usage, view.messages[start:], has_cached)
+            cold = meter.calibration.count(meter.estimated_prompt(view)).tokens
+            requests.append(Request(name, kind, usage.prompt_tokens, meter.count(view), cold, quarters, cuts, cut))
+            estimated, prompt = meter.estimated_prompt(view), view
+            view = append(view, message)
+            meter.learn(usage, estimated, view)
+            has_cached = has_cached or usage.cache_read_tokens > 0
+            before, start, cut = usage, len(view.messages), kind == "cut"
+            cuts += cut
+            prompts = [] if kind not in ("sound", "first") else prompts
+            taken_back += _take_back(meter, prompt, prompts)
+            prompts.append((len(prompt.messages), usage.prompt_tokens))
+        else:
+            view = append(view, message)
+        quarters += quarter.message(message)
+    return Replay(tuple(requests), tuple(taken_back), meter.calibration)
+
+
+def _take_back(meter: ContextMeter, view: View, prompts: Sequence[tuple[int, int]]) -> Iterator[float]:
+    """Yield the error of counting the prompt of the request in the middle between the last cut and here."""
+    if len(prompts) % 5 == 4:
+        messages, reported = prompts[len(prompts) // 2]
+        yield abs(meter.measure(view.messages[:messages]).tokens / reported - 1)
+
+
+def read_sessions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[Message, ...]]]:
+    """Yield (folder/name, messages) of the transcripts that carry usage."""
+    for path in paths:
+        messages = read_lines(path.read_text(encoding="utf-8").splitlines(), path.name).messages
+        if any(message.usage is not None and message.usage.prompt_tokens for message in messages):
+            yield f"{path.parent.name}/{path.stem}", messages
+
+
+def replay_all(paths: Sequence[Path], model: str, *, fresh: bool = False) -> list[Replay]:
+    """Return the replay of each file; what one teaches is known to the next of its folder."""
+    done = []
+    for _, sessions in groupby(read_sessions(paths), key=lambda session: session[0].partition("/")[0]):
+        calibration = Calibration.for_model(model)
+        for name, messages in sessions:
+            done.append(replay(name, messages, Calibration.for_model(model) if fresh else calibration))
+            calibration = done[-1].calibration
+    return done
+
+
+def percentiles(errors: Iterable[float]) -> dict[str, float]:
+    """Return number, p50, p95, p99 and maximum, in percent."""
+    values = sorted(errors)
+    if not values:
+        return {"n": 0}
+    at = {f"p{share}": values[min(len(values) - 1, share * len(values) // 100)] for share in (50, 95, 99)}
+    return {"n": len(values)} | {name: round(100 * value, 3) for name, value in (at | {"max": values[-1]}).items()}
+
+
+def summarise(replays: Sequence[Replay]) -> dict[str, dict[str, float]]:
+    """Return the rows of the table."""
+    requests = [request for done in replays for request in done.requests]
+    sound = [request for request in requests if request.kind == "sound"]
+    rows = {"sound requests": percentiles(request.error for request in sound)}
+    whole = [request for request in sound if not request.cuts]
+    rows["- by chars/4"] = percentiles(abs(request.chars4 / request.reported - 1) for request in whole)
+    rows["- estimated, no anchor"] = percentiles(abs(request.cold / request.reported - 1) for request in whole)
+    rows["- right after a cut"] = percentiles(request.error for request in sound if request.after_cut)
+    rows["taken back"] = percentiles(error for done in replays for error in done.taken_back)
+    for kind in ("first", "cold", "between", "rewritten", "impossible", "cut"):
+        rows[kind] = percentiles(request.error for request in requests if request.kind == kind)
+    for name in ("lower", "upper"):
+        beyond = [r for r in sound if (r.count.lower > r.reported if name == "lower" else r.count.upper < r.reported)]
+        rows[f"- beyond the {name} bound"] = {"n": len(beyond)}
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="claude-3-5-sonnet", help="whose start ratio to begin with")
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args()
+    replays = replay_all(options.files or sorted(RECORDED.glob("*/*.jsonl")), options.model, fresh=options.fresh)
+    if not replays:
+        sys.exit("bench_counting: no transcript carries usage; name files, or put ../shared beside the checkout")
+    tables = {done.requests[0].file: summarise([done]) for done in replays} | {"all": summarise(replays)}
+    if options.json:
+        print(json.dumps(tables))
+        return
+    print(f"{'error in %':40}{'requests':>9}{'p50':>9}{'p95':>9}{'p99':>9}{'max':>9}")
+    for file, rows in tables.items():
+        for name, row in rows.items():
+            if file == "all" or name == "sound requests":
+                cells = "".join(f"{row[key]:9.2f}" for key in ("p50", "p95", "p99", "max") if key in row)
+                print(f"{name if file == 'all' else file:40.39}{int(row['n']):9}{cells}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+"""The ctx meter against a provider whose tokenizer is known to the test (R-505, lessons 7, 8, 45)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.calibration import Calibration
+from codecompanion.history import (
+    ChangeUndone,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    UsageReported,
+    View,
+    ViewChanged,
+    append,
+    project,
+    with_messages,
+)
+from codecompanion.messages import (
+    CompactionPart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolSpec,
+    Usage,
+    with_changes,
+)
+from codecompanion.session.meter import ContextMeter
+from codecompanion.tokens import MessageCounter
+
+SYSTEM = Message(id="s", role="system", content="You are helpful. " * 20)
+TOOL = ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+LINE = "def add(left, right):  # adds\n    return left + right\n"
+
+
+@dataclasses.dataclass
+class Provider:
+    """Counts `ratio` tokens per estimated one, and `hidden` for what nobody sees (its own words about tools)."""
+
+    ratio: float
+    hidden: int = 400
+
+    def size(self, message: Message) -> int:
+        return round(self.ratio * MessageCounter().message(message))
+
+    def prompt(self, messages: Sequence[Message]) -> int:
+        return self.hidden + sum(map(self.size, messages))
+
+
+class Chat:
+    """A chat whose every reply is reported by the provider and told to the meter."""
+
+    def __init__(self, provider: Provider, calibration: Calibration | None = None) -> None:
+        self.provider, self.view = provider, View()
+        self.meter = ContextMeter(MessageCounter(), calibration or Calibration())
+        self.meter.set_fixed_part(SYSTEM, (TOOL,))
+
+    @property
+    def truth(self) -> int:
+        return self.provider.prompt(self.view.messages)
+
+    @property
+    def error(self) -> float:
+        return abs(self.meter.count(self.view).tokens / self.truth - 1)
+
+    def add(self, text: str, role: str = "tool", **fields: object) -> Message:
+        name = f"m{len(self.view.messages)}"
+        message = self.meter.counted(Message(id=name, role=role, content=text, **fields))  # type: ignore[arg-type]
+        self.view = append(self.view, message)
+        return message
+
+    def reply(self, text: str = "Done. " * 30, **usage: int) -> Message:
+        estimated, prompt = self.meter.estimated_prompt(self.view), self.truth
+        message = self.add(text, "assistant")
+        told = Usage(prompt, self.provider.size(message) + usage.get("reasoning_tokens", 0), **usage)
+        self.meter.learn(told, estimated, self.view)
+        return message
+
+
+def talk(provider: Provider, steps: int = 6, calibration: Calibration | None = None) -> Chat:
+    chat = Chat(provider, calibration)
+    chat.add("Please read the files.", "user")
+    chat.reply()
+    for step in range(steps):
+        chat.add(LINE * (10 + 7 * step))
+        chat.reply()
+    return chat
+
+
+@pytest.mark.parametrize("ratio", [0.8, 1.0, 1.22, 1.6])
+def test_the_count_before_each_request_is_right_within_the_goal(ratio: float) -> None:
+    """Whatever the tokenizer: the reply is known, only the newest result is estimated, with the learned ratio."""
+    chat = talk(Provider(ratio), steps=20)
+    for _ in range(10):
+        chat.add(LINE * 15)
+        count = chat.meter.count(chat.view)
+        assert chat.error < 0.01, (count, chat.truth)
+        assert count.lower <= chat.truth <= count.upper
+        chat.reply()
+    assert abs(chat.meter.calibration.ratio / ratio - 1) < 0.03
+
+
+def test_after_a_reply_the_count_is_exact() -> None:
+    chat = talk(Provider(1.3))
+    count = chat.meter.count(chat.view)
+    assert (count.tokens, count.exact, count.lower, count.upper) == (chat.truth, True, chat.truth, chat.truth)
+    chat.add("one more", "user")
+    assert not chat.meter.count(chat.view).exact
+
+
+def test_the_first_request_knows_what_another_chat_taught() -> None:
+    """What the provider adds by itself is part of every chat with the model."""
+    taught = talk(Provider(1.3, hidden=3000)).meter.calibration
+    chat = Chat(Provider(1.3, hidden=3000), taught)
+    chat.add("Please read the files.", "user")
+    assert chat.error < 0.03
+    fresh = Chat(Provider(1.3, hidden=3000))
+    fresh.add("Please read the files.", "user")
+    assert fresh.error > 0.5
+
+
+def test_an_edit_takes_out_what_was_counted_not_what_was_estimated() -> None:
+    """Lesson 45: the results have another ratio than the rest, as real ones do."""
+    chat = Chat(Provider(1.0))
+    chat.add("Please read.", "user")
+    chat.reply()
+    chat.provider = Provider(1.8)
+    before = chat.meter.count(chat.view).tokens
+    result = chat.add(LINE * 200)
+    chat.provider.hidden += before - chat.provider.prompt(chat.view.messages[:-1])
+    chat.reply()
+    cleared = chat.meter.counted(with_changes(result, content="[cleared]"))
+    edited = with_messages(chat.view, [cleared if m.id == result.id else m for m in chat.view.messages])
+    taken_out = chat.meter.count(chat.view).tokens - chat.meter.count(edited).tokens
+    assert abs(taken_out - chat.provider.size(result)) < 20
+    assert not chat.meter.count(edited).exact
+    assert chat.meter.measure(edited.messages).tokens == chat.meter.count(edited).tokens
+
+
+def test_an_undone_edit_is_as_exact_as_before() -> None:
+    chat = talk(Provider(1.4))
+    before = chat.meter.count(chat.view)
+    kept = chat.view
+    cleared = [chat.meter.counted(with_changes(m, content="[cleared]")) if m.role == "tool" else m
+               for m in kept.messages]  # fmt: skip
+    chat.view = with_messages(kept, cleared)
+    assert chat.meter.count(chat.view).tokens < before.tokens
+    assert chat.meter.count(kept) == before
+    chat.reply()
+    assert chat.meter.count(kept).tokens == before.tokens
+
+
+def test_reports_of_an_endpoint_without_usage_change_nothing() -> None:
+    chat = talk(Provider(1.3))
+    before, ratio = chat.meter.count(chat.view), chat.meter.calibration
+    chat.meter.learn(Usage(output_tokens=50), chat.meter.estimated_prompt(chat.view), chat.view)
+    assert (chat.meter.count(chat.view), chat.meter.calibration) == (before, ratio)
+
+
+def test_another_model_starts_from_what_is_known_of_it() -> None:
+    chat = talk(Provider(1.3))
+    chat.meter.switch_model(Calibration(1.0, 9))
+    count = chat.meter.count(chat.view)
+    assert not count.exact
+    assert count.tokens == chat.meter.estimated_prompt(chat.view)
+
+
+def test_reasoning_that_is_not_sent_back_is_no_part_of_the_next_prompt() -> None:
+    """Chat Completions; sealed reasoning goes back and counts. An endpoint may not say how much it was."""
+    thought = "Let me think about it. " * 100
+    for part, told, kept in (
+        (ReasoningPart(thought), 700, 100),
+        (ReasoningPart(thought), 0, 100),
+        (ReasoningPart("", opaque="x" * 5000), 700, 800),
+    ):
+        chat = talk(Provider(1.0))
+        before = chat.meter.count(chat.view).tokens
+        estimated = chat.meter.estimated_prompt(chat.view)
+        message = Message(id="r", role="assistant", content=(part, TextPart("Done.")))
+        chat.view = append(chat.view, chat.meter.counted(message))
+        chat.meter.learn(Usage(before, 800, reasoning_tokens=told), estimated, chat.view)
+        assert abs(chat.meter.count(chat.view).tokens - before - kept) <= 150
+
+
+def test_what_is_counted_by_size_class_teaches_nothing_about_the_tokenizer() -> None:
+    chat = talk(Provider(1.2))
+    before = chat.meter.calibration
+    estimated = chat.meter.estimated_prompt(chat.view)
+    image = chat.meter.counted(Message(id="i", role="user", content=(ImagePart(width=800, height=800),)))
+    chat.view = append(chat.view, image)
+    chat.meter.take_provider_count(chat.meter.count(chat.view).tokens + 600, chat.view)
+    assert chat.meter.calibration == before
+    assert chat.meter.estimated_prompt(chat.view) > estimated
+
+
+def test_a_view_that_changed_while_the_reply_came_teaches_nothing() -> None:
+    chat = talk(Provider(1.2))
+    before = chat.meter.calibration
+    sent, prompt = chat.meter.estimated_prompt(chat.view), chat.truth
+    chat.add(LINE * 40)
+    reply = chat.add("Done.", "assistant")
+    chat.meter.learn(Usage(prompt, chat.provider.size(reply)), sent, chat.view)
+    assert chat.meter.calibration == before
+    assert chat.error < 0.05
+
+
+def test_a_providers_count_is_the_count() -> None:
+    """Its count endpoint, or an overflow error: 210000 tokens > 200000 maximum."""
+    chat = Chat(Provider(1.5))
+    chat.add(LINE * 2000)
+    assert not chat.meter.count(chat.view).exact
+    chat.meter.take_provider_count(chat.truth, chat.view)
+    count = chat.meter.count(chat.view)
+    assert (count.tokens, count.exact) == (chat.truth, True)
+    assert 1.4 < chat.meter.calibration.ratio <= 1.5
+    chat.meter.take_provider_count(0, chat.view)
+    assert chat.meter.count(chat.view) == count
+
+
+def test_after_a_providers_own_compaction_the_meter_shows_what_is_left() -> None:
+    """R-538: the last pass counted its block and the fixed part; what is sent again keeps the size it had."""
+    chat = talk(Provider(1.4), steps=8)
+    base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
+    kept = chat.view.messages[-2:]
+    block = chat.meter.counted(
+        Message(id="block", role="assistant", content=(CompactionPart("anthropic", "[]", text="A summary. " * 40),))
+    )
+    chat.view = with_messages(chat.view, [block, *kept])
+    reply = chat.add("Going on.", "assistant")
+    chat.meter.anchor_after_compaction(Usage(base + 500, 20), chat.view)
+    wanted = base + 500 + sum(map(chat.provider.size, kept)) + 20
+    assert abs(chat.meter.count(chat.view).tokens - wanted) <= 30
+    assert reply in chat.view.messages
+
+
+def test_a_compaction_in_the_first_reply_is_taken_in_too() -> None:
+    chat = Chat(Provider(1.0))
+    part = CompactionPart("anthropic", "[]", text="A summary. " * 40)
+    message = Message(id="r", role="assistant", content=(part, TextPart("Going on.")))
+    chat.view = append(chat.view, chat.meter.counted(message))
+    chat.meter.anchor_after_compaction(Usage(900, 20), chat.view)
+    assert chat.meter.count(chat.view).tokens == 920
+
+
+def test_a_server_that_cuts_the_history_is_followed() -> None:
+    """Ollama truncates silently (lesson 30); the ratio must not suffer from it."""
+    chat = talk(Provider(1.0))
+    before = chat.meter.calibration
+    chat.add("And now?", "user")
+    estimated = chat.meter.estimated_prompt(chat.view)
+    chat.add("Done.", "assistant")
+    chat.meter.learn(Usage(500, 10), estimated, chat.view)
+    assert chat.meter.count(chat.view).tokens == 510
+    assert chat.meter.calibration == before
+
+
+def events_of(chat: Chat) -> list[LogEvent]:
+    """Return the log of the chat's messages, a report behind each reply that has usage."""
+    payloads: list[EventPayload] = []
+    view = View()
+    for message in chat.view.messages:
+        payloads.append(MessageAdded(message=message))
+        if message.role == "assistant":
+            usage = Usage(chat.provider.prompt(view.messages), chat.provider.size(message))
+            estimated = chat.meter.estimated_prompt(view)
+            payloads.append(UsageReported(message_id=message.id, adapter="a", model="m", usage=usage,
+                                          estimated_prompt_tokens=estimated))  # fmt: skip
+        view = append(view, message)
+    return [LogEvent(number, 0.0, payload) for number, payload in enumerate(payloads, 1)]
+
+
+def test_a_restored_chat_counts_as_before_and_teaches_nothing_twice() -> None:
+    chat = talk(Provider(1.3))
+    chat.add(LINE * 20)
+    restored = ContextMeter(MessageCounter(), chat.meter.calibration)
+    restored.set_fixed_part(SYSTEM, (TOOL,))
+    restored.resume(events_of(chat), "a", "m")
+    assert abs(restored.count(chat.view).tokens - chat.meter.count(chat.view).tokens) <= 2
+    assert restored.calibration == chat.meter.calibration
+    other = ContextMeter(MessageCounter(), chat.meter.calibration)
+    other.resume(events_of(chat), "a", "another model")
+    assert other.count(chat.view).tokens == other.calibration.count(chat.view.tokens).tokens
+
+
+def test_a_chat_restored_behind_an_undo_counts_what_came_back() -> None:
+    chat = talk(Provider(1.3), steps=3)
+    events = events_of(chat)
+    result = next(m for m in chat.view.messages if m.role == "tool")
+    cleared = chat.meter.counted(with_changes(result, content="[cleared]"))
+    change = ViewChanged(change_id="c", kind="edited", replaced=(cleared,))
+    undone = ChangeUndone(change_id="c")
+    events += [LogEvent(90, 0.0, change), LogEvent(91, 0.0, undone)]
+    restored = ContextMeter(MessageCounter(), chat.meter.calibration)
+    restored.set_fixed_part(SYSTEM, (TOOL,))
+    restored.resume(events, "a", "m")
+    assert project(events).messages == chat.view.messages
+    assert restored.count(chat.view).tokens == chat.truth
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=8), st.floats(0.6, 2.2), st.integers(0, 5000))
+def test_the_shares_always_add_up_to_what_was_reported(sizes: list[int], ratio: float, hidden: int) -> None:
+    """However the tokens were shared out, the sum over a reported prompt is the report."""
+    chat = Chat(Provider(ratio, hidden))
+    for size in sizes:
+        chat.add(LINE * size)
+        chat.add("and", "user")
+        chat.reply()
+        count = chat.meter.count(chat.view)
+        assert abs(count.tokens - chat.truth) <= 1
+        assert 0 <= count.lower <= count.tokens <= count.upper
+    assert msgspec.structs.astuple(count)[-1]

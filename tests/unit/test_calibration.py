@@ -1,0 +1,96 @@
+"""From estimate to provider tokens: the ratio that is learned, the bounds, and when a provider is asked (R-505)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.calibration import Calibration, Count, is_plausible, start_ratio, wants_provider_count
+
+TOKENS = st.integers(-(10**7), 10**7)
+
+
+@pytest.mark.parametrize(
+    ("model", "ratio"),
+    [
+        ("claude-2.1", 1.22), ("claude-3-5-sonnet-20241022", 1.22), ("anthropic/claude-sonnet-4.5", 1.22),
+        ("claude-sonnet-4-20250514", 1.22), ("anthropic.claude-opus-4-6-v1:0", 1.22), ("claude-opus-4-7", 1.5),
+        ("claude-opus-4.10", 1.5), ("Claude-Sonnet-5", 1.5), ("claude-fable-5-20260701", 1.5), ("claude", 1.5),
+        ("gpt-5.5", 1.0), ("gemini-3-pro", 1.0), ("", 1.0),
+    ],
+)  # fmt: skip
+def test_a_model_nobody_reported_on_starts_with_its_familys_ratio(model: str, ratio: float) -> None:
+    """Claude's tokenizer changed with 4.7; a date is no version."""
+    assert start_ratio(model) == ratio
+    assert Calibration.for_model(model) == Calibration(ratio)
+
+
+def test_the_ratio_follows_the_reports() -> None:
+    calibration = Calibration(1.5)
+    for _ in range(40):
+        calibration = calibration.learn(1200, 1000)
+    assert abs(calibration.ratio - 1.2) < 0.02
+    assert calibration.weight == 40_000
+
+
+def test_a_long_report_teaches_more_than_a_short_one() -> None:
+    start = Calibration(1.0)
+    assert start.learn(150, 100).ratio < start.learn(1500, 1000).ratio < start.learn(15_000, 10_000).ratio < 1.5
+
+
+def test_what_was_learned_from_many_reports_is_not_swept_away_by_one() -> None:
+    assert Calibration(1.2, 10**6).learn(4000, 2000).ratio < 1.3 < Calibration(1.2).learn(4000, 2000).ratio
+
+
+@pytest.mark.parametrize(("observed", "estimated"), [(60, 63), (-5, 1000), (0, 1000), (400, 1000), (2600, 1000)])
+def test_a_report_that_says_nothing_about_the_tokenizer_is_ignored(observed: int, estimated: int) -> None:
+    assert Calibration(1.2, 3).learn(observed, estimated) == Calibration(1.2, 3)
+
+
+@given(TOKENS, TOKENS)
+def test_one_absurd_report_cannot_run_away_with_the_ratio(observed: int, estimated: int) -> None:
+    assert 0.5 <= Calibration(1.0).learn(observed, estimated).ratio <= 2.5
+
+
+def test_the_extra_of_a_first_request_is_learned_and_added() -> None:
+    """Anthropic adds some 350 to 500 tokens of its own when there are tools."""
+    calibration = Calibration(1.2).learn_extra(400)
+    assert calibration.count(1000).tokens == 1600
+    assert calibration.learn_extra(500).extra == 450
+    assert Calibration(1.0, 0, -400.0).count(100).tokens == 0
+
+
+@given(st.integers(0, 10**7), st.floats(0.5, 2.5), st.integers(0, 10**5), st.floats(-5000, 5000))
+def test_the_bounds_hold_the_count(estimated: int, ratio: float, weight: int, extra: float) -> None:
+    count = Calibration(ratio, weight, extra).count(estimated)
+    assert 0 <= count.lower <= count.tokens <= count.upper
+    assert not count.exact
+
+
+def test_what_is_known_narrows_the_bounds() -> None:
+    new, learned = Calibration(1.2).count(10_000), Calibration(1.2, 5000).count(10_000)
+    assert new.lower < learned.lower < learned.upper < new.upper
+
+
+@pytest.mark.parametrize(
+    ("lower", "tokens", "upper", "threshold", "asked"),
+    [
+        (80_000, 90_000, 100_000, 95_000, True), (80_000, 90_000, 100_000, 80_000, True),
+        (80_000, 90_000, 100_000, 100_001, False), (80_000, 90_000, 100_000, 79_999, False),
+        (89_900, 90_000, 90_100, 90_000, False), (90_000, 90_000, 90_000, 90_000, False),
+    ],
+)  # fmt: skip
+def test_the_provider_is_asked_when_a_threshold_lies_within_more_than_a_percent_of_doubt(
+    lower: int, tokens: int, upper: int, threshold: int, asked: bool
+) -> None:
+    count = Count(tokens=tokens, lower=lower, upper=upper)
+    assert wants_provider_count(count, [1, threshold]) is asked
+    assert not wants_provider_count(count, [])
+
+
+def test_a_history_that_was_cut_is_not_plausible() -> None:
+    assert is_plausible(1200, 1000)
+    assert is_plausible(0, 10)
+    assert not is_plausible(-3000, 1000)
+    assert not is_plausible(3310, 25)
