@@ -117,6 +117,16 @@ def test_a_threshold_compaction_is_streamed_in_one_delta_and_an_on_demand_one_in
     assert failed[3]["delta"] == {"type": "compaction_delta", "content": None}
 
 
+def test_arguments_that_were_cut_are_streamed_as_they_are() -> None:
+    """`max_tokens` in the middle of a call."""
+    wanted = reply(calls=[Call("now", '{"city": "Par')], stop="max_tokens", chunk_chars=99)
+    events = events_of(AnthropicServer([wanted]), body(tools=[TOOL]))
+    assert events[4]["delta"] == {"type": "input_json_delta", "partial_json": '{"city": "Par'}
+    assert events[-2]["delta"]["stop_reason"] == "max_tokens"
+    _, message = ask(body(tools=[TOOL]), server=AnthropicServer([wanted]))
+    assert message["content"][0]["input"] == {}
+
+
 def unknown_in(value: Any, path: str = "") -> list[str]:
     """Return what the SDK's type of a decoded value does not know."""
     if isinstance(value, list):

@@ -30,6 +30,8 @@ from tests.adapters.anthropic_models import HAIKU
 from tests.adapters.anthropic_server import AnthropicServer
 from tests.adapters.anthropic_signing import threshold_block
 
+CLEAR_THINKING = {"type": "clear_thinking_20251015"}
+
 
 @pytest.mark.parametrize(
     ("words", "bad", "good", "betas"),
@@ -45,14 +47,20 @@ from tests.adapters.anthropic_signing import threshold_block
         ("does not support the", body(model=HAIKU.id, **edits(COMPACT)), body(model=HAIKU.id), (THRESHOLD,)),
         (
             "must be the first strategy",
-            body(thinking=ENABLED, **edits(CLEAR, {"type": "clear_thinking_20251015"})),
-            body(thinking=ENABLED, **edits({"type": "clear_thinking_20251015"}, CLEAR)),
+            body(thinking=ENABLED, **edits(CLEAR, CLEAR_THINKING)),
+            body(thinking=ENABLED, **edits(CLEAR_THINKING, CLEAR)),
             (EDITING,),
         ),
         (
             "requires `thinking` to be enabled",
-            body(**edits({"type": "clear_thinking_20251015"})),
-            body(thinking=ENABLED, **edits({"type": "clear_thinking_20251015"})),
+            body(**edits(CLEAR_THINKING)),
+            body(thinking=ENABLED, **edits(CLEAR_THINKING)),
+            (EDITING,),
+        ),
+        (
+            "keep.thinking_turns.value: Input should be greater",
+            body(thinking=ENABLED, **edits({**CLEAR_THINKING, "keep": {"type": "thinking_turns", "value": 0}})),
+            body(thinking=ENABLED, **edits({**CLEAR_THINKING, "keep": {"type": "thinking_turns", "value": 1}})),
             (EDITING,),
         ),
         ("can be used once", body(**edits(CLEAR, CLEAR)), body(**edits(CLEAR, COMPACT)), (THRESHOLD,)),

@@ -97,6 +97,11 @@ CASES: list[tuple[str, Body, Body]] = [
         body(user(), assistant({**CALL, "id": "a.b"}), user({**RESULT, "tool_use_id": "a.b"}), tools=[TOOL]),
         body(user(), assistant({**CALL, "id": "a-b"}), user({**RESULT, "tool_use_id": "a-b"}), tools=[TOOL]),
     ),
+    (
+        "tool_result.tool_use_id: String should match pattern",
+        body(user(), assistant(CALL), user({**RESULT, "tool_use_id": "a.b"}), tools=[TOOL]),
+        calling(CALL),
+    ),
     ("tool_use.name: String should match", calling({**CALL, "name": "a b"}), calling({**CALL, "name": "gone"})),
     ("must define tools", {k: v for k, v in calling(CALL).items() if k != "tools"}, calling(CALL)),
     (
