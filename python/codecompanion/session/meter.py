@@ -27,6 +27,7 @@ _NEW_MARGIN, _TAKEN_MARGIN, _FLOOR = 0.12, 0.01, 16
 # The first report is about the fixed part and the messages at once: with this many tokens of messages it is taken to
 # be about them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
+_RESUMED_REPORTS = 100
 
 _Key = tuple[str, int]
 
@@ -139,19 +140,23 @@ class ContextMeter:
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
         """Take in what the log of a chat says this model reported, so that a restored chat counts as before.
 
-        Learned it was then. A report about a view that an undo has changed since is told apart by its estimate.
+        Only the newest reports, which bounds the work: what the older ones told apart is shared out by estimates.
+        Nothing is learned about the model: it was, when they came.
         """
-        view = View()
-        for index, event in enumerate(events):
-            payload = event.payload
-            if isinstance(payload, ChangeUndone):
-                view = project(events[: index + 1])
-                continue
-            view = apply(view, event)
-            if not isinstance(payload, UsageReported) or (payload.adapter, payload.model) != (adapter, model):
-                continue
-            if view.messages and view.messages[-1].id == payload.message_id:
-                self._report(payload.usage, payload.estimated_prompt_tokens, view, teaches=False)
+        reports = {
+            index: event.payload
+            for index, event in enumerate(events)
+            if isinstance(event.payload, UsageReported)
+            and (event.payload.adapter, event.payload.model) == (adapter, model)
+        }
+        newest = dict(list(reports.items())[-_RESUMED_REPORTS:])
+        start = min(newest, default=len(events))
+        view = project(events[:start])
+        for index, event in enumerate(events[start:], start):
+            view = project(events[: index + 1]) if isinstance(event.payload, ChangeUndone) else apply(view, event)
+            report = newest.get(index)
+            if report is not None and view.messages and view.messages[-1].id == report.message_id:
+                self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False)
 
     def _expected_base(self) -> float:
         return self.calibration.ratio * self._fixed + self.calibration.extra

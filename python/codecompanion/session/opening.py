@@ -89,6 +89,7 @@ async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
     chat = session.services.settings.chat
     if adapter_name in session.services.adapters.names():
         session.control.use_model(adapter_name, model)
+        session.meter.resume(events, session.adapter_name, session.model)
         return
     session.control.use_model(chat.adapter, chat.model)
     text = f"The chat's adapter {adapter_name!r} is not configured any more; {chat.adapter} is used instead."

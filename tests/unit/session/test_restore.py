@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from codecompanion.errors import InputError
-from codecompanion.events import ChatOpened, Entry, Notice, Restored
+from codecompanion.events import ChatOpened, Entry, Meter, Notice, Restored
 from codecompanion.history import (
     ChatCreated,
     CompactionBegan,
@@ -18,7 +18,7 @@ from codecompanion.history import (
     project,
 )
 from codecompanion.invariants import violations
-from codecompanion.messages import Message, ToolCall
+from codecompanion.messages import Message, ToolCall, Usage
 from codecompanion.placeholders import INTERRUPTED
 from codecompanion.session.restore import FIRST_PIECE, entries, pieces
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -55,6 +55,18 @@ async def test_a_chat_comes_back_as_it_was(tmp_path):
     await bench.idle(again)
     assert again.log.view.messages[-1].text == "more"
     assert again.log.view.cycle == 2
+
+
+async def test_the_meter_of_a_chat_that_comes_back_is_exact(tmp_path):
+    """R-505: what was reported is in the log; the estimate of all of it would be far off."""
+    usage = Usage(input_tokens=9000, output_tokens=500)
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", usage)]))
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    bench.events.clear()
+    await bench.resume()
+    assert [(meter.tokens, meter.exact) for meter in bench.of(Meter)][-1] == (9500, True)
 
 
 async def test_calls_a_crash_left_open_are_completed(tmp_path):
