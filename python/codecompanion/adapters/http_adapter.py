@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from random import random as system_random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -150,7 +150,7 @@ class HttpAdapter:
         if call is None:
             raise RequestRejected(f"{self.name}: {request.model} does not compact on demand.")
         endpoint = await self._endpoint(request.model)
-        return self._wire.read_compaction(await self._ask(call, endpoint), endpoint)
+        return self._wire.read_compaction(await self._ask("compaction", call, endpoint), endpoint)
 
     async def count_tokens(self, request: ChatRequest) -> int:
         """Return the provider's own count of the request's prompt.
@@ -162,7 +162,7 @@ class HttpAdapter:
         if call is None:
             raise RequestRejected(f"{self.name}: the endpoint has no way to count {request.model}.")
         endpoint = await self._endpoint(request.model)
-        count = self._wire.read_count(await self._ask(call, endpoint))
+        count = self._wire.read_count(await self._ask("count", call, endpoint))
         if count is None:
             raise MalformedReply(endpoint.say("the answer to a count holds no count."))
         return count
@@ -212,13 +212,13 @@ class HttpAdapter:
         endpoint = await self._endpoint("")
         try:
             client = await self._open_client()
-            response = await client.get(path, cast_to=response_type(), options=self._options())
+            response = await client.get(path, cast_to=response_type(), options=self._options(self._wire.models_headers))
             return response.content
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
         raise error
 
-    async def _ask(self, call: HttpCall, endpoint: Endpoint) -> bytes:
+    async def _ask(self, what: Literal["compaction", "count"], call: HttpCall, endpoint: Endpoint) -> bytes:
         """Send a request whose answer is one JSON object; passing trouble is tried again like that of a reply."""
         attempt = 1
         while True:
@@ -229,6 +229,7 @@ class HttpAdapter:
                 error = caught
             wait = self._wait(error, attempt)
             if wait is None:
+                self._wire.learn_missing(what, error, endpoint.model)
                 raise error
             await self._sleep(wait)
             attempt += 1
@@ -306,7 +307,7 @@ class HttpAdapter:
             _put(
                 headers, bare or self._wire.key_header, key if bare else self._wire.key_value.replace(KEY_TEMPLATE, key)
             )
-        for name, value in (*more.items(), *settings.headers.items()):
+        for name, value in (*settings.headers.items(), *more.items()):
             _put(headers, name, value.replace(KEY_TEMPLATE, key))
         return {"headers": headers, "follow_redirects": False}
 

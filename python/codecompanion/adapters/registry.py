@@ -15,6 +15,9 @@ from codecompanion.adapters.keys import KeyReader
 from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
+from codecompanion.adapters.openai_responses.options import ResponsesOptions
+from codecompanion.adapters.openai_responses.options import reserved_parameters as reserved_by_responses
+from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.adapters.wire import WireFormat
 from codecompanion.errors import ConfigError
 from codecompanion.messages import Message
@@ -132,6 +135,10 @@ def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
             for name in reserved_parameters(settings):
                 raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
             return OpenAIChat(settings, read_blob, options)
+        case "openai_responses":
+            for name in reserved_by_responses(settings):
+                raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+            return OpenAIResponses(settings, read_blob, _options(settings, ResponsesOptions, path))
         case kind:
             raise ConfigError(f"{path}.kind", f"{kind!r} has no wire format", "openai or openai_compatible")
 

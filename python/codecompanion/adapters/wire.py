@@ -6,7 +6,8 @@ The transport (`http_adapter.py`), retries and errors are the same for all of th
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -63,6 +64,8 @@ class WireFormat:
     key_value = f"Bearer {KEY_TEMPLATE}"
     models_path = "/models"
     """Where the endpoint lists its models, below the base address."""
+    models_headers: ClassVar[Mapping[str, str]] = {}
+    """What that request needs beside the key."""
     listing_tells = False
     """Whether the listing says what a model can do: worth reading before the first request."""
     origin_name = ""
@@ -103,6 +106,9 @@ class WireFormat:
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint has told about the model."""
         return None
+
+    def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
+        """Take in why `render_compaction` or `render_count` failed: an endpoint that has no such thing says so."""
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
         """Take in why a request was refused; return whether rendering it again gives one that avoids that.

@@ -1,0 +1,61 @@
+"""Tool call ids as the endpoint takes them: at most 64 letters, digits, `_` and `-`, each once in a request (R-517).
+
+Ids of other providers may be longer, and real histories repeat them. The n-th use of an id always becomes the same, so
+that an unchanged history keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from codecompanion.messages import Message
+
+LONGEST_ID = 64
+_VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_ID}}}")
+
+
+class CallIds:
+    """The ids of one request, assigned message by message, in order."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._uses: dict[str, int] = {}
+        self._current: dict[str, str] = {}
+
+    def assign(self, message: Message) -> tuple[str, ...]:
+        """Return the wire ids of the message's calls, or of the call it answers; () for other messages."""
+        if message.role == "tool":
+            own = message.tool_call_id or ""
+            return (self._current.get(own) or _shorten(own),)
+        if not message.tool_calls:
+            return ()
+        self._current = {call.id: self._next(call.id) for call in message.tool_calls}
+        return tuple(self._current[call.id] for call in message.tool_calls)
+
+    def assign_all(self, messages: Sequence[Message]) -> list[tuple[str, ...]]:
+        """Return the wire ids of each message."""
+        return [self.assign(message) for message in messages]
+
+    def _next(self, call_id: str) -> str:
+        base = _shorten(call_id)
+        count = self._uses.get(call_id, 0) + 1
+        wire_id = base if count == 1 else _suffixed(base, count)
+        while wire_id in self._taken:
+            count += 1
+            wire_id = _suffixed(base, count)
+        self._uses[call_id] = count
+        self._taken.add(wire_id)
+        return wire_id
+
+
+def _shorten(call_id: str) -> str:
+    if _VALID.fullmatch(call_id):
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:40]}"
+
+
+def _suffixed(base: str, count: int) -> str:
+    tail = f"_{count}"
+    return base[: LONGEST_ID - len(tail)] + tail

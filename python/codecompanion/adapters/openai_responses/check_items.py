@@ -1,0 +1,219 @@
+"""What a Responses endpoint refuses in one input item, whatever stands around it.
+
+From the API reference, the SDK's types, recorded requests and error bodies users reported: keys it does not know, empty
+content, ids that are too long or of another kind, names, images and files. What items must be to each other (pairs,
+order, compaction) is in `check.py`. An empty result means: this item alone is no reason for a 400.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from codecompanion.adapters.openai_responses.call_ids import LONGEST_ID
+
+Item = Mapping[str, Any]
+ROLES = ("user", "assistant", "system", "developer")
+PHASES = ("commentary", "final_answer", None)
+STATES = ("in_progress", "completed", "incomplete", None)
+HOSTED_CALLS = frozenset(
+    [
+        *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
+        *("local_shell_call", "shell_call", "apply_patch_call", "mcp_call", "mcp_list_tools", "mcp_approval_request"),
+        *("custom_tool_call", "tool_search_call", "program"),
+    ]
+)
+"""What a model can do besides answering and calling functions; never asked for here, but no error."""
+_OTHER_ITEMS = frozenset(
+    [
+        *(
+            "item_reference",
+            "additional_tools",
+            "tool_search_output",
+            "computer_call_output",
+            "custom_tool_call_output",
+        ),
+        *("local_shell_call_output", "shell_call_output", "apply_patch_call_output", "mcp_approval_response"),
+        *("program_output", "compaction_trigger"),
+    ]
+)
+_CALL_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_ID}}}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_IMAGE = re.compile(r"https?://.|data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]")
+_FILE = re.compile(r"data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/]")
+_KEYS = {
+    "message": ({"role", "content"}, {"type", "id", "status", "phase"}),
+    "reasoning": ({"type", "id", "summary"}, {"content", "encrypted_content", "status"}),
+    "function_call": (
+        {"type", "call_id", "name", "arguments"},
+        {"id", "status", "namespace", "caller", "async"},
+    ),
+    "function_call_output": (
+        {"type", "call_id", "output"},
+        {"id", "status", "caller", "name", "namespace"},
+    ),
+    "compaction": ({"type", "encrypted_content"}, {"id"}),
+}
+"""(required, allowed besides) keys of the items we write."""
+_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "compaction": "cmp"}
+"""How the ids of items begin. Compatible endpoints have their own, so only the prefix of another kind is wrong."""
+_PARTS = {
+    "input_text": ({"type", "text"}, {"prompt_cache_breakpoint"}),
+    "output_text": ({"type", "text"}, {"annotations", "logprobs"}),
+    "refusal": ({"type", "refusal"}, set()),
+    "input_image": ({"type"}, {"image_url", "file_id", "detail", "prompt_cache_breakpoint"}),
+    "input_file": (
+        {"type"},
+        {"file_data", "file_url", "file_id", "filename", "detail", "prompt_cache_breakpoint"},
+    ),
+    "summary_text": ({"type", "text"}, set()),
+    "reasoning_text": ({"type", "text"}, set()),
+}
+_INPUT = ("input_text", "input_image", "input_file")
+
+
+def type_of(item: Item) -> str:
+    """Return the type of an item; a message may leave it out."""
+    kind = item.get("type", "message")
+    return kind if isinstance(kind, str) else ""
+
+
+def check_item(item: object) -> list[str]:
+    """Return what is wrong with one item by itself, as the ends of sentences."""
+    if not isinstance(item, Mapping):
+        return ["is no object"]
+    kind = type_of(item)
+    if kind in HOSTED_CALLS or kind in _OTHER_ITEMS:
+        return []
+    if kind not in _KEYS:
+        return [f"has the unknown type {kind!r}"]
+    problems = [*_check_keys(item, *_KEYS[kind]), *_check_id(item.get("id"), kind)]
+    if item.get("status") not in STATES:
+        problems.append(f"has the status {item['status']!r}")
+    return problems or _CHECKS[kind](item)
+
+
+def _check_message(item: Item) -> list[str]:
+    role, content = item["role"], item["content"]
+    if role not in ROLES:
+        return [f"has the role {role!r}"]
+    problems = []
+    if item.get("phase") not in PHASES or (item.get("phase") and role != "assistant"):
+        problems.append(f"has the phase {item['phase']!r}")
+    if isinstance(content, str):
+        # A model that only calls tools was recorded with an empty text, and accepted so.
+        return problems if content or role == "assistant" else [*problems, "is empty"]
+    allowed = ("output_text", "refusal") if role == "assistant" else _INPUT if role == "user" else ("input_text",)
+    return problems + _check_parts(content, allowed)
+
+
+def _check_reasoning(item: Item) -> list[str]:
+    problems = _check_parts(item["summary"], ("summary_text",), may_be_empty=True)
+    content, sealed = item.get("content"), item.get("encrypted_content")
+    if content is not None:
+        problems += _check_parts(content, ("reasoning_text",), may_be_empty=True)
+    if not isinstance(item["id"], str) or not item["id"]:
+        problems.append("has no id")
+    if sealed is not None and not _is_text(sealed):
+        problems.append("has an empty encrypted_content")
+    if sealed is None and not content:
+        problems.append("has no encrypted_content: nothing is stored that its id could stand for")
+    return problems
+
+
+def _check_call(item: Item) -> list[str]:
+    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {_short(item['call_id'])}"]
+    if not _matches(_NAME, item["name"]):
+        problems.append(f"calls {_short(item['name'])}, which is no name of a function")
+    if not isinstance(item["arguments"], str):
+        problems.append("has arguments that are no text")
+    return problems
+
+
+def _check_output(item: Item) -> list[str]:
+    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {_short(item['call_id'])}"]
+    if not isinstance(item["output"], str):
+        problems += _check_parts(item["output"], _INPUT)
+    elif not item["output"]:
+        problems.append("is empty")
+    return problems
+
+
+def _check_compaction(item: Item) -> list[str]:
+    return [] if _is_text(item["encrypted_content"]) else ["has an empty encrypted_content"]
+
+
+_CHECKS: dict[str, Callable[[Item], list[str]]] = {
+    "message": _check_message,
+    "reasoning": _check_reasoning,
+    "function_call": _check_call,
+    "function_call_output": _check_output,
+    "compaction": _check_compaction,
+}
+
+
+def _check_keys(item: Item, required: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    missing = [f"lacks {key!r}" for key in sorted(set(required) - set(item))]
+    return missing + [f"has the unknown key {key!r}" for key in sorted(set(item) - set(required) - set(allowed))]
+
+
+def _check_id(own: object, kind: str) -> list[str]:
+    if own is None:
+        return []
+    others = [prefix for name, prefix in _PREFIXES.items() if name != kind] + ["call"]
+    fits = _matches(_CALL_ID, own) and str(own).partition("_")[0] not in others
+    return [] if fits else [f"has the id {_short(own)}"]
+
+
+def _check_parts(parts: object, allowed: tuple[str, ...], *, may_be_empty: bool = False) -> list[str]:
+    if not isinstance(parts, list) or (not parts and not may_be_empty):
+        return ["is empty" if parts == [] else "has content that is neither text nor a list"]
+    return [problem for part in parts for problem in _check_part(part, allowed)]
+
+
+def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or kind not in allowed or not isinstance(kind, str):
+        return [f"has a part of type {kind!r}"]
+    problems = _check_keys(part, *_PARTS[kind])
+    if problems:
+        return problems
+    match kind:
+        case "input_image":
+            return _check_image(part)
+        case "input_file":
+            return _check_file(part)
+        case _:
+            text = part["refusal" if kind == "refusal" else "text"]
+            wrong = not isinstance(text, str) or (not text and kind == "input_text")
+            return ["has an empty text"] if wrong else []
+
+
+def _check_image(part: Item) -> list[str]:
+    problems = [] if part.get("detail") in ("auto", "low", "high", "original") else ["has an image without a detail"]
+    if not part.get("file_id") and not _matches(_IMAGE, part.get("image_url"), whole=False):
+        problems.append("has an image that is neither an address nor base64 of png, jpeg, gif or webp")
+    return problems
+
+
+def _check_file(part: Item) -> list[str]:
+    sources = [key for key in ("file_data", "file_url", "file_id") if part.get(key)]
+    if len(sources) != 1:
+        return [f"has a file with {len(sources)} sources"]
+    if sources == ["file_data"] and not (_matches(_FILE, part["file_data"], whole=False) and part.get("filename")):
+        return ["has a file without a name, or whose content is no base64"]
+    return []
+
+
+def _matches(pattern: re.Pattern[str], value: object, *, whole: bool = True) -> bool:
+    return isinstance(value, str) and (pattern.fullmatch(value) if whole else pattern.match(value)) is not None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,226 @@
+"""The reply of a Responses endpoint, decoded: typed events of a stream, or one JSON object, → stream events.
+
+Pure and incremental; the transport is in `http_adapter.py`. Source: the streaming reference and recorded traffic.
+
+A reply is complete with `response.completed` or `response.incomplete`, and with nothing else (lesson 39). What a reply
+holds besides text, refusals, reasoning, function calls and compactions (searches, code, MCP) is left out: such tools
+are never asked for, and without storage their items could not be sent back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.base import Finished, StopReason, StreamEvent
+from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.openai_chat.usage import normalise_usage
+from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody, Out
+from codecompanion.adapters.sse import ErrorData, SseDecoder
+from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+
+_INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
+_CUT_STATES = ("cancelled", "queued", "in_progress")
+
+
+class _Response(msgspec.Struct):
+    status: Any = None
+    model: Any = None
+    output: list[msgspec.Raw] | None = None
+    usage: Any = None
+    error: Any = None
+    incomplete_details: Any = None
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    delta: Any = None
+    text: Any = None
+    arguments: Any = None
+    item_id: Any = None
+    output_index: Any = None
+    summary_index: Any = None
+    content_index: Any = None
+    item: msgspec.Raw = msgspec.Raw(b"")
+    response: _Response | None = None
+    error: Any = None
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_RESPONSE = msgspec.json.Decoder(_Response)
+
+
+class ResponsesDecoder:
+    """Feed it the bytes of the body; then ask for the end. See `ReplyDecoder`."""
+
+    def __init__(self, endpoint: Endpoint, origin: str) -> None:
+        self._endpoint = endpoint
+        self._sse = SseDecoder()
+        self._out = Out(origin)
+        self._drafts = Drafts(self._out)
+        self._model = ""
+        self._begun = False
+        self._last: _Response | None = None
+        self.seen_done = self.seen_output = False
+        self.problem: AdapterError | None = None
+
+    def feed(self, piece: bytes) -> list[StreamEvent]:
+        """Take in bytes of an event stream; return the events they completed."""
+        return self._take(self._sse.feed(piece))
+
+    def finish(self) -> list[StreamEvent]:
+        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
+        events = self._take(self._sse.finish())
+        if self.problem is None:
+            self._close(events)
+        return events
+
+    def read_json(self, body: bytes) -> list[StreamEvent]:
+        """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
+        try:
+            response = _RESPONSE.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self.problem = self._malformed(f"it does not have the shape of Responses ({error})")
+            return []
+        if response.error and response.status != "completed":
+            self.problem = error_from_payload(body, self._endpoint)
+            return []
+        if response.output is None and not response.status:
+            self.problem = self._malformed("it does not have the shape of Responses")
+            return []
+        self._end(response)
+        events = self._out.take()
+        self.seen_output = self._out.seen
+        if self.problem is None:
+            self._close(events)
+        return events
+
+    def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
+        for payload in payloads:
+            if self.problem is not None or self.seen_done:
+                break
+            self._read(payload)
+        self.seen_output = self._out.seen
+        return self._out.take()
+
+    def _read(self, payload: bytes) -> None:
+        if payload[:6] == b"[DONE]":
+            return
+        try:
+            event = _EVENT.decode(payload)
+        except msgspec.ValidationError as error:
+            self.problem = self._malformed(f"an event does not have the shape of Responses ({error})")
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.problem = self._malformed("an event is not JSON")
+            return
+        if type(payload) is ErrorData or event.type == "error" or (event.error and not event.type):
+            self._fail(bytes(payload))
+            return
+        if event.response is not None and isinstance(event.response.model, str):
+            self._model = event.response.model
+        self._dispatch(event)
+
+    def _dispatch(self, event: _Event) -> None:
+        drafts = self._drafts
+        match event.type:
+            case "response.output_text.delta" | "response.refusal.delta":
+                drafts.add_text(_key(event), event.delta, refusal=event.type == "response.refusal.delta")
+            case "response.function_call_arguments.delta":
+                drafts.add_arguments(_key(event), event.delta)
+            case "response.function_call_arguments.done":
+                drafts.set_arguments(_key(event), event.arguments)
+            case "response.reasoning_summary_text.delta":
+                drafts.add_reasoning(_key(event), event.delta, f"summary {event.summary_index}")
+            case "response.reasoning_text.delta":
+                drafts.add_reasoning(_key(event), event.delta, f"content {event.content_index}")
+            case "response.output_item.added":
+                self._item(event, whole=False)
+            case "response.output_item.done":
+                self._item(event, whole=True)
+            case "response.compaction.compacting":
+                drafts.begin_compaction()
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
+                self._end(event.response or _Response(status=event.type.partition(".")[2]))
+            case "response.created" | "response.in_progress" | "response.queued":
+                self._begun = True
+            case _:
+                # Ends of parts, which bring nothing new, and the progress of tools that were not asked for.
+                pass
+
+    def _item(self, event: _Event, *, whole: bool) -> None:
+        try:
+            body = msgspec.json.decode(event.item, type=ItemBody)
+        except msgspec.DecodeError as error:
+            self.problem = self._malformed(f"an item does not have the shape of Responses ({error})")
+            return
+        self._drafts.take_item(_key(event), body, bytes(event.item), whole=whole)
+
+    def _end(self, response: _Response) -> None:
+        """Take in the response as it stands at its end; items that were not streamed are read from it."""
+        if response.status == "failed" or (response.error and response.status != "completed"):
+            self._fail(msgspec.json.encode({"error": response.error or {"message": "the response failed"}}))
+            return
+        for index, raw in enumerate(response.output or ()):
+            body = msgspec.json.decode(raw, type=ItemBody)
+            self._drafts.take_rest(index, body, bytes(raw))
+        if isinstance(response.model, str):
+            self._model = response.model
+        self._last = response
+        self.seen_done = True
+
+    def _close(self, events: list[StreamEvent]) -> None:
+        """Append `Finished`, or say why the reply is not complete."""
+        response = self._last
+        if response is None:
+            self.problem = self._why_incomplete()
+            return
+        if response.status in _CUT_STATES:
+            self.problem = self._cut(f"the reply was ended by the provider ({response.status}).")
+            return
+        stop: StopReason = "stop"
+        if response.status == "incomplete":
+            details = response.incomplete_details
+            reason = details.get("reason") if isinstance(details, Mapping) else None
+            stop = _INCOMPLETE.get(str(reason), "length")
+        elif self._drafts.refused:
+            stop = "filtered"
+        calls = () if stop == "filtered" else self._drafts.calls(cut_by_limit=stop == "length")
+        if calls is None:
+            self.problem = self._malformed("a tool call has no name or no id")
+            return
+        if calls and stop == "stop":
+            stop = "tool_calls"
+        events.append(Finished(stop, calls, normalise_usage(response.usage), self._model))
+
+    def _fail(self, payload: bytes) -> None:
+        if self._out.seen:
+            said = what_provider_said(payload, self._endpoint)
+            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
+        else:
+            self.problem = error_from_payload(payload, self._endpoint)
+
+    def _why_incomplete(self) -> AdapterError:
+        if self.seen_output:
+            return self._cut("the reply ended before its end marker. What arrived is kept.")
+        if self._begun:
+            return self._cut("the reply ended before it began.")
+        stray = self._sse.stray.strip()
+        if stray.startswith(b"{"):
+            return error_from_payload(stray, self._endpoint)
+        if stray:
+            return self._malformed("the reply is no event stream")
+        return self._cut("the reply was empty.")
+
+    def _cut(self, sentence: str) -> StreamCut:
+        return StreamCut(f"{self._endpoint.name}: {sentence}")
+
+    def _malformed(self, sentence: str) -> MalformedReply:
+        return MalformedReply(f"{self._endpoint.name}: the reply cannot be read: {sentence}.")
+
+
+def _key(event: _Event) -> Any:
+    """Return what tells the items of a reply apart: their place, or their id at endpoints that number nothing."""
+    return event.output_index if event.output_index is not None else event.item_id

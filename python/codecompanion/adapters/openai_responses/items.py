@@ -1,0 +1,218 @@
+"""One message as Responses items. A pure function of the message, its call ids and the options (R-146).
+
+A reply becomes several items in the order in which the model wrote them: sealed reasoning, text, calls (their places
+are in `CallMark`). Reasoning is sent back only to the endpoint that sealed it, and only with what follows it, because a
+reasoning item whose item is gone is answered with 400. Ids of items are left out, apart from those of reasoning, which
+is sealed together with its id: nothing is stored (`store: false`), so they refer to nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from base64 import b64encode
+from pathlib import PurePosixPath
+from typing import Any, assert_never
+
+import msgspec
+
+from codecompanion.adapters.base import BlobReader
+from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.adapters.openai_responses.options import ResponsesOptions
+from codecompanion.errors import StoreError
+from codecompanion.messages import (
+    CallMark,
+    CompactionPart,
+    DocumentPart,
+    ImagePart,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+)
+
+_log = logging.getLogger(__name__)
+
+Item = dict[str, Any]
+# What the endpoint takes back of the items it made; it adds fields to its answers that it refuses as input.
+SEALED_KEYS = {
+    "reasoning": frozenset(["type", "id", "summary", "content", "encrypted_content"]),
+    "compaction": frozenset(["type", "id", "encrypted_content"]),
+}
+_LONGEST_NAME = 64
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class ItemRenderer:
+    """Renders messages for one endpoint; `origin` tells whose sealed parts it may send."""
+
+    def __init__(self, options: ResponsesOptions, read_blob: BlobReader, origin: str) -> None:
+        self._options, self._read_blob, self._origin = options, read_blob, origin
+
+    def render(self, message: Message, call_ids: tuple[str, ...], *, with_opaque: bool) -> list[Item]:
+        """Return the items of a message; `call_ids` as `CallIds.assign` gave them."""
+        match message.role:
+            case "system":
+                return [_message("developer", message.text)] if message.text else []
+            case "user":
+                return self._user(message)
+            case "tool":
+                return [{"type": "function_call_output", "call_id": call_ids[0], "output": self._output(message)}]
+            case "assistant":
+                return self._assistant(message, call_ids, with_opaque=with_opaque)
+            case role:
+                assert_never(role)
+
+    def holds_compaction(self, message: Message) -> bool:
+        """Return whether the message holds a compaction of this endpoint."""
+        part = message.compaction
+        return part is not None and part.origin == self._origin
+
+    def _user(self, message: Message) -> list[Item]:
+        if isinstance(message.content, str):
+            return [_message("user", message.content)] if message.content else []
+        content = self._content(message.content)
+        return [{"type": "message", "role": "user", "content": content}] if content else []
+
+    def _output(self, message: Message) -> str | list[Item]:
+        if not isinstance(message.content, str) and any(
+            isinstance(part, ImagePart | DocumentPart) for part in message.content
+        ):
+            return self._content(message.content)
+        return message.text or NO_OUTPUT
+
+    def _assistant(self, message: Message, call_ids: tuple[str, ...], *, with_opaque: bool) -> list[Item]:
+        parts: tuple[Part, ...] = message.content if not isinstance(message.content, str) else ()
+        if isinstance(message.content, str) and message.content:
+            parts = (TextPart(message.content),)
+        marked = {part.position for part in parts if isinstance(part, CallMark)}
+        parts += tuple(CallMark(position) for position in range(len(message.tool_calls)) if position not in marked)
+        items: list[Item] = []
+        sealed: list[Item] = []
+        for part in parts:
+            if isinstance(part, ReasoningPart):
+                sealed += self._reasoning(part) if with_opaque and self._options.send_reasoning else []
+                continue
+            made = self._reply_part(part, message.tool_calls, call_ids, with_opaque=with_opaque)
+            if made:
+                # Reasoning goes out together with what it led to.
+                items += [*sealed, *made]
+                sealed = []
+        return items
+
+    def _reply_part(
+        self, part: Part, calls: tuple[ToolCall, ...], call_ids: tuple[str, ...], *, with_opaque: bool
+    ) -> list[Item]:
+        match part:
+            case TextPart(text=text, phase=phase):
+                return [_message("assistant", text, **({"phase": phase} if phase else {}))] if text else []
+            case CallMark(position=position):
+                known = 0 <= position < len(calls)
+                return [_call(calls[position], call_ids[position])] if known else []
+            case CompactionPart():
+                return self._compaction(part, with_opaque=with_opaque)
+            case ReasoningPart() | ImagePart() | DocumentPart():
+                return []
+            case _:
+                assert_never(part)
+
+    def _reasoning(self, part: ReasoningPart) -> list[Item]:
+        if not part.opaque or part.origin != self._origin:
+            return []
+        return [_sendable(item) for item in _decoded(part.opaque)]
+
+    def _compaction(self, part: CompactionPart, *, with_opaque: bool) -> list[Item]:
+        if with_opaque and part.origin == self._origin:
+            return [_sendable(item) for item in _decoded(part.opaque)]
+        if not part.text:
+            return []
+        # Somebody else's: only what can be read of it (R-542).
+        return [_message("user", f"<history_summary>\n{part.text}\n</history_summary>")]
+
+    def _content(self, parts: tuple[Part, ...]) -> list[Item]:
+        content: list[Item] = []
+        for part in parts:
+            if isinstance(part, TextPart) and part.text:
+                content.append(_text(part.text))
+            elif isinstance(part, ImagePart):
+                content.append(self._image(part))
+            elif isinstance(part, DocumentPart):
+                content.append(self._document(part))
+        return content
+
+    def _image(self, part: ImagePart) -> Item:
+        name = part.path or part.url.partition(",")[0][:80] or part.sha256[:12]
+        if not self._options.image_input:
+            return _text(f"[The image {name} was not sent: this model takes no images.]")
+        url = part.url or self._data_url(part.mime, part.sha256, name)
+        if not url:
+            return _text(f"[The image {name} could not be read.]")
+        return {"type": "input_image", "image_url": url, "detail": part.detail or "auto"}
+
+    def _document(self, part: DocumentPart) -> Item:
+        name = PurePosixPath(part.path or "").name or f"{part.sha256[:12]}.pdf"
+        if not self._options.document_input:
+            return _text(f"[The document {name} was not sent: this model takes no documents.]")
+        url = self._data_url(part.mime, part.sha256, name)
+        if not url:
+            return _text(f"[The document {name} could not be read.]")
+        return {"type": "input_file", "filename": name, "file_data": url}
+
+    def _data_url(self, mime: str, sha256: str, name: str) -> str:
+        try:
+            return f"data:{mime};base64,{b64encode(self._read_blob(sha256)).decode()}"
+        except (LookupError, OSError, StoreError) as error:
+            _log.warning("%s could not be read: %s", name, error)
+            return ""
+
+
+def is_empty(message: Message) -> bool:
+    """Return whether there is nothing to send in a message without calls."""
+    if isinstance(message.content, str):
+        return not message.content
+    files = (ImagePart, DocumentPart) if message.role == "user" else ()
+    return not any(
+        (isinstance(part, TextPart) and part.text) or isinstance(part, (CompactionPart, *files))
+        for part in message.content
+    )
+
+
+def function_name(name: str) -> str:
+    """Return the name of a tool as the endpoint takes it; other providers allow more."""
+    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
+
+
+def _message(role: str, text: str, **more: str) -> Item:
+    return {"type": "message", "role": role, "content": text, **more}
+
+
+def _text(text: str) -> Item:
+    return {"type": "input_text", "text": text}
+
+
+def _call(call: ToolCall, call_id: str) -> Item:
+    arguments = call.arguments or "{}"
+    if not is_json_object(arguments):
+        # A model that wrote broken JSON must not break the chat for ever: some endpoints parse what they get.
+        arguments = encode({"invalid_json": arguments}).decode()
+    return {"type": "function_call", "call_id": call_id, "name": function_name(call.name), "arguments": arguments}
+
+
+def _decoded(opaque: str) -> list[Item]:
+    """Return the items in an opaque text; one that this version cannot read is left out, and logged."""
+    try:
+        decoded = msgspec.json.decode(opaque)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        decoded = None
+    items = decoded if isinstance(decoded, list) else [decoded]
+    if not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in items):
+        _log.warning("a stored item of the provider cannot be read; it was left out")
+        return []
+    return items
+
+
+def _sendable(item: Item) -> Item:
+    keys = SEALED_KEYS.get(item["type"])
+    return item if keys is None else {key: value for key, value in item.items() if key in keys}

@@ -1,0 +1,134 @@
+"""A request as the bytes of a Responses body: `/responses`, `/responses/compact`, `/responses/input_tokens`.
+
+Nothing is stored on the provider's side (`store: false`), so sealed reasoning is asked for and sent back; nothing is
+truncated silently. The system prompt is `instructions`, and what changes comes last, so that the prefix stays the same
+from request to request (lesson 22). Items are rendered in `items.py` and kept in `pieces.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import Any
+
+from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
+from codecompanion.adapters.openai_chat.render import encode
+from codecompanion.adapters.openai_responses.items import ItemRenderer, function_name
+from codecompanion.adapters.openai_responses.options import (
+    LEAST_OUTPUT_TOKENS,
+    LEAST_THRESHOLD,
+    ResponsesOptions,
+    may_reason,
+)
+from codecompanion.adapters.openai_responses.pieces import PieceRenderer
+from codecompanion.invariants import with_partners
+from codecompanion.messages import Message, ToolSpec, is_protected
+
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+_COUNTED = ("reasoning", "text", "tool_choice")
+"""Parameters that change the prompt, and so its count."""
+
+
+class ResponsesRenderer:
+    """Renders requests of one adapter. `refused` holds, by model, the fields its endpoint has said it does not have."""
+
+    def __init__(
+        self, settings: AdapterSettings, options: ResponsesOptions, read_blob: BlobReader, origin: str
+    ) -> None:
+        self._settings, self._options = settings, options
+        self._pieces = PieceRenderer(ItemRenderer(options, read_blob, origin), settings.name)
+        self.refused: defaultdict[str, set[str]] = defaultdict(set)
+
+    def render(self, request: ChatRequest) -> bytes:
+        """Return the body of a reply."""
+        return _body(self.head(request), self._pieces.render(request))
+
+    def render_compaction(self, request: ChatRequest, instructions: str) -> bytes:
+        """Return the body that compacts the messages of the request.
+
+        Protected messages are left out: they stay in the history as they are, and would come back a second time.
+        """
+        head: dict[str, Any] = {"model": request.model, **self._cache_key(request)}
+        told = "\n\n".join(text for text in (_system_prompt(request), instructions.strip()) if text)
+        if told:
+            head["instructions"] = told
+        messages = _without_protected(request.messages)
+        return _body(head, self._pieces.render_only(messages, with_opaque=request.send_opaque))
+
+    def render_count(self, request: ChatRequest) -> bytes:
+        """Return the body that counts the prompt of the request."""
+        full = self.head(request)
+        head = {key: full[key] for key in ("model", "instructions", "tools", *_COUNTED) if key in full}
+        return _body(head, self._pieces.render(request))
+
+    def head(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the body without its items."""
+        settings, refused = self._settings, self.refused[request.model]
+        head: dict[str, Any] = {"model": request.model, "stream": True, "store": False, "truncation": "disabled"}
+        head |= settings.parameters
+        head |= self._reasoning(request.model, refused)
+        head |= self._cache_key(request)
+        limit = request.max_output_tokens or settings.max_output_tokens
+        if limit:
+            head["max_output_tokens"] = max(LEAST_OUTPUT_TOKENS, limit)
+        if request.compact_at and self._options.compaction:
+            threshold = max(LEAST_THRESHOLD, request.compact_at)
+            head["context_management"] = [{"type": "compaction", "compact_threshold": threshold}]
+        for field in refused & set(head):
+            del head[field]
+        if request.tools:
+            if settings.parallel_tool_calls is not None:
+                head["parallel_tool_calls"] = settings.parallel_tool_calls
+            head["tools"] = [_render_tool(tool) for tool in request.tools]
+        prompt = _system_prompt(request)
+        if prompt:
+            head["instructions"] = prompt
+        return head
+
+    def _reasoning(self, model: str, refused: set[str]) -> dict[str, Any]:
+        """Return `reasoning` and `include`; models known not to reason are asked for neither."""
+        parameters = self._settings.parameters
+        fields: dict[str, Any] = {}
+        include = [name for name in parameters.get("include") or () if name != ENCRYPTED_REASONING]
+        if may_reason(model):
+            include.append(ENCRYPTED_REASONING)
+            summary = self._options.reasoning_summary
+            own = parameters.get("reasoning") or {}
+            if summary != "none" and "summary" not in own and "reasoning.summary" not in refused:
+                fields["reasoning"] = {**own, "summary": summary}
+        if include:
+            fields["include"] = include
+        return fields
+
+    def _cache_key(self, request: ChatRequest) -> dict[str, str]:
+        """Return the name under which the provider caches the chat: the same for all its requests, telling nothing."""
+        wanted = self._options.prompt_cache_key and "prompt_cache_key" not in self.refused[request.model]
+        if not wanted or not request.chat_id or "prompt_cache_key" in self._settings.parameters:
+            return {}
+        return {"prompt_cache_key": hashlib.sha256(request.chat_id.encode()).hexdigest()[:32]}
+
+
+def _system_prompt(request: ChatRequest) -> str:
+    first = request.messages[0] if request.messages else None
+    return first.text if first is not None and first.role == "system" else ""
+
+
+def _without_protected(messages: Any) -> list[Message]:
+    protected = frozenset(k for k, message in enumerate(messages) if is_protected(message))
+    left_out = with_partners(messages, protected)
+    return [message for k, message in enumerate(messages) if k not in left_out]
+
+
+def _render_tool(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": function_name(tool.name),
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,
+    }
+
+
+def _body(head: dict[str, Any], items: bytes) -> bytes:
+    # One join, one copy: a body can have 10 MB.
+    return b"".join((encode(head)[:-1], b',"input":[', items, b"]}"))

@@ -1,0 +1,240 @@
+"""The items of a reply put together from their events, and what the rest of the host hears of them.
+
+Items arrive one after the other, but nothing is lost when an endpoint interleaves them, leaves out the beginning or the
+pieces of an item, or sends all at the end. Calls keep the order in which they began, which is the order in which
+`ToolCallStarted` told of them (`base.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.base import (
+    CompactionBegun,
+    CompactionDone,
+    ReasoningDelta,
+    ReasoningSealed,
+    StreamEvent,
+    TextDelta,
+    ToolCallStarted,
+)
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.messages import CompactionPart, ToolCall
+
+_BETWEEN_PARTS = "\n\n"
+
+
+class ItemBody(msgspec.Struct):
+    """An item, as far as it is read; the bytes are kept beside it for what must go back untouched."""
+
+    type: str = ""
+    id: Any = None
+    role: Any = None
+    phase: Any = None
+    call_id: Any = None
+    name: Any = None
+    arguments: Any = None
+    content: Any = None
+    summary: Any = None
+    encrypted_content: Any = None
+
+
+class Out:
+    """The events on their way out; pieces of one text are joined, so that a burst costs the host one event."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.seen = False
+        self._events: list[StreamEvent] = []
+
+    def put(self, event: StreamEvent) -> None:
+        """Append an event."""
+        self.seen = True
+        last = self._events[-1] if self._events else None
+        if isinstance(event, TextDelta) and isinstance(last, TextDelta) and last.phase == event.phase:
+            self._events[-1] = TextDelta(last.text + event.text, event.phase)
+        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
+            self._events[-1] = ReasoningDelta(last.text + event.text, event.field)
+        else:
+            self._events.append(event)
+
+    def take(self) -> list[StreamEvent]:
+        """Return the events and forget them."""
+        events, self._events = self._events, []
+        return events
+
+
+class _Draft:
+    """An item that is arriving. `part` is the part of the reasoning that came last; `streamed`: pieces came."""
+
+    __slots__ = ("arguments", "call_id", "done", "id", "kind", "name", "part", "phase", "streamed")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.id = self.phase = self.part = self.call_id = self.name = ""
+        self.arguments: list[str] = []
+        self.streamed = self.done = False
+
+
+class Drafts:
+    """The items of one reply by their place."""
+
+    def __init__(self, out: Out) -> None:
+        self._out = out
+        self._drafts: dict[Any, _Draft] = {}
+        self._calls: list[_Draft] = []
+        self._compaction = ""
+        self._compacting = False
+        self.refused = False
+
+    def take_rest(self, index: int, body: ItemBody, raw: bytes) -> None:
+        """Take in an item of the finished response; what has already arrived is not told again."""
+        key = self._key_at_the_end(index, body)
+        draft = self._drafts.get(key)
+        if draft is None or not draft.done:
+            self.take_item(key, body, raw, whole=True)
+
+    def take_item(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
+        """Take in an item at its beginning, or `whole`. `key` None: the endpoint numbers nothing."""
+        key = body.type if key is None else key
+        draft = self._drafts.get(key)
+        if draft is None or (draft.done and draft.id != _text(body.id)):
+            draft = self._drafts[key] = _Draft(body.type)
+        draft.kind = draft.kind or body.type
+        draft.id = _text(body.id) or draft.id
+        draft.done = draft.done or whole
+        match body.type:
+            case "message":
+                draft.phase = _text(body.phase)
+                if whole and not draft.streamed:
+                    self._whole_message(key, body)
+            case "reasoning":
+                if whole:
+                    self._whole_reasoning(key, draft, body, raw)
+            case "function_call":
+                self._call(draft, body)
+            case "compaction":
+                self._compact(body, raw, whole=whole)
+            case _:
+                # See `decode.py`: not ours. It is output all the same: a request that made it is not sent again.
+                self._out.seen = True
+
+    def add_text(self, key: Any, text: object, *, refusal: bool = False) -> None:
+        """Take in a piece of a message; a refusal is shown like text."""
+        draft = self._draft(key, "message")
+        self.refused = self.refused or refusal
+        if isinstance(text, str) and text:
+            draft.streamed = True
+            self._out.put(TextDelta(text, draft.phase))
+
+    def add_reasoning(self, key: Any, text: object, part: str) -> None:
+        """Take in a piece of reasoning; its parts are separated by a blank line."""
+        if not isinstance(text, str) or not text:
+            return
+        draft = self._draft(key, "reasoning")
+        if draft.part and draft.part != part:
+            text = _BETWEEN_PARTS + text
+        draft.part, draft.streamed = part, True
+        self._out.put(ReasoningDelta(text))
+
+    def add_arguments(self, key: Any, piece: object) -> None:
+        """Take in a piece of a call's arguments."""
+        if isinstance(piece, str):
+            self._draft(key, "function_call").arguments.append(piece)
+
+    def set_arguments(self, key: Any, arguments: object) -> None:
+        """Take in the arguments as they stand at their end."""
+        if isinstance(arguments, str):
+            self._draft(key, "function_call").arguments = [arguments]
+
+    def begin_compaction(self) -> None:
+        """Tell once that the provider compacts."""
+        if not self._compacting:
+            self._compacting = True
+            self._out.put(CompactionBegun())
+
+    def calls(self, *, cut_by_limit: bool) -> tuple[ToolCall, ...] | None:
+        """Return the calls in the order in which they began, None when one is without a name or an id.
+
+        With `cut_by_limit` a call whose arguments are no whole JSON object is left out: it cannot be run.
+        """
+        made: list[ToolCall] = []
+        taken: set[str] = set()
+        for draft in self._calls:
+            arguments = "".join(draft.arguments).strip() or "{}"
+            if cut_by_limit and not (draft.done and is_json_object(arguments)):
+                continue
+            call_id = draft.call_id or draft.id
+            if not draft.name or not call_id:
+                return None
+            while call_id in taken:
+                call_id += "_"
+            taken.add(call_id)
+            made.append(ToolCall(id=call_id, name=draft.name, arguments=arguments))
+        return tuple(made)
+
+    def _draft(self, key: Any, kind: str) -> _Draft:
+        """Return the item a piece belongs to; an endpoint may not have told of its beginning."""
+        key = kind if key is None else key
+        draft = self._drafts.get(key)
+        if draft is None:
+            draft = self._drafts[key] = _Draft(kind)
+        return draft
+
+    def _key_at_the_end(self, index: int, body: ItemBody) -> Any:
+        """Return the key under which an item of the finished response arrived, its place when it did not."""
+        own = _text(body.id)
+        at_index = self._drafts.get(index)
+        if at_index is not None and at_index.kind == body.type:
+            return index
+        known = (key for key, draft in self._drafts.items() if own and own in (key, draft.id))
+        fallback = body.type if body.type in self._drafts else index
+        return next(known, fallback)
+
+    def _call(self, draft: _Draft, body: ItemBody) -> None:
+        draft.call_id = _text(body.call_id) or draft.call_id
+        arguments = body.arguments
+        if arguments is not None and not isinstance(arguments, str):
+            arguments = msgspec.json.encode(arguments).decode()
+        if arguments:
+            draft.arguments = [arguments]
+        if not draft.name and _text(body.name):
+            draft.name = _text(body.name)
+            self._out.put(ToolCallStarted(draft.name))
+        if not any(draft is call for call in self._calls):
+            self._calls.append(draft)
+
+    def _whole_message(self, key: Any, body: ItemBody) -> None:
+        for part in body.content if isinstance(body.content, list) else []:
+            if isinstance(part, dict):
+                refusal = part.get("type") == "refusal"
+                self.add_text(key, part.get("refusal" if refusal else "text"), refusal=refusal)
+
+    def _whole_reasoning(self, key: Any, draft: _Draft, body: ItemBody, raw: bytes) -> None:
+        if not draft.streamed:
+            for name, parts in (("summary", body.summary), ("content", body.content)):
+                for index, part in enumerate(parts if isinstance(parts, list) else []):
+                    self.add_reasoning(key, part.get("text") if isinstance(part, dict) else None, f"{name} {index}")
+        if _text(body.encrypted_content):
+            self._out.put(ReasoningSealed(self._out.origin, raw.decode("utf-8", "replace")))
+
+    def _compact(self, body: ItemBody, raw: bytes, *, whole: bool) -> None:
+        """Tell of a compaction as soon as its content is there, so that a cut stream keeps it (R-539).
+
+        It is told again only when the end brings another content than the beginning did, or another item follows
+        (some models write two, the later one covering all): the last one told counts.
+        """
+        self.begin_compaction()
+        content = _text(body.encrypted_content)
+        if content and content != self._compaction:
+            self._compaction = content
+            opaque = b"[" + raw + b"]"
+            self._out.put(CompactionDone(CompactionPart(self._out.origin, opaque.decode("utf-8", "replace"))))
+        elif whole and not self._compaction:
+            self._out.put(CompactionDone(None))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

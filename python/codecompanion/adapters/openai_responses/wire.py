@@ -1,0 +1,145 @@
+"""Responses as a wire format: OpenAI, Azure, and endpoints that speak the same (`spec/providers.md`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest, CompactionDone
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.model_list import read_model_names
+from codecompanion.adapters.openai_chat.usage import normalise_usage
+from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
+from codecompanion.adapters.openai_responses.options import ResponsesOptions
+from codecompanion.adapters.openai_responses.render import ENCRYPTED_REASONING, ResponsesRenderer
+from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
+from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, OpaqueRefused, RequestRejected
+from codecompanion.messages import CompactionPart
+
+PATH = "/responses"
+_COMPACT = "/compact"
+_COUNT = "/input_tokens"
+_IS_REFUSAL = re.compile(
+    r"unsupported|not (?:yet )?supported|unknown|unrecogni[sz]ed|not permitted|unexpected|extra|invalid"
+    r"|not available|not allowed|must be verified",
+    re.IGNORECASE,
+)
+# The fields a request can do without, and how an endpoint names them when it refuses them.
+_NAMED = {
+    "context_management": re.compile(r"context_management|compact_threshold"),
+    "prompt_cache_key": re.compile(r"prompt_cache_key"),
+    "truncation": re.compile(r"\btruncation\b"),
+    "include": re.compile(rf"['\"`]include\b|{re.escape(ENCRYPTED_REASONING)}|encrypted content is not", re.IGNORECASE),
+    "reasoning.summary": re.compile(
+        r"reasoning[. ]summar|['\"`]reasoning['\"`]|reasoning\.effort['\"`] is not supported|reasoning is not"
+    ),
+}
+
+
+class _Compacted(msgspec.Struct):
+    output: list[msgspec.Raw]
+    usage: object = None
+
+
+class _Typed(msgspec.Struct):
+    type: str = ""
+
+
+class OpenAIResponses(WireFormat):
+    """Responses, without anything stored on the provider's side."""
+
+    origin_name = "openai_responses"
+
+    def __init__(
+        self, settings: AdapterSettings, read_blob: BlobReader, options: ResponsesOptions | None = None
+    ) -> None:
+        self._path = settings.chat_path or PATH
+        self._options = options or ResponsesOptions()
+        self._origin = origin_of(self.origin_name, settings.base_url)
+        self._renderer = ResponsesRenderer(settings, self._options, read_blob, self._origin)
+        # What the endpoint turned out not to have, by model: `compaction` on demand, `count`.
+        self._missing: set[tuple[str, str]] = set()
+
+    def render(self, request: ChatRequest) -> HttpCall:
+        """Return the request as sent."""
+        return HttpCall(self._path, self._renderer.render(request))
+
+    def decoder(self, endpoint: Endpoint) -> ResponsesDecoder:
+        """Return a fresh decoder for one reply."""
+        return ResponsesDecoder(endpoint, self._origin)
+
+    def compacts_natively(self, model: str) -> bool:
+        """Return whether the endpoint compacts by itself (R-534); believed until it refuses."""
+        return self._options.compaction and "context_management" not in self._renderer.refused[model]
+
+    def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
+        """Return the request that compacts on demand (R-540)."""
+        if not self._options.compaction or ("compaction", request.model) in self._missing:
+            return None
+        return HttpCall(self._below(_COMPACT), self._renderer.render_compaction(request, instructions))
+
+    def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
+        """Return the compaction: all items the endpoint answered with, to be sent back as they are."""
+        try:
+            answer = msgspec.json.decode(body, type=_Compacted)
+            kinds = [msgspec.json.decode(item, type=_Typed).type for item in answer.output]
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise MalformedReply(endpoint.say(f"the answer to a compaction cannot be read ({error}).")) from None
+        if "compaction" not in kinds:
+            raise MalformedReply(endpoint.say("the answer to a compaction holds no compaction."))
+        usage = normalise_usage(answer.usage)
+        opaque = b"[" + b",".join(bytes(item) for item in answer.output) + b"]"
+        tokens = usage.output_tokens if usage else 0
+        return CompactionDone(CompactionPart(self._origin, opaque.decode("utf-8", "replace"), tokens=tokens), usage)
+
+    def render_count(self, request: ChatRequest) -> HttpCall | None:
+        """Return the request that counts a prompt."""
+        if ("count", request.model) in self._missing:
+            return None
+        return HttpCall(self._below(_COUNT), self._renderer.render_count(request))
+
+    def read_count(self, body: bytes) -> int | None:
+        """Return the count, None when the answer holds none."""
+        try:
+            answer = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        count = answer.get("input_tokens") if isinstance(answer, dict) else None
+        return count if type(count) is int and count >= 0 else None
+
+    def read_models(self, body: bytes) -> list[str]:
+        """Return the model names in a listing; it says nothing about their windows."""
+        return read_model_names(body)
+
+    def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
+        """Leave out a field from now on that the endpoint says this model does not have."""
+        if not isinstance(error, RequestRejected) or isinstance(error, OpaqueRefused):
+            return False
+        said = str(error)
+        if not _IS_REFUSAL.search(said):
+            return False
+        refused, head = self._renderer.refused[request.model], self._renderer.head(request)
+        for field, name in _NAMED.items():
+            if field not in refused and name.search(said):
+                refused.add(field)
+                if self._renderer.head(request) != head:
+                    return True
+                # The user asked for it, so the user is told.
+                refused.discard(field)
+        return False
+
+    def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
+        """Remember that the endpoint has no `compaction` on demand or no `count`, when that is what the error says."""
+        gone = isinstance(error, ModelNotFound) or (
+            isinstance(error, RequestRejected)
+            and not isinstance(error, OpaqueRefused)
+            and re.search(r"\(404\)|\(405\)|unsupported|not supported|unknown", str(error)) is not None
+        )
+        if gone:
+            self._missing.add((what, model))
+
+    def _below(self, name: str) -> str:
+        path, mark, query = self._path.partition("?")
+        return f"{path.rstrip('/')}{name}{mark}{query}"

@@ -1,0 +1,247 @@
+"""Bodies as they are sent to `/responses`: the head, and what messages become."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.openai_chat.render import NO_OUTPUT
+from codecompanion.adapters.openai_responses.check import check_body
+from codecompanion.adapters.openai_responses.options import ResponsesOptions
+from codecompanion.errors import StoreError
+from codecompanion.messages import (
+    CallMark,
+    DocumentPart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolSpec,
+)
+from tests.unit.adapters.openai_responses.conversations import (
+    agent_loop,
+    body_of,
+    compaction,
+    items_of,
+    reasoning,
+    reply,
+    request,
+    result,
+    system,
+    user,
+    wire,
+)
+
+
+def kinds(items: list[dict[str, Any]]) -> list[str]:
+    return [item.get("role") or item["type"] for item in items]
+
+
+def test_the_head_asks_for_nothing_stored_and_nothing_truncated() -> None:
+    """The system prompt is `instructions`; reasoning comes back sealed; the cache key tells nothing of the chat."""
+    body = body_of(request(system("be good"), user(1), chat_id="secret-chat"))
+    assert body["stream"] is True
+    assert body["store"] is False
+    assert body["truncation"] == "disabled"
+    assert body["include"] == ["reasoning.encrypted_content"]
+    assert body["reasoning"] == {"summary": "auto"}
+    assert body["instructions"] == "be good"
+    assert body["input"] == [{"type": "message", "role": "user", "content": "hi"}]
+    assert "secret" not in body["prompt_cache_key"]
+    assert "max_output_tokens" not in body
+    assert "context_management" not in body
+    assert body["prompt_cache_key"] == body_of(request(user(2), chat_id="secret-chat"))["prompt_cache_key"]
+    assert body["prompt_cache_key"] != body_of(request(user(2), chat_id="other"))["prompt_cache_key"]
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", "gpt-4o-mini", "openai/gpt-4.1", "gpt-3.5-turbo", "ft:gpt-4o:me"])
+def test_a_model_that_does_not_reason_is_not_asked_to(model: str) -> None:
+    """It answers 400 to `reasoning` and to sealed reasoning."""
+    body = body_of(request(user(1), model=model))
+    assert "reasoning" not in body
+    assert "include" not in body
+
+
+def test_parameters_of_the_user_are_merged() -> None:
+    """Effort beside our summary, a summary of their own instead of ours, other includes beside ours."""
+    effort = body_of(request(user(1)), wire(parameters={"reasoning": {"effort": "high"}, "temperature": 1}))
+    assert effort["reasoning"] == {"effort": "high", "summary": "auto"}
+    assert effort["temperature"] == 1
+    own = wire(parameters={"reasoning": {"summary": "detailed"}, "include": ["message.output_text.logprobs"]})
+    body = body_of(request(user(1)), own)
+    assert body["reasoning"] == {"summary": "detailed"}
+    assert body["include"] == ["message.output_text.logprobs", "reasoning.encrypted_content"]
+
+
+def test_limits_are_raised_to_what_the_endpoint_takes() -> None:
+    """16 tokens of output, 50,000 of a threshold (R-539)."""
+    body = body_of(request(user(1), max_output_tokens=3, compact_at=10))
+    assert body["max_output_tokens"] == 16
+    assert body["context_management"] == [{"type": "compaction", "compact_threshold": 50_000}]
+    assert body_of(request(user(1), compact_at=170_000))["context_management"][0]["compact_threshold"] == 170_000
+    off = wire(ResponsesOptions(compaction=False))
+    assert "context_management" not in body_of(request(user(1), compact_at=170_000), off)
+
+
+def test_options_turn_single_fields_off() -> None:
+    """For endpoints that copy less of the format."""
+    options = ResponsesOptions(prompt_cache_key=False, reasoning_summary="none", send_reasoning=False)
+    body = body_of(request(user(1), reply(1, reasoning("a"), "text"), user(2)), wire(options))
+    assert "prompt_cache_key" not in body
+    assert "reasoning" not in body
+    assert kinds(body["input"]) == ["user", "assistant", "user"]
+
+
+def test_tools_are_functions_and_their_names_are_mended() -> None:
+    """`strict` false: our schemas leave out optional keys. A call in the history keeps the name of its tool."""
+    spec = ToolSpec("my.tool", "does it", {"type": "object", "properties": {}})
+    calling = Message(id="a", role="assistant", tool_calls=(ToolCall("call_1", "my.tool"),))
+    body = body_of(request(user(1), calling, result("call_1"), tools=(spec,)), wire(parallel_tool_calls=False))
+    assert body["tools"] == [
+        {
+            "type": "function",
+            "name": "my_tool",
+            "description": "does it",
+            "parameters": {"type": "object", "properties": {}},
+            "strict": False,
+        }
+    ]
+    assert body["input"][1]["name"] == "my_tool"
+    assert body["parallel_tool_calls"] is False
+    assert "parallel_tool_calls" not in body_of(request(user(1), tools=()), wire(parallel_tool_calls=False))
+
+
+def test_a_reply_keeps_the_order_in_which_it_was_written() -> None:
+    """Sealed reasoning directly in front of what it led to, calls at their marks, phases kept, no ids of items."""
+    body = body_of(request(*agent_loop()))
+    assert check_body(body) == []
+    assert kinds(body["input"]) == [
+        *("user", "user", "reasoning", "function_call", "reasoning", "function_call"),
+        *("function_call_output", "function_call_output", "reasoning", "assistant", "function_call"),
+        *("function_call_output", "reasoning", "assistant", "developer", "user"),
+    ]
+    assert [item["id"] for item in body["input"] if "id" in item] == ["rs_a", "rs_b", "rs_c", "rs_d"]
+    assert [item["phase"] for item in body["input"] if "phase" in item] == ["commentary", "final_answer"]
+    assert body["input"][11]["output"] == NO_OUTPUT
+
+
+def test_calls_without_a_mark_come_last() -> None:
+    """As a reply of another provider has them."""
+    assert kinds(items_of(user(1), reply(1, "text", calls=("x",)), result("x"))) == [
+        *("user", "assistant", "function_call", "function_call_output")
+    ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (TextPart("text"), reasoning("a")),
+        (reasoning("a"), CallMark(7), TextPart("")),
+        (ReasoningPart("only readable"), TextPart("text")),
+        (reasoning("a", "anthropic_messages@api.anthropic.com"), TextPart("text")),
+        (reasoning("a", "openai_responses@other.test"), TextPart("text")),
+        (ReasoningPart("t", origin="openai_responses@api.openai.com", opaque="no json"), TextPart("text")),
+        (ReasoningPart("t", origin="openai_responses@api.openai.com", opaque='{"summary": []}'), TextPart("text")),
+    ],
+)
+def test_reasoning_is_left_out(parts: tuple[Any, ...]) -> None:
+    """Without the item it belonged to, of another maker (R-542), not sealed, not readable."""
+    items = items_of(user(1), reply(1, *parts), user(2))
+    assert "reasoning" not in kinds(items)
+    assert "only readable" not in json.dumps(items)
+
+
+def test_a_request_without_opaque_parts_has_only_what_can_be_read() -> None:
+    """What the session sends after `OpaqueRefused`."""
+    messages = [user(1), compaction("k", text="long ago"), reply(1, reasoning("a"), "text"), user(2)]
+    items = items_of(*messages, send_opaque=False)
+    assert kinds(items) == ["user", "user", "assistant", "user"]
+    assert items[1]["content"] == "<history_summary>\nlong ago\n</history_summary>"
+
+
+def test_sealed_items_are_sent_back_without_fields_of_answers() -> None:
+    """`created_by` and `status: null` are unknown in a request; what is sealed is untouched."""
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "s", "status": None, "new": 1}
+    part = ReasoningPart("", origin="openai_responses@api.openai.com", opaque=json.dumps(item))
+    assert items_of(user(1), reply(1, part, "text"))[1] == {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "encrypted_content": "s",
+    }
+
+
+def test_files_are_sent_as_data() -> None:
+    """Images with their detail, documents with their name; in results too."""
+    picture = ImagePart(sha256="i", mime="image/webp", detail="low")
+    document = DocumentPart(sha256="d", path="some/dir/paper.pdf")
+    messages = [
+        Message(
+            id="u", role="user", content=(TextPart("look"), picture, document, ImagePart(url="https://x.test/a.png"))
+        ),
+        reply(1, calls=("call_1",)),
+        Message(id="r", role="tool", tool_call_id="call_1", content=(TextPart("shot"), picture)),
+    ]
+    body = body_of(request(*messages), wire(read_blob=lambda _: b"file"))
+    assert check_body(body) == []
+    assert body["input"][0]["content"] == [
+        {"type": "input_text", "text": "look"},
+        {"type": "input_image", "image_url": "data:image/webp;base64,ZmlsZQ==", "detail": "low"},
+        {"type": "input_file", "filename": "paper.pdf", "file_data": "data:application/pdf;base64,ZmlsZQ=="},
+        {"type": "input_image", "image_url": "https://x.test/a.png", "detail": "auto"},
+    ]
+    assert [part["type"] for part in body["input"][2]["output"]] == ["input_text", "input_image"]
+
+
+def test_files_a_model_cannot_take_become_notes() -> None:
+    """The model shall know that there was something; so shall one whose file is gone."""
+    message = Message(id="u", role="user", content=(ImagePart(sha256="i", path="a.png"), DocumentPart(sha256="d" * 20)))
+
+    def gone(_: str) -> bytes:
+        raise StoreError("no such blob")
+
+    off = wire(ResponsesOptions(image_input=False, document_input=False))
+    texts = [part["text"] for part in items_of(message, made=off)[0]["content"]]
+    assert texts[0] == "[The image a.png was not sent: this model takes no images.]"
+    assert texts[1] == "[The document dddddddddddd.pdf was not sent: this model takes no documents.]"
+    texts = [part["text"] for part in items_of(message, made=wire(read_blob=gone))[0]["content"]]
+    assert all("could not be read" in text for text in texts)
+
+
+def test_broken_arguments_do_not_break_the_chat() -> None:
+    """The model still sees what it wrote."""
+    calling = Message(id="a", role="assistant", tool_calls=(ToolCall("call_1", "read", '{"p": '),))
+    arguments = items_of(user(1), calling, result("call_1"))[1]["arguments"]
+    assert json.loads(arguments) == {"invalid_json": '{"p": '}
+
+
+def test_a_compaction_request_leaves_out_what_stays_as_it_is() -> None:
+    """R-540: protected messages stay in the history verbatim; sent along, they would come back twice."""
+    messages = [*agent_loop(), user(3, "pinned", pinned=True)]
+    call = wire().render_compaction(request(*messages), "mind the tests")
+    assert call is not None
+    assert call.path == "/responses/compact"
+    body = json.loads(call.body)
+    assert set(body) == {"model", "prompt_cache_key", "instructions", "input"}
+    assert body["instructions"] == "be good\n\nmind the tests"
+    assert check_body(body, "compact") == []
+    sent = json.dumps(body["input"])
+    assert "rules: be brief" not in sent
+    assert "pinned" not in sent
+    assert "developer" not in sent
+    assert "sealed-a" in sent
+
+
+def test_a_count_asks_for_the_prompt_of_the_request() -> None:
+    """What changes the prompt, and nothing else: the endpoint refuses other keys."""
+    made = wire(parameters={"reasoning": {"effort": "low"}, "service_tier": "flex"})
+    call = made.render_count(request(*agent_loop(), compact_at=60_000))
+    assert call is not None
+    assert call.path == "/responses/input_tokens"
+    body = json.loads(call.body)
+    assert set(body) == {"model", "instructions", "tools", "reasoning", "input"}
+    assert check_body(body, "count") == []
+    assert body["input"] == body_of(request(*agent_loop()), made)["input"]
