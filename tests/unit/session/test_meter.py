@@ -43,7 +43,7 @@ LINE = "def add(left, right):  # adds\n    return left + right\n"
 
 @dataclasses.dataclass
 class Provider:
-    """Counts `ratio` tokens per estimated one, and `hidden` for what nobody sees (its own words about tools)."""
+    """Counts `ratio` tokens per estimated one, and `hidden` for all that is no message (the fixed part, its own words)."""
 
     ratio: float
     hidden: int = 400
@@ -125,6 +125,38 @@ def test_the_first_request_knows_what_another_chat_taught() -> None:
     fresh = Chat(Provider(1.3, hidden=3000))
     fresh.add("Please read the files.", "user")
     assert fresh.error > 0.5
+
+
+def test_a_first_request_teaches_the_extra_unless_nearly_all_of_it_is_messages() -> None:
+    """What nobody sees must not be taken for a tokenizer that cuts finer."""
+    short, long = Chat(Provider(1.0, hidden=800)), Chat(Provider(1.5, hidden=800))
+    short.add(LINE * 50, "user")
+    short.reply()
+    assert short.meter.calibration.ratio == 1.0
+    assert 600 < short.meter.calibration.extra < 700
+    long.add(LINE * 2000, "user")
+    long.reply()
+    assert long.meter.calibration.extra == 0
+    assert 1.4 < long.meter.calibration.ratio < 1.6
+
+
+def test_a_changed_fixed_part_shows_at_once() -> None:
+    chat = talk(Provider(1.0))
+    before = chat.meter.count(chat.view)
+    chat.meter.set_fixed_part(SYSTEM, (TOOL, TOOL, TOOL))
+    after = chat.meter.count(chat.view)
+    assert (
+        2 * MessageCounter().tools((TOOL,)) * 0.9
+        < after.tokens - before.tokens
+        < 2 * MessageCounter().tools((TOOL,)) * 1.1
+    )
+    assert not after.exact
+
+
+def test_the_more_was_taken_out_the_wider_the_bounds() -> None:
+    chat = talk(Provider(1.0), steps=12)
+    little, much = (chat.meter.count(with_messages(chat.view, chat.view.messages[:length])) for length in (-1, 2))
+    assert much.upper - much.tokens > little.upper - little.tokens > 0
 
 
 def test_an_edit_takes_out_what_was_counted_not_what_was_estimated() -> None:
