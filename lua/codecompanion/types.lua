@@ -541,9 +541,24 @@
 
 ---Adapters by name. An entry is a table, a function that returns one, or the name of another adapter.
 ---@class CodeCompanion.Options.adapters.http
+---@field anthropic? string|table|(fun(): table)
+---@field azure_openai? string|table|(fun(): table)
+---@field deepseek? string|table|(fun(): table)
+---@field gemini? string|table|(fun(): table)
+---@field huggingface? string|table|(fun(): table)
+---@field kimi? string|table|(fun(): table)
+---@field llama_cpp? string|table|(fun(): table)
+---@field lmstudio? string|table|(fun(): table)
+---@field mistral? string|table|(fun(): table)
+---@field novita? string|table|(fun(): table)
+---@field offline? string|table|(fun(): table)
+---@field ollama? string|table|(fun(): table)
 ---@field openai? string|table|(fun(): table)
 ---@field openai_compatible? string|table|(fun(): table)
----@field offline? string|table|(fun(): table)
+---@field openai_responses? string|table|(fun(): table)
+---@field openrouter? string|table|(fun(): table)
+---@field vllm? string|table|(fun(): table)
+---@field xai? string|table|(fun(): table)
 ---@field extend? table
 ---@field opts? CodeCompanion.Options.adapters.http.opts
 ---@field [string] string|table|(fun(): table)

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
 
+from adapter_driver import FRESH, Adapters
 from codecompanion import settings
-from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.keys import FROM_FUNCTION
 from codecompanion.adapters.offline import OfflineOptions
 from codecompanion.adapters.openai_chat.render import RenderOptions
 from harness import Nvim
 
-_FRESH = """
-for name in pairs(package.loaded) do
-  if name:match("^codecompanion") then package.loaded[name] = nil end
-end
-_G.said = {}
-vim.notify = function(text, level) table.insert(_G.said, text) end
-_G.config = require("codecompanion.config")
-_G.extend = require("codecompanion.adapters").extend
-"""
+KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "openai_responses": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "xai": "XAI_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "kimi": "MOONSHOT_API_KEY",
+    "novita": "NOVITA_API_KEY",
+    "huggingface": "HUGGINGFACE_API_KEY",
+    "azure_openai": "AZURE_OPENAI_API_KEY",
+}
+NO_KEYS = ("offline", "openai_compatible", "ollama", "llama_cpp", "vllm", "lmstudio")
 
 
 @pytest.fixture(scope="module")
@@ -34,29 +39,11 @@ def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
         yield nvim
 
 
-class Adapters:
-    """The adapters of a configuration: `entry(name)` as the host would take it, `said` the messages as one text."""
-
-    def __init__(self, nvim: Nvim, http: str) -> None:
-        self.nvim = nvim
-        nvim.lua(f"{_FRESH} config.setup({{ adapters = {{ http = {http} }} }})")
-        self.told: dict[str, Any] = json.loads(nvim.lua("return vim.json.encode(config.for_host())"))
-
-    def entry(self, name: str) -> AdapterSettings:
-        """Return the entry, decoded as the registry does."""
-        return msgspec.convert(settings.load(self.told).adapters[name], AdapterSettings, strict=False)
-
-    @property
-    def said(self) -> str:
-        """Everything that was said."""
-        return "\n".join(self.nvim.lua("return said"))
-
-
 def test_the_built_in_adapters_are_there_without_a_word(child: Nvim) -> None:
     adapters = Adapters(child, "{}")
-    assert sorted(adapters.told["adapters"]) == ["offline", "openai", "openai_compatible"]
-    assert adapters.entry("openai").key == "OPENAI_API_KEY"
-    assert adapters.entry("openai_compatible").key == ""
+    assert set(adapters.told["adapters"]) == {*KEYS, *NO_KEYS}
+    assert {name: adapters.entry(name).key for name in KEYS} == KEYS
+    assert {name: adapters.entry(name).key for name in NO_KEYS} == dict.fromkeys(NO_KEYS, "")
     assert adapters.said == ""
 
 
@@ -233,7 +220,7 @@ def test_a_key_function_is_only_called_when_its_adapter_is_used(child: Nvim) -> 
 
 def test_the_key_of_the_summary_adapter_is_asked_for_too(child: Nvim) -> None:
     child.lua(
-        _FRESH
+        FRESH
         + """
         config.setup({
           adapters = { http = { writer = { extends = "openai", env = { api_key = function() return "w" end } } } },
@@ -265,8 +252,8 @@ def test_a_key_function_that_fails_is_named(child: Nvim, body: str, said: str) -
     [
         ("{ mine = {} }", 'adapters.http.mine: it needs `extends`, for instance extends = "openai_compatible"'),
         ('{ mine = "opnai" }', 'adapters.http.mine: there is no adapter "opnai"; did you mean "openai"?'),
-        ('{ mine = "anthropic" }', 'adapters.http.mine: there is no adapter "anthropic"; there are'),
-        ('{ ollama = function() return extend("ollama", {}) end }', 'env.url = "http://localhost:11434"'),
+        ('{ mine = "copilot" }', 'adapters.http.mine: there is no adapter "copilot"; there are'),
+        ('{ copilot = function() return extend("copilot", {}) end }', 'there is no adapter "copilot"; there are'),
         ('{ a = { extends = "b" }, b = { extends = "a" } }', 'adapters.http.a: extends itself by way of "a"'),
         ('{ mine = function() error("boom") end }', "adapters.http.mine: the function failed: "),
         ("{ mine = function() return 7 end }", "adapters.http.mine: the function returned number; expected a table"),
@@ -357,6 +344,6 @@ def test_a_broken_adapter_does_not_take_the_others_with_it(child: Nvim) -> None:
 
 
 def test_extend_with_the_wrong_arguments_says_what_it_takes(child: Nvim) -> None:
-    child.lua(_FRESH)
+    child.lua(FRESH)
     said = child.lua('return select(2, pcall(extend, "openai", "x"))')
     assert 'extend("openai_compatible", { … })' in said

@@ -356,9 +356,10 @@ def test_a_summary_adapter_is_passed_on_with_its_model(config: Config) -> None:
     }
 
 
-def test_an_adapter_of_codecompanion_nvim_is_pointed_to_its_endpoint(config: Config) -> None:
-    errors = config.setup(at("interactions.chat.adapter", "'deepseek'")).errors
-    assert 'extend "openai_compatible" with env.url = "https://api.deepseek.com/v1"' in errors
+def test_an_adapter_of_codecompanion_nvim_that_is_not_here_is_named_with_those_that_are(config: Config) -> None:
+    errors = config.setup(at("interactions.chat.adapter", "'copilot'")).errors
+    assert 'interactions.chat.adapter: there is no adapter "copilot"; there are anthropic, ' in errors
+    assert config.setup(at("interactions.chat.adapter", "'deepseek'")).errors == ""
 
 
 def test_chat_adapter_and_model_may_be_given_together(config: Config) -> None:

@@ -96,7 +96,7 @@ def test_models_are_limits() -> None:
         ({"chat": {"adapter": 3}}, "interactions.chat.adapter: got `int`; expected `str`"),
         (
             {"chat": {"adapter": "nope"}},
-            "interactions.chat.adapter: there is no adapter 'nope'; expected offline, openai",
+            "interactions.chat.adapter: there is no adapter 'nope'; expected anthropic, ",
         ),
         ({"chat": {"on_compact": "x"}}, "interactions.chat.opts.on_compact: Invalid enum value 'x'"),
         ({"chat": {"compaction_timeout_s": "x"}}, "interactions.chat.opts.compaction_timeout: got `str`"),

@@ -3,15 +3,86 @@
 ---@class CodeCompanion.AdapterOpt
 ---@field field string Field of AdapterSettings, or of its `options`
 ---@field option? boolean It belongs into `options`
----@field type "integer"|"boolean"|"string"
+---@field type string|string[] Of integer, boolean, string, strings (a list) and table; any of several
+---@field fields? table<string, CodeCompanion.AdapterOpt> Of a table
 ---@field milliseconds? boolean Given in milliseconds, sent in seconds
 ---@field min? integer
 ---@field enum? string[]
 ---@field kinds? string[] Kinds of adapters it means something to; all that use the network when nil
 ---@field description string
 
+local CHAT = { "openai", "openai_compatible" }
+local COMPACTING = { "openai_responses", "anthropic" }
+
 ---@type table<string, CodeCompanion.AdapterOpt>
 return {
+  compaction = {
+    field = "compaction",
+    option = true,
+    type = "boolean",
+    kinds = COMPACTING,
+    description = "Let the provider compact the chat (true, on `anthropic` for the models that can); false leaves it to"
+      .. " the plugin's own compaction.",
+  },
+  compaction_instructions = {
+    field = "compaction_instructions",
+    option = true,
+    type = "string",
+    kinds = { "anthropic" },
+    description = "What the provider is told to write when it compacts, instead of its own prompt ("
+      .. '"" = its own).',
+  },
+  pause_after_compaction = {
+    field = "pause_after_compaction",
+    option = true,
+    type = "boolean",
+    kinds = { "anthropic" },
+    description = "Let the provider stop behind its compaction; the request is then sent again at once (false).",
+  },
+  clear_tool_uses = {
+    field = "clear_tool_uses",
+    option = true,
+    type = { "boolean", "table" },
+    kinds = { "anthropic" },
+    fields = {
+      trigger = { field = "trigger", type = "integer", description = "From how many input tokens on (100000)." },
+      keep = { field = "keep", type = "integer", description = "How many tool uses stay (3)." },
+      exclude_tools = { field = "exclude_tools", type = "strings", description = 'Never cleared ({ "memory" }).' },
+      clear_at_least = { field = "clear_at_least", type = "integer", description = "Fewest tokens worth it (0)." },
+    },
+    description = "Let the provider clear old tool results too (false): true, or a table with `trigger` (100000 input"
+      .. ' tokens), `keep` (3 tool uses), `exclude_tools` ({ "memory" }) and `clear_at_least` (0 tokens).',
+  },
+  cache = {
+    field = "cache",
+    option = true,
+    type = "boolean",
+    kinds = { "anthropic" },
+    description = "Set the marks that the provider needs to cache prompts (true).",
+  },
+  cache_ttl = {
+    field = "cache_ttl",
+    option = true,
+    type = "string",
+    enum = { "5m", "1h" },
+    kinds = { "anthropic" },
+    description = 'How long the provider keeps a cached prompt ("5m").',
+  },
+  reasoning_summary = {
+    field = "reasoning_summary",
+    option = true,
+    type = "string",
+    enum = { "auto", "concise", "detailed", "none" },
+    kinds = { "openai_responses" },
+    description = 'The summary of the model\'s reasoning to ask for ("auto").',
+  },
+  prompt_cache_key = {
+    field = "prompt_cache_key",
+    option = true,
+    type = "boolean",
+    kinds = { "openai_responses" },
+    description = "Name the chat to the provider's prompt cache (true).",
+  },
   chunk_chars = {
     field = "chunk_chars",
     option = true,
@@ -49,6 +120,7 @@ return {
   include_usage = {
     field = "include_usage",
     type = "boolean",
+    kinds = CHAT,
     description = "Ask the endpoint to report token counts (true).",
   },
   parallel_tool_calls = {
@@ -60,7 +132,7 @@ return {
     field = "context_window",
     type = "integer",
     min = 1,
-    kinds = { "openai", "openai_compatible", "offline" },
+    kinds = { "openai", "openai_compatible", "openai_responses", "anthropic", "offline" },
     description = "Window of the models of the endpoint, in tokens; `models.<name>.context_window` comes first.",
   },
   max_output_tokens = {
@@ -75,23 +147,44 @@ return {
     type = "boolean",
     description = "Whether the models take images; false sends a note instead (true).",
   },
+  documents = {
+    field = "document_input",
+    option = true,
+    type = "boolean",
+    description = "Whether the models take PDFs; false sends a note instead (true for `anthropic`, `openai_responses`,"
+      .. " `openai` and `openrouter`).",
+  },
   send_reasoning = {
     field = "send_reasoning",
     option = true,
-    type = "boolean",
-    description = "Give a model's reasoning back to it in later requests (false).",
+    type = { "boolean", "string" },
+    enum = { "tool_turns" },
+    kinds = { "openai", "openai_compatible", "openai_responses" },
+    description = "Give a model's reasoning back to it in later requests: never, always, or in turns that called tools"
+      .. ' (false; "tool_turns" for `ollama`, `llama_cpp`, `vllm`, `deepseek` and `kimi`; true for'
+      .. " `openai_responses`).",
+  },
+  reasoning_field = {
+    field = "reasoning_field",
+    option = true,
+    type = "string",
+    enum = { "", "reasoning_content", "reasoning" },
+    kinds = CHAT,
+    description = 'The field reasoning is given back in; the one it came in when empty ("").',
   },
   short_call_ids = {
     field = "short_call_ids",
     option = true,
     type = "boolean",
-    description = "Send tool call ids of nine letters and digits, which Mistral insists on (false).",
+    kinds = CHAT,
+    description = "Send tool call ids of nine letters and digits, as Mistral insists (false; true for `mistral`).",
   },
   system_role = {
     field = "system_role",
     option = true,
     type = "string",
     enum = { "system", "developer" },
+    kinds = CHAT,
     description = 'The role the system prompt is sent in ("system").',
   },
   playback = {

@@ -4,6 +4,8 @@
 
 local root = vim.fn.fnamemodify(arg[0], ":p:h:h:h:h")
 vim.opt.runtimepath:prepend(root)
+-- What is generated must not depend on who generates it.
+vim.env.OLLAMA_HOST, vim.env.AZURE_OPENAI_ENDPOINT = nil, nil
 
 ---A Lua literal of a default, with the keys of tables in order.
 ---@param value any

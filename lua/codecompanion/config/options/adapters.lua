@@ -14,10 +14,11 @@ local function entry(name, description)
   }
 end
 
-local fields = {
-  entry("openai", "The OpenAI Chat Completions API. Key: environment variable OPENAI_API_KEY."),
-  entry("openai_compatible", "Any endpoint that speaks the same language: Ollama, vLLM, llama.cpp, OpenRouter …"),
-  entry("offline", "Embedded: no network, no key. For trying things out and for tests."),
+local fields = {}
+for name, adapter in require("codecompanion.config.sorted")(require("codecompanion.adapters.builtin")) do
+  fields[#fields + 1] = entry(name, adapter.about)
+end
+vim.list_extend(fields, {
   {
     name = "extend",
     type = "table",
@@ -40,6 +41,6 @@ local fields = {
       },
     },
   },
-}
+})
 
 return { fields = fields, other = entry("<name>", "An adapter of your own: see |codecompanion-adapters|.") }

@@ -83,7 +83,9 @@ def _options(dump: Dump) -> Iterator[str]:
 
 def _adapter_opts(dump: Dump) -> Iterator[str]:
     for name, opt in sorted(dump.adapter_opts.items()):
-        yield f"    `{name}` ({opt.type})"
+        kinds = f"; {', '.join(opt.kinds)}" if opt.kinds else ""
+        types = opt.type if isinstance(opt.type, str) else " or ".join(opt.type)
+        yield from wrapped(f"`{name}` ({types}{kinds})", 4)
         yield from wrapped(opt.description, 8)
 
 

@@ -60,10 +60,11 @@ class Autocmd(msgspec.Struct, frozen=True):
 
 
 class AdapterOpt(msgspec.Struct, frozen=True):
-    """A key of an adapter's `opts`."""
+    """A key of an adapter's `opts`; one of several types may do."""
 
-    type: str
+    type: str | list[str]
     description: str
+    kinds: tuple[str, ...] = ()
 
 
 class Slash(msgspec.Struct, frozen=True):

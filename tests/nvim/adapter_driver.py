@@ -1,0 +1,40 @@
+"""Adapters of a configuration, asked of a real Neovim and decoded as the host decodes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from codecompanion import settings
+from codecompanion.adapters.base import AdapterSettings
+from harness import Nvim
+
+FRESH = """
+for name in pairs(package.loaded) do
+  if name:match("^codecompanion") then package.loaded[name] = nil end
+end
+_G.said = {}
+vim.notify = function(text, level) table.insert(_G.said, text) end
+_G.config = require("codecompanion.config")
+_G.extend = require("codecompanion.adapters").extend
+"""
+
+
+class Adapters:
+    """The adapters of a configuration: `entry(name)` as the host would take it, `said` the messages as one text."""
+
+    def __init__(self, nvim: Nvim, http: str) -> None:
+        self.nvim = nvim
+        nvim.lua(f"{FRESH} config.setup({{ adapters = {{ http = {http} }} }})")
+        self.told: dict[str, Any] = json.loads(nvim.lua("return vim.json.encode(config.for_host())"))
+
+    def entry(self, name: str) -> AdapterSettings:
+        """Return the entry, decoded as the registry does."""
+        return msgspec.convert(settings.load(self.told).adapters[name], AdapterSettings, strict=False)
+
+    @property
+    def said(self) -> str:
+        """Everything that was said."""
+        return "\n".join(self.nvim.lua("return said"))
