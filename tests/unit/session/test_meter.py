@@ -43,7 +43,7 @@ LINE = "def add(left, right):  # adds\n    return left + right\n"
 
 @dataclasses.dataclass
 class Provider:
-    """Counts `ratio` tokens per estimated one, and `hidden` for all that is no message (the fixed part, its own words)."""
+    """Counts `ratio` tokens per estimated one, and `hidden` for all that is no message (fixed part, own words)."""
 
     ratio: float
     hidden: int = 400
