@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from codecompanion.adapters.anthropic_messages.options import MessagesOptions
+from codecompanion.adapters.anthropic_messages.options import reserved_parameters as reserved_by_messages
+from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
 from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.keys import KeyReader
@@ -139,6 +142,10 @@ def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
             for name in reserved_by_responses(settings):
                 raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
             return OpenAIResponses(settings, read_blob, _options(settings, ResponsesOptions, path))
+        case "anthropic":
+            for name in reserved_by_messages(settings):
+                raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+            return AnthropicMessages(settings, read_blob, _options(settings, MessagesOptions, path))
         case kind:
             raise ConfigError(f"{path}.kind", f"{kind!r} has no wire format", "openai or openai_compatible")
 

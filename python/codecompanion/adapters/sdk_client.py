@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 SdkClient: TypeAlias = "AsyncOpenAI | AsyncAnthropic"
 
 _KEEPALIVE_S = 60.0
+_NOWHERE = "http://warm.invalid"
 
 
 def make_client(settings: AdapterSettings) -> SdkClient:
     """Import the SDK and return a client without a key, without retries, without what the environment adds."""
     import httpx2
-    import openai
 
     timeout = httpx2.Timeout(settings.idle_timeout_s, connect=settings.connect_timeout_s)
     limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S)
@@ -39,26 +40,47 @@ def make_client(settings: AdapterSettings) -> SdkClient:
     # It logs whole addresses, and some gateways have the key in theirs.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     merge_chunks(http_client)
-    _import_the_rest()
+    # The SDK would put the path of a request behind the query of the address.
+    parts = urlsplit(settings.base_url)
+    common = {
+        "base_url": urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")),
+        "default_query": dict(parse_qsl(parts.query, keep_blank_values=True)),
+        "max_retries": 0,
+        "timeout": timeout,
+        "http_client": http_client,
+    }
+    if settings.kind == "anthropic":
+        _import_the_rest_of_anthropic()
+        return _anthropic_client(common)
+    _import_the_rest_of_openai()
+    return _openai_client(settings, common)
+
+
+def _openai_client(settings: AdapterSettings, common: dict[str, Any]) -> AsyncOpenAI:
+    import openai
+
     unwanted: dict[str, Any] = {}
     if settings.kind == "openai_compatible":
         # What the environment says about an OpenAI account is nobody else's business.
-        custom = os.environ.get("OPENAI_CUSTOM_HEADERS", "")
-        names = [line.partition(":")[0].strip() for line in custom.splitlines() if ":" in line]
-        unwanted = dict.fromkeys(["OpenAI-Organization", "OpenAI-Project", *names], openai.Omit())
-    # The SDK would put the path of a request behind the query of the address.
-    parts = urlsplit(settings.base_url)
+        names = [*("OpenAI-Organization", "OpenAI-Project"), *_header_names(os.environ.get("OPENAI_CUSTOM_HEADERS"))]
+        unwanted = dict.fromkeys(names, openai.Omit())
     return openai.AsyncOpenAI(
-        api_key="",
-        admin_api_key="",
-        base_url=urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")),
-        default_query=dict(parse_qsl(parts.query, keep_blank_values=True)),
-        max_retries=0,
-        timeout=timeout,
-        default_headers=unwanted,
-        http_client=http_client,
-        _enforce_credentials=False,
+        api_key="", admin_api_key="", default_headers=unwanted, _enforce_credentials=False, **common
     )
+
+
+def _anthropic_client(common: dict[str, Any]) -> AsyncAnthropic:
+    """An empty key, because without one the SDK looks for keys, profiles and identities of the environment."""
+    import anthropic
+
+    names = _header_names(os.environ.get("ANTHROPIC_CUSTOM_HEADERS"))
+    unwanted: dict[str, Any] = dict.fromkeys(names, anthropic.Omit())
+    return anthropic.AsyncAnthropic(api_key="", default_headers=unwanted, open_telemetry=False, **common)
+
+
+def _header_names(lines: str | None) -> list[str]:
+    """Return the names in a variable that holds one header a line."""
+    return [line.partition(":")[0].strip() for line in (lines or "").split("\n") if ":" in line]
 
 
 def is_loopback(address: str) -> bool:
@@ -73,14 +95,28 @@ def is_loopback(address: str) -> bool:
 
 
 @cache
-def _import_the_rest() -> None:
+def _import_the_rest_of_openai() -> None:
+    import openai
+
+    _send_once(lambda http: openai.AsyncOpenAI(api_key="none", base_url=_NOWHERE, http_client=http))
+
+
+@cache
+def _import_the_rest_of_anthropic() -> None:
+    import anthropic
+
+    _send_once(
+        lambda http: anthropic.AsyncAnthropic(api_key="none", base_url=_NOWHERE, http_client=http, open_telemetry=False)
+    )
+
+
+def _send_once(make: Callable[[httpx2.AsyncClient], SdkClient]) -> None:
     """Import what the SDK and its transport would import during the first request: 30 ms on its way otherwise.
 
     A request to a transport that answers by itself, in a loop of its own; must run in a thread without a loop.
     """
     import anyio
     import httpx2
-    import openai
 
     # Modules behind these names are imported when they are first touched; httpcore2 does so for each connection.
     for name in ("Event", "Lock", "Semaphore", "CancelScope", "connect_tcp", "fail_after"):
@@ -88,9 +124,7 @@ def _import_the_rest() -> None:
 
     async def once() -> None:
         transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
-        async with openai.AsyncOpenAI(
-            api_key="none", base_url="http://warm.invalid", http_client=httpx2.AsyncClient(transport=transport)
-        ) as client:
+        async with make(httpx2.AsyncClient(transport=transport)) as client:
             await client.post("/", cast_to=httpx2.Response, content=b"{}", stream=True)
 
     anyio.run(once)

@@ -7,7 +7,8 @@ The transport (`http_adapter.py`), retries and errors are the same for all of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Protocol
+from types import MappingProxyType
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -64,7 +65,7 @@ class WireFormat:
     key_value = f"Bearer {KEY_TEMPLATE}"
     models_path = "/models"
     """Where the endpoint lists its models, below the base address."""
-    models_headers: ClassVar[Mapping[str, str]] = {}
+    models_headers: Mapping[str, str] = MappingProxyType({})
     """What that request needs beside the key."""
     listing_tells = False
     """Whether the listing says what a model can do: worth reading before the first request."""

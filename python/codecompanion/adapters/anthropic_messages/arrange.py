@@ -1,0 +1,92 @@
+"""Which messages of the view go where in a Messages request (pipeline.md 5.6, R-537).
+
+The API has no system messages in its list, wants the user first, and the block of its own compaction before everything:
+what stands before an unsigned block is not read, and a signed one is refused anywhere else. Protected messages that
+stand before the block in the view follow it on the wire.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.anthropic_messages.block_check import read_block
+from codecompanion.adapters.anthropic_messages.blocks import Block, tagged
+from codecompanion.adapters.openai_chat.render import encode
+from codecompanion.messages import SUMMARY_TAG, CompactionPart, Message, with_changes
+
+_log = logging.getLogger(__name__)
+
+SUMMARY_ELEMENT = "history_summary"
+
+
+class Arranged(msgspec.Struct, frozen=True):
+    """The parts of a request: texts for `system`, the compaction's blocks, and the messages behind them."""
+
+    system: tuple[str, ...]
+    compaction: tuple[Block, ...]
+    messages: tuple[Message, ...]
+
+
+def arrange(messages: Sequence[Message], is_usable: Callable[[CompactionPart], bool]) -> Arranged:
+    """Return the messages by their place. `is_usable` says which compactions this request may give back."""
+    system = [_system_text(message, first=True) for message in messages if message.role == "system"]
+    leading = next((k for k, message in enumerate(messages) if message.role != "system"), len(messages))
+    system[leading:] = [_system_text(m, first=False) for m in messages[leading:] if m.role == "system"]
+    live = max((k for k, m in enumerate(messages) if m.compaction is not None and is_usable(m.compaction)), default=-1)
+    rest: list[Message] = []
+    blocks: list[Block] = []
+    own: list[Message] = []
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            continue
+        part = message.compaction
+        if part is None:
+            rest.append(message)
+            continue
+        others = tuple(other for other in message.content if not isinstance(other, CompactionPart | str))
+        if index == live:
+            blocks = [_verbatim(block) for block in read_blocks(part)]
+            if others:
+                # What follows the block in the same message is the reply it was made for.
+                (rest if rest else own).append(with_changes(message, content=others))
+        elif not is_usable(part):
+            rest.extend(_readable(message, part))
+    if not blocks and rest and rest[0].role == "assistant" and rest[0].tag == SUMMARY_TAG:
+        rest[0] = with_changes(rest[0], role="user", content=tagged(SUMMARY_ELEMENT, rest[0].text))
+    return Arranged(tuple(text for text in system if text.strip()), tuple(blocks), (*own, *rest))
+
+
+def read_blocks(part: CompactionPart) -> list[dict[str, Any]]:
+    """Return the blocks of a compaction, [] when they cannot be read."""
+    try:
+        return msgspec.json.decode(part.opaque, type=list[dict[str, Any]])
+    except (msgspec.DecodeError, UnicodeError):
+        return []
+
+
+def is_signed(part: CompactionPart) -> bool:
+    """Return whether the compaction was asked for: its block is signed, and accepted only first (R-540)."""
+    return any(block.get("signature") is not None for block in read_blocks(part))
+
+
+def _verbatim(block: dict[str, Any]) -> Block:
+    return Block(read_block(block, "assistant", verbatim=True), encode(block))
+
+
+def _readable(message: Message, part: CompactionPart) -> list[Message]:
+    """Return what can be said of a compaction that cannot be given back; the session leaves such ones out before."""
+    _log.warning("a compaction of %s is sent as text: this request cannot give it back", part.origin)
+    if not part.text.strip():
+        return []
+    return [with_changes(message, role="user", content=tagged(SUMMARY_ELEMENT, part.text))]
+
+
+def _system_text(message: Message, *, first: bool) -> str:
+    """Return the text of a system message; one from within the chat says what it is (K5)."""
+    if first or not message.text.strip():
+        return message.text
+    return tagged(SUMMARY_ELEMENT if message.tag == SUMMARY_TAG else message.tag or "context", message.text)

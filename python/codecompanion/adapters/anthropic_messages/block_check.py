@@ -1,0 +1,163 @@
+"""What the Messages API refuses of a single content block, whatever stands around it.
+
+Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are 400s that were reported. Blocks of
+kinds that only the provider makes (server tools, what is new) come back as they were sent and are not looked into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.anthropic_messages.media import MOST_BASE64_BYTES
+
+THINKING_KINDS = frozenset({"thinking", "redacted_thinking"})
+_KEYS = {
+    "text": frozenset({"type", "text", "cache_control", "citations"}),
+    "image": frozenset({"type", "source", "cache_control"}),
+    "document": frozenset({"type", "source", "cache_control", "citations", "context", "title"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+    "tool_use": frozenset({"type", "id", "name", "input", "cache_control", "caller", "toolset_name"}),
+    "tool_result": frozenset({"type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"}),
+    "compaction": frozenset({"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}),
+}
+_SOURCE_KEYS = {
+    "base64": frozenset({"type", "media_type", "data"}),
+    "url": frozenset({"type", "url"}),
+    "file": frozenset({"type", "file_id"}),
+    "text": frozenset({"type", "media_type", "data"}),
+    "content": frozenset({"type", "content"}),
+}
+_ONLY_IN = {
+    **dict.fromkeys(("tool_use", "thinking", "redacted_thinking", "compaction"), "assistant"),
+    **dict.fromkeys(("tool_result", "image", "document"), "user"),
+}
+_MEDIA_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_NESTED = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_CALLED_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
+
+
+class BlockFacts(msgspec.Struct, frozen=True):
+    """What the rules between blocks need of one. `problem` is what is wrong with the block itself, "" = nothing.
+
+    `call` is the id of a `tool_use`, or the one a `tool_result` answers. `marks` are the lifetimes of the cache
+    breakpoints on it and in it. `is_signed`: a compaction that was asked for. `is_noop`: a compaction that failed.
+    """
+
+    kind: str
+    problem: str = ""
+    call: str = ""
+    images: int = 0
+    marks: tuple[str, ...] = ()
+    is_signed: bool = False
+    is_noop: bool = False
+
+
+def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
+    """Return the facts of a block in a message of this role.
+
+    verbatim: it came from the provider and goes back as it is, also with keys that are newer than this table.
+    """
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if not isinstance(kind, str):
+        return BlockFacts("", "a block is no object with a type")
+    problem = _find_problem(
+        kind, {k: block[k] for k in _KEYS.get(kind, block) if k in block} if verbatim else block, role
+    )
+    call = block.get("id" if kind == "tool_use" else "tool_use_id", "")
+    inner = block.get("content") if kind == "tool_result" and isinstance(block.get("content"), list) else ()
+    blocks = [block, *(one for one in inner or () if isinstance(one, Mapping))]
+    marks = tuple(
+        str(one["cache_control"].get("ttl", "5m")) for one in blocks if isinstance(one.get("cache_control"), Mapping)
+    )
+    return BlockFacts(
+        kind=kind,
+        problem=problem,
+        call=call if isinstance(call, str) else "",
+        images=sum(one.get("type") == "image" for one in blocks),
+        marks=marks,
+        is_signed=kind == "compaction" and block.get("signature") is not None,
+        is_noop=kind == "compaction" and block.get("content") is None,
+    )
+
+
+def find_text_problem(block: Mapping[str, Any]) -> str:
+    """Return what is wrong with a text block, "" = nothing."""
+    text = block.get("text")
+    if not isinstance(text, str):
+        return "a text block has no text"
+    if not text.strip():
+        return "a text block is empty or only white space"
+    return ""
+
+
+def _find_problem(kind: str, block: Mapping[str, Any], role: str) -> str:
+    keys = _KEYS.get(kind)
+    if keys is None:
+        return "" if role != "user" or kind in _NESTED else f"a {kind} block does not belong into a user message"
+    if unknown := set(block) - keys:
+        return f"a {kind} block has the unknown key {min(unknown)!r}"
+    if role != _ONLY_IN.get(kind, role):
+        return f"a {kind} block stands in a message of role {role!r}"
+    match kind:
+        case "text":
+            return find_text_problem(block)
+        case "image" | "document":
+            return _source_problem(kind, block.get("source"))
+        case "thinking":
+            whole = isinstance(block.get("thinking"), str) and bool(block.get("signature"))
+            return "" if whole else "a thinking block has no text or no signature"
+        case "redacted_thinking":
+            return "" if isinstance(block.get("data"), str) else "a redacted_thinking block has no data"
+        case "tool_use":
+            return _call_problem(block)
+        case "tool_result":
+            return _result_problem(block)
+        case _:
+            wrong = block.get("content") == ""
+            return "a compaction block has an empty text; a failed one has null" if wrong else ""
+
+
+def _call_problem(block: Mapping[str, Any]) -> str:
+    if not _ID.fullmatch(str(block.get("id", ""))):
+        return f"the tool_use id {block.get('id')!r} has characters that are not accepted"
+    if not _CALLED_NAME.fullmatch(str(block.get("name", ""))):
+        return f"the called tool has the name {block.get('name')!r}, which is not accepted"
+    return "" if isinstance(block.get("input"), Mapping) else "the input of a tool_use is no object"
+
+
+def _result_problem(block: Mapping[str, Any]) -> str:
+    if not _ID.fullmatch(str(block.get("tool_use_id", ""))):
+        return f"the tool_use_id {block.get('tool_use_id')!r} has characters that are not accepted"
+    if not isinstance(block.get("is_error", False), bool):
+        return "is_error of a tool_result is no boolean"
+    content = block.get("content", "")
+    if isinstance(content, str):
+        return ""
+    for one in content if isinstance(content, list) else [None]:
+        if not isinstance(one, Mapping) or one.get("type") not in _NESTED:
+            return "the content of a tool_result is neither text nor blocks that may stand in one"
+        if one["type"] in _KEYS and (problem := _find_problem(one["type"], one, "user")):
+            return f"{problem} (in a tool_result)"
+    return ""
+
+
+def _source_problem(kind: str, source: Any) -> str:
+    form = source.get("type") if isinstance(source, Mapping) else None
+    if form not in _SOURCE_KEYS or set(source) - _SOURCE_KEYS[form]:
+        return f"the source of a {kind} block is of an unknown form"
+    if missing := _SOURCE_KEYS[form] - set(source):
+        return f"the source of a {kind} block lacks {min(missing)!r}"
+    if form == "base64" and kind == "image":
+        if source["media_type"] not in _MEDIA_TYPES:
+            return f"an image has the media type {source['media_type']!r}"
+        if len(source["data"]) > MOST_BASE64_BYTES:
+            return "an image is larger than 5 MB"
+    if form == "base64" and not source["data"]:
+        return f"a {kind} block has no data"
+    return ""

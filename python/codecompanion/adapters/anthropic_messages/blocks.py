@@ -1,0 +1,188 @@
+"""One message as the content blocks of the Messages API, independent of what stands around it.
+
+Rendered once and kept: what depends on the rest of the request (ids on the wire, whether thinking goes along, images
+that are too many) is filled in by `conversation.py`. Ids are therefore cut out of the bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS, BlockFacts, read_block
+from codecompanion.adapters.anthropic_messages.media import MOST_PIXELS_OF_MANY, Media, left_out, longest_side
+from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.messages import (
+    CallMark,
+    CompactionPart,
+    DocumentPart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+)
+
+WireRole = Literal["user", "assistant"]
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 128
+_ID = "\x00id"
+_ID_BYTES = encode(_ID)
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A content block as JSON: `head`, or `head` + id + `tail` when it has an id. `call` is our id of the tool call.
+
+    `instead` is what an image is replaced by when there are too many; `is_big`: it is too large beside many others.
+    """
+
+    facts: BlockFacts
+    head: bytes
+    tail: bytes = b""
+    call: str = ""
+    name: str = ""
+    instead: bytes = b""
+    is_big: bool = False
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A rendered message. `is_result`: it answers a call. `lost_thinking`: reasoning in it cannot be given back."""
+
+    role: WireRole
+    blocks: tuple[Block, ...]
+    is_result: bool = False
+    lost_thinking: bool = False
+
+
+class MessageRenderer:
+    """Renders messages of one adapter; `origin` is whose sealed blocks it may give back (R-542)."""
+
+    def __init__(self, origin: str, media: Media) -> None:
+        self._origin = origin
+        self._media = media
+
+    def render(self, message: Message) -> Piece:
+        """Return the message's blocks; there may be none."""
+        match message.role:
+            case "assistant":
+                return self._assistant(message)
+            case "tool":
+                return Piece("user", (self._result(message),), is_result=True)
+            case _:
+                return Piece("user", tuple(self._user_blocks(message)))
+
+    def _assistant(self, message: Message) -> Piece:
+        blocks: list[Block] = []
+        lost = False
+        placed: set[int] = set()
+        calls = message.tool_calls
+        parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
+        for part in parts:
+            match part:
+                case TextPart(text=text) if text.strip():
+                    blocks.append(text_block(text, "assistant"))
+                case ReasoningPart() if (sealed := self._sealed(part)) is not None:
+                    blocks.append(sealed)
+                case ReasoningPart():
+                    lost = True
+                case CallMark(position=position) if position < len(calls) and position not in placed:
+                    blocks.append(_call_block(calls[position]))
+                    placed.add(position)
+        blocks.extend(_call_block(call) for position, call in enumerate(calls) if position not in placed)
+        while blocks and blocks[-1].facts.kind in THINKING_KINDS:
+            # A turn must not end with thinking; a reply of nothing else says nothing.
+            blocks.pop()
+            lost = True
+        return Piece("assistant", tuple(blocks), lost_thinking=lost)
+
+    def _sealed(self, part: ReasoningPart) -> Block | None:
+        """Return a block that goes back exactly as it came, None when it is not ours or not whole."""
+        if part.origin != self._origin or not part.opaque:
+            return None
+        try:
+            head = part.opaque.encode()
+            block = msgspec.json.decode(head)
+        except (msgspec.DecodeError, UnicodeError):
+            return None
+        facts = read_block(block, "assistant", verbatim=True)
+        return None if facts.problem else Block(facts, head)
+
+    def _user_blocks(self, message: Message) -> list[Block]:
+        if isinstance(message.content, str):
+            return [text_block(message.content, "user")] if message.content.strip() else []
+        blocks: list[Block] = []
+        for part in message.content:
+            match part:
+                case TextPart(text=text) if text.strip():
+                    blocks.append(text_block(text, "user"))
+                case ImagePart():
+                    big = longest_side(part) > MOST_PIXELS_OF_MANY
+                    instead = encode(left_out(part))
+                    blocks.append(_block(self._media.image(part), "user", instead=instead, is_big=big))
+                case DocumentPart():
+                    blocks.append(_block(self._media.document(part), "user"))
+        return blocks
+
+    def _result(self, message: Message) -> Block:
+        content: Any = message.text if message.text.strip() else NO_OUTPUT
+        if message.images:
+            texts = [{"type": "text", "text": content}] if message.text.strip() else []
+            content = [*texts, *(self._media.image(part) for part in message.images)]
+        fields = {"type": "tool_result", "tool_use_id": _ID, "content": content}
+        if message.is_error:
+            fields["is_error"] = True
+        return _with_id(fields, "user", message.tool_call_id or "")
+
+
+def is_empty(message: Message) -> bool:
+    """Return whether there is nothing to send in the message: plain reasoning, or media of anybody but the user."""
+    content = message.content
+    if isinstance(content, str):
+        return not content.strip()
+    for part in content:
+        match part:
+            case TextPart(text=text) if text.strip():
+                return False
+            case CompactionPart():
+                return False
+            case ImagePart() | DocumentPart() if message.role == "user":
+                return False
+            case ReasoningPart(opaque=opaque) if opaque:
+                return False
+    return True
+
+
+def text_block(text: str, role: WireRole) -> Block:
+    """Return a text block."""
+    return _block({"type": "text", "text": text}, role)
+
+
+def tagged(tag: str, text: str) -> str:
+    """Return the text between tags, without a way for it to close them."""
+    return f"<{tag}>\n{text.replace(f'</{tag}', f'< /{tag}')}\n</{tag}>"
+
+
+def _block(fields: Mapping[str, Any], role: WireRole, *, instead: bytes = b"", is_big: bool = False) -> Block:
+    facts = read_block(fields, role)
+    return Block(facts, encode(fields), instead=instead if facts.images else b"", is_big=is_big)
+
+
+def _call_block(call: ToolCall) -> Block:
+    arguments: Any = call.arguments or "{}"
+    # A model that wrote broken JSON must not break the chat for ever; what it wrote stays readable to it.
+    given = msgspec.Raw(arguments.encode()) if is_json_object(arguments) else {"invalid_json": arguments}
+    name = _NO_NAME.sub("_", call.name)[:_LONGEST_NAME] or "tool"
+    return _with_id({"type": "tool_use", "id": _ID, "name": name, "input": given}, "assistant", call.id, name)
+
+
+def _with_id(fields: Mapping[str, Any], role: WireRole, call: str, name: str = "") -> Block:
+    whole = {**fields, "input": {}} if "input" in fields else fields
+    key = "id" if "id" in fields else "tool_use_id"
+    facts = read_block({**whole, key: "id"}, role)
+    # The id's place is the first one: it stands before anything a tool or a model wrote.
+    head, _, tail = encode(fields).partition(_ID_BYTES)
+    return Block(facts, head, tail, call, name)

@@ -1,0 +1,184 @@
+"""Pieces as the `messages` of a body: a fold that only appends, so that a request costs what is new in it.
+
+Neighbouring pieces of one role become one message (R-425). Thinking goes back all or nothing per turn (lesson 26): a
+turn is what the model did since the user's last words, and where some of its reasoning is lost or somebody else's, none
+of it is sent. Call ids the API does not take, or that occur twice, are translated, the same way every time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS
+from codecompanion.adapters.anthropic_messages.blocks import Block, Piece, WireRole, text_block
+from codecompanion.adapters.anthropic_messages.media import MANY_IMAGES, MOST_IMAGES
+from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
+from codecompanion.adapters.openai_chat.render import encode
+
+EARLIER_LEFT_OUT = text_block("[The conversation before this point was left out.]", "user")
+"""Stands first when the first message would be the model's."""
+_NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_IMAGES_DROPPED_AT_ONCE = 50
+_OPENINGS = {role: f'{{"role":"{role}","content":['.encode() for role in ("user", "assistant")}
+
+
+class ImageLimits(msgspec.Struct, frozen=True):
+    """Which images are replaced by words: the first `skipped`, and with `many` the big ones."""
+
+    skipped: int = 0
+    many: bool = False
+
+
+class Conversation:
+    """Add the pieces in order, then ask for the chunks: one for each block, which joined make the list's inside."""
+
+    def __init__(self, *, think: bool, images: ImageLimits) -> None:
+        self.check = OrderCheck()
+        self.called: dict[str, None] = {}
+        """Names of all tools that were called, in order."""
+        self.turn_first = ""
+        """Kind of the model's first block in the running turn, "" before there is one."""
+        self._think, self._limits = think, images
+        self._chunks: list[bytes] = []
+        self._ends: tuple[int, int] = (-1, -1)
+        """Chunks with the last block of the user's last message but one, and of the last one."""
+        self._waiting: dict[str, str] = {}
+        self._turn: list[Piece] = []
+        self._turn_lost = False
+        self._turn_thinks = False
+        self._images = 0
+        self._big_images = 0
+        self._mark = self._take_mark()
+
+    @property
+    def problems(self) -> list[str]:
+        """Return what is wrong with the pieces as messages, or with the blocks they became; empty when it can go."""
+        unanswered = [f"the call {call!r} has no result" for call in self._waiting]
+        return [*self.check.problems, *(unanswered or self.check.end_problems())]
+
+    @property
+    def needed_limits(self) -> ImageLimits:
+        """Return the limits this conversation needs; it is right when they are the ones it was made with."""
+        over = self._images - MOST_IMAGES
+        # In steps: each image one more left out would change the prompt's beginning on every request (lesson 22).
+        skipped = -(-over // _IMAGES_DROPPED_AT_ONCE) * _IMAGES_DROPPED_AT_ONCE if over > 0 else 0
+        return ImageLimits(skipped, self._big_images > 0 and self._images - skipped > MANY_IMAGES)
+
+    def add_first(self, blocks: Iterable[Block]) -> None:
+        """Put the provider's compaction before everything else."""
+        for block in blocks:
+            self._put("assistant", block, block.head)
+        self._mark = self._take_mark()
+
+    def add(self, piece: Piece) -> None:
+        """Append a message's blocks."""
+        if not piece.blocks:
+            if piece.lost_thinking:
+                self._lose_thinking()
+            return
+        if piece.role == "user" and not piece.is_result and self.check.role != "user":
+            self._mark = self._take_mark()
+            self._turn, self._turn_lost, self._turn_thinks, self.turn_first = [], False, False, ""
+        self._turn.append(piece)
+        if piece.lost_thinking and not self._turn_lost:
+            self._turn.pop()
+            self._lose_thinking()
+            self._turn.append(piece)
+        self._append(piece)
+
+    def chunks(self, mark_json: bytes = b"", last: Block | None = None) -> list[bytes]:
+        """Return the blocks with what stands between them; `mark_json` is the value of a cache breakpoint.
+
+        The breakpoints stand behind the user's last two messages: the earlier one is where the request before this one
+        had its last, so its prefix is found again however much came since. `last` is a closing block of the user's.
+        """
+        chunks = list(self._chunks)
+        if mark_json:
+            for at in {end for end in self._ends if end >= 0}:
+                chunks[at] = chunks[at][:-1] + b',"cache_control":' + mark_json + b"}"
+        if last is not None:
+            chunks.append(self._separator("user") + last.head)
+        if chunks:
+            chunks[-1] += b"]}"
+        return chunks
+
+    def _append(self, piece: Piece) -> None:
+        if not self._chunks and piece.role == "assistant":
+            self._put("user", EARLIER_LEFT_OUT, EARLIER_LEFT_OUT.head)
+        if self._waiting and not piece.is_result:
+            self.check.problems.append(f"a message comes before the result of {', '.join(self._waiting)}")
+            self._waiting.clear()
+        for block in piece.blocks:
+            if block.facts.kind in THINKING_KINDS:
+                if not self._think or self._turn_lost:
+                    continue
+                self._turn_thinks = True
+            self._append_block(piece.role, block)
+
+    def _append_block(self, role: WireRole, block: Block) -> None:
+        kind = block.facts.kind
+        if role == "assistant" and not self.turn_first:
+            self.turn_first = kind
+        if kind == "tool_use":
+            if block.call in self._waiting:
+                self.check.problems.append(f"the call id {block.call!r} occurs twice in a message")
+            wire_id = self._waiting[block.call] = self._new_id(block.call)
+            self.called[block.name] = None
+            self._put(role, block, block.head + encode(wire_id) + block.tail, wire_id)
+        elif kind == "tool_result":
+            wire_id = self._waiting.pop(block.call, "")
+            if not wire_id:
+                self.check.problems.append(f"the result of {block.call!r} does not follow its call")
+            self._put(role, block, block.head + encode(wire_id) + block.tail, wire_id)
+        elif block.instead:
+            number, self._images = self._images, self._images + 1
+            self._big_images += block.is_big
+            left_out = number < self._limits.skipped or (self._limits.many and block.is_big)
+            self._put(role, EARLIER_LEFT_OUT if left_out else block, block.instead if left_out else block.head)
+        else:
+            self._put(role, block, block.head)
+
+    def _put(self, role: WireRole, block: Block, data: bytes, wire_id: str = "") -> None:
+        separator = self._separator(role)
+        begins = role != self.check.role
+        self._chunks.append(separator + data)
+        if role == "user":
+            at = len(self._chunks) - 1
+            self._ends = (self._ends[1], at) if begins else (self._ends[0], at)
+        self.check.add(role, block.facts, wire_id)
+
+    def _separator(self, role: WireRole) -> bytes:
+        if role == self.check.role:
+            return b","
+        return (b"]}," if self._chunks else b"") + _OPENINGS[role]
+
+    def _new_id(self, call: str) -> str:
+        base = _NO_ID.sub("_", call) or "call"
+        candidate, count = base, 1
+        while self.check.has_id(candidate):
+            count += 1
+            candidate = f"{base}_{count}"
+        return candidate
+
+    def _lose_thinking(self) -> None:
+        """Leave out the thinking of the running turn, also what of it is there already."""
+        self._turn_lost = True
+        if self._turn_thinks:
+            self._restore(self._mark)
+            self.turn_first, self._turn_thinks = "", False
+            for piece in self._turn:
+                self._append(piece)
+
+    def _take_mark(self) -> tuple[Any, ...]:
+        numbers = (len(self._chunks), self._ends, dict(self._waiting), self._images, self._big_images)
+        return (*numbers, self.check.mark())
+
+    def _restore(self, mark: tuple[Any, ...]) -> None:
+        length, self._ends, waiting, self._images, self._big_images, check = mark
+        self._waiting = dict(waiting)
+        del self._chunks[length:]
+        self.check.restore(check)

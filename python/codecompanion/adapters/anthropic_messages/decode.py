@@ -1,0 +1,335 @@
+"""The reply of a Messages endpoint, decoded: payloads of a stream, or one JSON object, → stream events.
+
+Pure and incremental; the transport is in `http_adapter.py`. Source: the API's page "Streaming", the SDK's event types
+and recorded traffic. A reply is complete only with `message_stop` (lesson 39). Thinking and compaction are kept exactly
+as they came, with fields nobody knows yet; so are the blocks of tools that ran on the server, because a paused reply
+has to be given back whole. Citations are not kept: they are not part of what the model is shown again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.anthropic_messages.usage import Counted, merge_usage, normalise_usage, read_server_edits
+from codecompanion.adapters.base import (
+    CompactionBegun,
+    CompactionDone,
+    Finished,
+    ReasoningDelta,
+    ReasoningSealed,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallStarted,
+)
+from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.adapters.sse import ErrorData, SseDecoder
+from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+from codecompanion.messages import CompactionPart, ToolCall
+
+THINKING_FIELD = "thinking"
+"""`ReasoningDelta.field` of all reasoning here."""
+_STOP_REASONS: dict[str, StopReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "pause_turn": "paused",
+    "compaction": "compacted",
+    "refusal": "filtered",
+    "model_context_window_exceeded": "window",
+}
+
+
+class _Event(msgspec.Struct):
+    type: Any = None
+    index: Any = None
+    message: Any = None
+    content_block: Any = None
+    delta: Any = None
+    usage: Any = None
+    context_management: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Event)
+
+
+class _Draft:
+    """A content block whose deltas are still arriving. `block` holds its fields as they came."""
+
+    __slots__ = ("block", "json", "kind", "text")
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self.block = block
+        self.kind = str(block.get("type", ""))
+        self.text: list[str] = []
+        self.json: list[str] = []
+
+
+class MessagesDecoder:
+    """Feed it the bytes of the body; then ask for the end.
+
+    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
+    """
+
+    def __init__(self, endpoint: Endpoint, origin: str, new_id: Callable[[], str]) -> None:
+        self._endpoint, self._origin, self._new_id = endpoint, origin, new_id
+        self._sse = SseDecoder()
+        self._drafts: dict[int, _Draft] = {}
+        self._calls: list[_Draft] = []
+        self._stop_reason = ""
+        self._usage: object = None
+        self._edits: object = None
+        self._model = ""
+        self._text: list[str] = []
+        self._events: list[StreamEvent] = []
+        self.seen_done = False
+        self.seen_output = False
+        self.problem: AdapterError | None = None
+
+    def feed(self, piece: bytes) -> list[StreamEvent]:
+        """Take in bytes of an event stream; return the events they completed."""
+        return self._take(self._sse.feed(piece))
+
+    def finish(self) -> list[StreamEvent]:
+        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
+        events = self._take(self._sse.finish())
+        if self.problem is None:
+            self._close(events)
+        return events
+
+    def read_json(self, body: bytes) -> list[StreamEvent]:
+        """Take in a whole reply that is one JSON object."""
+        try:
+            message = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.problem = self._malformed("the reply is not JSON")
+            return []
+        if not isinstance(message, Mapping) or message.get("type") == "error" or "error" in message:
+            self._fail(body)
+            return []
+        if not isinstance(message.get("content"), list):
+            self.problem = self._malformed("the reply does not have the shape of a message")
+            return []
+        self._begin_message(message)
+        for index, block in enumerate(message["content"]):
+            self._begin_block(index, block)
+            self._end_block(index)
+        self._end_message(message, message)
+        self.seen_done = True
+        events = self._take([])
+        self._close(events)
+        return events
+
+    @property
+    def counted(self) -> Counted:
+        """Return what the endpoint has counted so far."""
+        return normalise_usage(self._usage)
+
+    def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
+        for payload in payloads:
+            if self.problem is not None or self.seen_done:
+                break
+            self._read(payload)
+        self._flush_text()
+        events, self._events = self._events, []
+        return events
+
+    def _read(self, payload: bytes) -> None:
+        if type(payload) is ErrorData:
+            self._fail(payload)
+            return
+        try:
+            event = _DECODER.decode(payload)
+        except msgspec.ValidationError:
+            self.problem = self._malformed("an event is not of the shape of the Messages API")
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Gateways in front of other providers append OpenAI's end marker.
+            if payload.strip() != b"[DONE]":
+                self.problem = self._malformed("an event is not JSON")
+            return
+        match event.type:
+            case "content_block_delta":
+                self._read_delta(event.index, event.delta)
+            case "content_block_start":
+                self._begin_block(event.index, event.content_block)
+            case "content_block_stop":
+                self._end_block(event.index)
+            case "message_start":
+                self._begin_message(event.message)
+            case "message_delta":
+                self._end_message(event.delta, {"usage": event.usage, "context_management": event.context_management})
+            case "message_stop":
+                self.seen_done = True
+            case "error":
+                self._fail(payload)
+            case None:
+                self.problem = self._malformed("this is not an event stream of the Messages API; check base_url")
+            # `ping`, and events that are added later, say nothing that is needed.
+
+    def _begin_message(self, message: Any) -> None:
+        if isinstance(message, Mapping):
+            self._usage = merge_usage(self._usage, message.get("usage"))
+            if isinstance(message.get("model"), str):
+                self._model = message["model"]
+
+    def _end_message(self, delta: Any, reported: Mapping[str, Any]) -> None:
+        if isinstance(delta, Mapping) and isinstance(delta.get("stop_reason"), str):
+            self._stop_reason = delta["stop_reason"]
+        self._usage = merge_usage(self._usage, reported.get("usage"))
+        if reported.get("context_management") is not None:
+            self._edits = reported["context_management"]
+
+    def _begin_block(self, index: Any, block: Any) -> None:
+        if not isinstance(block, dict) or not isinstance(index, int):
+            self.problem = self._malformed("a content block has no type or no index")
+            return
+        draft = self._drafts[index] = _Draft(block)
+        match draft.kind:
+            case "text":
+                self._add_text(block.get("text"))
+            case "thinking":
+                self._add_thinking(draft, block.get("thinking"))
+            case "tool_use":
+                self._flush_text()
+                self._calls.append(draft)
+                self._events.append(ToolCallStarted(str(block.get("name") or "")))
+            case "compaction":
+                self._flush_text()
+                self._events.append(CompactionBegun())
+        self.seen_output = self.seen_output or draft.kind != "text"
+
+    def _read_delta(self, index: Any, delta: Any) -> None:
+        draft = self._drafts.get(index)
+        if draft is None or not isinstance(delta, Mapping):
+            self.problem = self._malformed("a delta belongs to no content block")
+            return
+        match delta.get("type"):
+            case "text_delta":
+                self._add_text(delta.get("text"))
+            case "thinking_delta":
+                self._add_thinking(draft, delta.get("thinking"))
+            case "input_json_delta":
+                draft.json.append(str(delta.get("partial_json") or ""))
+            case "signature_delta":
+                draft.block["signature"] = delta.get("signature")
+            case "compaction_delta":
+                # The whole summary comes in one; what is not said stays as it was.
+                told = {name: value for name, value in delta.items() if name != "type" and value is not None}
+                draft.block.update(told)
+
+    def _end_block(self, index: Any) -> None:
+        draft = self._drafts.pop(index, None)
+        if draft is None:
+            return
+        match draft.kind:
+            case "text" | "tool_use":
+                return
+            case "thinking":
+                draft.block["thinking"] = "".join(draft.text)
+                if draft.block.get("signature"):
+                    self._seal(draft.block)
+            case "compaction":
+                self._flush_text()
+                self._events.append(self._compaction(draft.block))
+            case _:
+                if draft.json:
+                    draft.block["input"] = _read_input("".join(draft.json))
+                self._seal(draft.block)
+
+    def _seal(self, block: Mapping[str, Any]) -> None:
+        self._flush_text()
+        self._events.append(ReasoningSealed(self._origin, msgspec.json.encode(block).decode()))
+
+    def _compaction(self, block: Mapping[str, Any]) -> CompactionDone:
+        text = block.get("content")
+        if not isinstance(text, str) or not text.strip():
+            return CompactionDone(None)
+        return CompactionDone(CompactionPart(self._origin, msgspec.json.encode([block]).decode(), text))
+
+    def _add_text(self, text: Any) -> None:
+        if isinstance(text, str) and text:
+            self._text.append(text)
+
+    def _add_thinking(self, draft: _Draft, text: Any) -> None:
+        if not isinstance(text, str) or not text:
+            return
+        draft.text.append(text)
+        self._flush_text()
+        last = self._events[-1] if self._events else None
+        if isinstance(last, ReasoningDelta):
+            self._events[-1] = ReasoningDelta(last.text + text, THINKING_FIELD)
+        else:
+            self._events.append(ReasoningDelta(text, THINKING_FIELD))
+
+    def _flush_text(self) -> None:
+        if self._text:
+            self._events.append(TextDelta("".join(self._text)))
+            self._text.clear()
+            self.seen_output = True
+
+    def _fail(self, payload: bytes) -> None:
+        self._flush_text()
+        if self.seen_output:
+            said = what_provider_said(bytes(payload), self._endpoint)
+            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
+        else:
+            self.problem = error_from_payload(bytes(payload), self._endpoint)
+
+    def _close(self, events: list[StreamEvent]) -> None:
+        """Append `Finished`, or say why the reply is not complete."""
+        if not self.seen_done:
+            self.problem = self._why_incomplete()
+            return
+        if any(not draft.block.get("name") for draft in self._calls):
+            self.problem = self._malformed("a tool call has no name")
+            return
+        stop = _STOP_REASONS.get(self._stop_reason, "stop")
+        calls = () if stop == "filtered" else self._finish_calls(cut=stop in ("length", "window"))
+        if calls and stop == "stop":
+            stop = "tool_calls"
+        elif stop == "tool_calls" and not calls:
+            stop = "stop"
+        counted, edits = self.counted, read_server_edits(self._edits)
+        events.append(Finished(stop, calls, counted.reply, self._model, counted.other_passes, edits))
+
+    def _finish_calls(self, *, cut: bool) -> tuple[ToolCall, ...]:
+        """Return the calls; one whose arguments are not whole because the reply hit a limit cannot be run."""
+        calls: list[ToolCall] = []
+        taken: set[str] = set()
+        for draft in self._calls:
+            given = draft.block.get("input")
+            whole = msgspec.json.encode(given).decode() if isinstance(given, Mapping) else "{}"
+            arguments = "".join(draft.json).strip() or whole
+            if cut and not is_json_object(arguments):
+                continue
+            told = draft.block.get("id")
+            call_id = told if isinstance(told, str) and told and told not in taken else self._new_id()
+            taken.add(call_id)
+            calls.append(ToolCall(id=call_id, name=str(draft.block["name"]), arguments=arguments))
+        return tuple(calls)
+
+    def _why_incomplete(self) -> AdapterError:
+        if self.seen_output:
+            return self._cut("the reply ended before its end marker. What arrived is kept.")
+        if self._sse.stray:
+            return error_from_payload(self._sse.stray, self._endpoint)
+        return self._cut("the reply ended before its end marker; nothing had arrived.")
+
+    def _malformed(self, text: str) -> MalformedReply:
+        return MalformedReply(self._endpoint.say(f"the reply cannot be read: {text}."))
+
+    def _cut(self, text: str) -> StreamCut:
+        return StreamCut(self._endpoint.say(text))
+
+
+def _read_input(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}

@@ -1,0 +1,141 @@
+"""What is known of Claude models: limits and abilities, from the listing, from refusals, or from the name alone.
+
+The listing (`/v1/models`, SDK type `BetaModelInfo`) is believed first. Names decide only what nobody has said yet; the
+tables are from the provider's pages "Models overview" and "Compaction on demand" (2026-11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.models import ModelLimits
+
+Ability = Literal["threshold", "on_demand"]
+"""Compaction during a request (`compact_20260112`), and when asked for (`compaction`)."""
+Quirk = Literal["threshold", "on_demand", "cache", "mismatch"]
+"""What a refusal has taught: an ability the model lacks, no cache breakpoints, or that thinking whose conversation has
+changed must be declared droppable ("preserved thinking")."""
+
+_NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2}(?!\d)|preview)(?:[-.](\d{1,2})(?!\d))?")
+_OLD_NAME = re.compile(r"claude-(\d)(?:[-.](\d))?-(?:opus|sonnet|haiku)")
+_FIRST_WITH_COMPACTION = {"opus": (4, 6), "sonnet": (4, 6), "haiku": (5, 5), "fable": (5, 0), "mythos": (0, 0)}
+# `max_tokens` when nobody says one. Models before 4.5 refuse prompt + max_tokens above the window; later ones stop when
+# it is full, so theirs can be large.
+_UNKNOWN_OUTPUT = 8_192
+_OLD_OUTPUT = {(3, 0): 4_096, (3, 5): 8_192, (3, 7): 16_384}
+_BEFORE_4_5_OUTPUT = 16_384
+_OUTPUT = 64_000
+_DATE = re.compile(r"-\d{8}$")
+
+
+class ModelFacts:
+    """What is known of the models of one endpoint."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, _ModelEntry] = {}
+        self._quirks: set[tuple[str, Quirk]] = set()
+
+    def read_listing(self, body: bytes) -> None:
+        """Take in what the Models endpoint answers; a body that is no listing teaches nothing."""
+        try:
+            listing = msgspec.json.decode(body, type=_Listing)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        for entry in listing.data:
+            self._listed[entry.id] = entry
+            # An alias without the date is the newest model of the name.
+            self._listed.setdefault(_DATE.sub("", entry.id), entry)
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint has told about the size of a model."""
+        entry = self._listed.get(model)
+        if entry is None or not (entry.max_input_tokens or entry.max_tokens):
+            return None
+        return ModelLimits(entry.max_input_tokens or 0, entry.max_tokens or 0)
+
+    def learn(self, model: str, quirk: Quirk) -> bool:
+        """Remember a quirk; return whether it is news."""
+        is_news = (model, quirk) not in self._quirks
+        self._quirks.add((model, quirk))
+        return is_news
+
+    def has_quirk(self, model: str, quirk: Quirk) -> bool:
+        """Return whether a refusal has taught it."""
+        return (model, quirk) in self._quirks
+
+    def compacts(self, model: str, ability: Ability) -> bool | None:
+        """Return whether the model compacts so, None when neither listing, refusal nor name says."""
+        if (model, ability) in self._quirks:
+            return False
+        entry = self._listed.get(model)
+        told = entry.supports(ability) if entry is not None else None
+        return _new_enough(model) if told is None else told
+
+    def output_limit(self, model: str) -> int:
+        """Return `max_tokens` for a request that names none."""
+        by_name = _output_by_name(model)
+        entry = self._listed.get(model)
+        told = (entry.max_tokens or 0) if entry is not None else 0
+        if by_name and by_name < _OUTPUT:
+            return min(by_name, told or by_name)
+        return told or by_name or _UNKNOWN_OUTPUT
+
+    def largest_output(self, model: str) -> int:
+        """Return the largest `max_tokens` the endpoint has told of, 0 when it has not."""
+        entry = self._listed.get(model)
+        return (entry.max_tokens or 0) if entry is not None else 0
+
+
+class _ModelEntry(msgspec.Struct):
+    """One model of a listing. What a gateway leaves out stays unknown."""
+
+    id: str
+    max_input_tokens: int | None = None
+    max_tokens: int | None = None
+    capabilities: Any = None
+
+    def supports(self, ability: Ability) -> bool | None:
+        if ability == "on_demand":
+            return _supported(self.capabilities, "compaction", "summarize")
+        return _supported(self.capabilities, "context_management", "compact_20260112")
+
+
+class _Listing(msgspec.Struct):
+    data: list[_ModelEntry]
+
+
+def _supported(capabilities: Any, *path: str) -> bool | None:
+    """Return what a capability says of itself; a parent that is not supported decides for its children."""
+    at = capabilities
+    told: bool | None = None
+    for name in path:
+        at = at.get(name) if isinstance(at, Mapping) else None
+        if not isinstance(at, Mapping) or not isinstance(at.get("supported"), bool):
+            return told if told is False else None
+        told = at["supported"]
+        if not told:
+            return False
+    return told
+
+
+def _new_enough(model: str) -> bool | None:
+    found = _NAME.search(model)
+    if found is None:
+        return False if _OLD_NAME.search(model) else None
+    return _version(found) >= _FIRST_WITH_COMPACTION[found[1]]
+
+
+def _output_by_name(model: str) -> int:
+    found = _NAME.search(model)
+    if found is not None:
+        return _OUTPUT if found[2] == "preview" or _version(found) >= (4, 5) else _BEFORE_4_5_OUTPUT
+    old = _OLD_NAME.search(model)
+    return _OLD_OUTPUT.get((int(old[1]), int(old[2] or 0)), 4_096) if old is not None else 0
+
+
+def _version(found: re.Match[str]) -> tuple[int, int]:
+    return (int(found[2]) if found[2].isdigit() else 0, int(found[3] or 0))

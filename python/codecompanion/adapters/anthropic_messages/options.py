@@ -1,0 +1,51 @@
+"""What can be set on an adapter of kind `anthropic`: the known keys of `AdapterSettings.options` (R-536)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from codecompanion.adapters.base import AdapterSettings
+
+RESERVED_PARAMETERS = frozenset({"model", "messages", "tools", "system", "context_management", "compaction", "betas"})
+"""Keys of the body that the request itself sets, or that have an option of their own."""
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class ToolClearing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Clearing of old tool results on the server (`clear_tool_uses_20250919`).
+
+    trigger: from how many input tokens on. keep: how many tool uses stay. clear_at_least: fewest tokens worth it, 0 =
+    any. Defaults as on the page "Context editing".
+    """
+
+    trigger: Count = 100_000
+    keep: Count = 3
+    exclude_tools: tuple[str, ...] = ("memory",)
+    clear_at_least: Count = 0
+
+
+class MessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The options of one entry.
+
+    compaction: None = for models known to have it, True = for any model (a gateway that compacts for others), False =
+    never. compaction_instructions replace the provider's own prompt for the summary. pause_after_compaction: stop
+    behind the compaction and ask again. cache: set breakpoints for prompt caching. image_input, document_input: False =
+    send a note instead.
+    """
+
+    compaction: bool | None = None
+    compaction_instructions: str = ""
+    pause_after_compaction: bool = False
+    clear_tool_uses: ToolClearing | None = None
+    cache: bool = True
+    cache_ttl: Literal["5m", "1h"] = "5m"
+    image_input: bool = True
+    document_input: bool = True
+
+
+def reserved_parameters(settings: AdapterSettings) -> list[str]:
+    """Return the keys of `parameters` that the request itself sets."""
+    return sorted(RESERVED_PARAMETERS & set(settings.parameters))

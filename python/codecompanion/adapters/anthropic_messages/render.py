@@ -1,0 +1,171 @@
+"""A request as the bytes of a Messages body: a pure function of the view, with what was rendered before kept.
+
+The conversation of a chat's last request is kept as a fold (`conversation.py`); the next request, which nearly always
+is the same list with something appended, adds what is new. Every body is checked before it leaves; broken pairs are
+mended, anything else that the API would refuse is not sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.anthropic_messages.arrange import Arranged, arrange, is_signed, read_blocks
+from codecompanion.adapters.anthropic_messages.blocks import (
+    MessageRenderer,
+    Piece,
+    is_empty,
+    text_block,
+)
+from codecompanion.adapters.anthropic_messages.conversation import Conversation, ImageLimits
+from codecompanion.adapters.anthropic_messages.parameters import Head, add_tools
+from codecompanion.adapters.base import ChatRequest
+from codecompanion.adapters.openai_chat.render import encode
+from codecompanion.adapters.pairing import mend_pairs
+from codecompanion.errors import RequestRejected
+from codecompanion.messages import CompactionPart, Message
+from codecompanion.prompts import load
+
+_log = logging.getLogger(__name__)
+
+_CHATS_KEPT = 4
+
+
+class Want(msgspec.Struct, frozen=True):
+    """What a conversation is rendered for; a kept one of another want is not used.
+
+    think: thinking goes along. unsigned, signed: which compactions can be given back.
+    """
+
+    think: bool
+    unsigned: bool
+    signed: bool
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """A conversation and the system texts that go with it. `signed` is None without a compaction in it."""
+
+    system: tuple[str, ...]
+    conversation: Conversation
+    signed: bool | None = None
+
+
+class _Kept(msgspec.Struct):
+    """The last request of a chat. The messages are alive, so their ids cannot have been given to others."""
+
+    want: Want
+    messages: list[Message]
+    pieces: dict[int, tuple[Message, Piece]]
+    rendered: Rendered
+    limits: ImageLimits
+
+
+class BodyRenderer:
+    """Renders bodies of one adapter; keeps the conversations of a few chats."""
+
+    def __init__(self, name: str, origin: str, renderer: MessageRenderer) -> None:
+        self._name, self._origin, self._renderer = name, origin, renderer
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    def read(self, request: ChatRequest, want: Want, *, keep: bool) -> Rendered:
+        """Return the conversation of a request; `keep` it for the next one of the chat.
+
+        Raises:
+            RequestRejected: the API would refuse it, and it cannot be mended (our bug).
+        """
+        messages = list(request.messages)
+        chat = request.chat_id if request.purpose == "chat" else ""
+        kept = self._kept.get(chat)
+        if keep and kept is not None and kept.want == want and self._extend(kept, messages):
+            self._kept.move_to_end(chat)
+            return kept.rendered
+        arranged = arrange(messages, self._usable(want))
+        pieces = dict(kept.pieces) if kept is not None else {}
+        rendered, limits = self._fold(arranged, arranged.messages, want, pieces)
+        if messages and rendered.conversation.problems:
+            return self._mended(arranged, want, rendered)
+        if keep and chat:
+            alive = {id(message): pieces[id(message)] for message in messages if id(message) in pieces}
+            self._kept[chat] = _Kept(want, messages, alive, rendered, limits)
+            self._kept.move_to_end(chat)
+            while len(self._kept) > _CHATS_KEPT:
+                self._kept.popitem(last=False)
+        return rendered
+
+    def body(self, head: Head, rendered: Rendered, request: ChatRequest) -> bytes:
+        """Return the bytes: one join, one copy of what can have 10 MB."""
+        conversation = rendered.conversation
+        fields = add_tools(head, rendered.system, request.tools, tuple(conversation.called))
+        mark = encode(head.mark) if head.mark is not None else b""
+        check = conversation.check
+        # Newer models refuse to go on from an assistant's text ("prefill"); a server tool goes on by itself.
+        goes_on = check.role == "assistant" and check.last == "text"
+        last = text_block(load("go_on"), "user") if goes_on and "compaction" not in fields else None
+        chunks = conversation.chunks(mark, last)
+        start = encode(fields)[:-1] + b',"messages":['
+        if not chunks:
+            return start + b"]}"
+        return b"".join((start, *chunks, b"]}"))
+
+    def _extend(self, kept: _Kept, messages: list[Message]) -> bool:
+        """Append what is new to a kept conversation; return whether that was all there was to do."""
+        known = len(kept.messages)
+        # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        if not known or messages[:known] != kept.messages:
+            return False
+        new = messages[known:]
+        if any(message.role == "system" or message.compaction is not None for message in new):
+            return False
+        conversation = kept.rendered.conversation
+        for message in new:
+            piece = self._renderer.render(message)
+            kept.pieces[id(message)] = (message, piece)
+            conversation.add(piece)
+        kept.messages = messages
+        if conversation.problems or conversation.needed_limits != kept.limits:
+            # The fold has taken in what it cannot go on with: begin again, with the pieces.
+            kept.messages = []
+            return False
+        return True
+
+    def _fold(
+        self, arranged: Arranged, messages: Sequence[Message], want: Want, pieces: dict[int, tuple[Message, Piece]]
+    ) -> tuple[Rendered, ImageLimits]:
+        limits = ImageLimits()
+        while True:
+            conversation = Conversation(think=want.think, images=limits)
+            conversation.add_first(arranged.compaction)
+            for message in messages:
+                if id(message) not in pieces:
+                    pieces[id(message)] = (message, self._renderer.render(message))
+                conversation.add(pieces[id(message)][1])
+            if conversation.needed_limits == limits:
+                break
+            limits = conversation.needed_limits
+        signed = any(block.facts.is_signed for block in arranged.compaction) if arranged.compaction else None
+        return Rendered(arranged.system, conversation, signed), limits
+
+    def _mended(self, arranged: Arranged, want: Want, broken: Rendered) -> Rendered:
+        """Return the conversation with its broken pairs mended; not kept, so that each request says so in the log."""
+        for problem in broken.conversation.problems:
+            _log.warning("request repaired before sending: %s", problem)
+        rendered, _ = self._fold(arranged, mend_pairs(arranged.messages, is_empty), want, {})
+        problems = rendered.conversation.problems
+        if problems:
+            raise RequestRejected(
+                f"{self._name}: the request would be refused ({problems[0]}). It was not sent; the chat is unchanged. "
+                "This is a bug of the plugin: please report it."
+            )
+        return rendered
+
+    def _usable(self, want: Want) -> Any:
+        def is_usable(part: CompactionPart) -> bool:
+            if part.origin != self._origin or not read_blocks(part):
+                return False
+            return want.signed if is_signed(part) else want.unsigned
+
+        return is_usable

@@ -1,0 +1,243 @@
+"""Anthropic Messages as a wire format: chat, compaction on demand, counting, models (`spec/providers.md`)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS
+from codecompanion.adapters.anthropic_messages.blocks import MessageRenderer
+from codecompanion.adapters.anthropic_messages.conversation import Conversation
+from codecompanion.adapters.anthropic_messages.decode import MessagesDecoder
+from codecompanion.adapters.anthropic_messages.media import Media
+from codecompanion.adapters.anthropic_messages.model_facts import ModelFacts
+from codecompanion.adapters.anthropic_messages.options import MessagesOptions
+from codecompanion.adapters.anthropic_messages.parameters import (
+    ON_DEMAND_BETA,
+    THRESHOLD_BETA,
+    Head,
+    beta_header,
+    can_let_mismatches_go,
+    compaction_parameter,
+    counted,
+    fit_thinking,
+    let_mismatches_go,
+    needed_betas,
+    threshold_edits,
+    without_conflicts,
+)
+from codecompanion.adapters.anthropic_messages.render import BodyRenderer, Rendered, Want
+from codecompanion.adapters.base import (
+    AdapterSettings,
+    BlobReader,
+    ChatRequest,
+    CompactionDone,
+    Finished,
+)
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.model_list import read_model_names
+from codecompanion.adapters.openai_chat.wire import new_call_id
+from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
+from codecompanion.errors import AdapterError, RequestRejected
+from codecompanion.models import ModelLimits
+
+_log = logging.getLogger(__name__)
+
+PATH = "/v1/messages"
+_NO_THRESHOLD = re.compile(rf"context_management|compact_20260112|{THRESHOLD_BETA}", re.IGNORECASE)
+_NO_ON_DEMAND = re.compile(
+    rf"\bcompaction\b.{{0,60}}(?:not support|not permitted|unknown)|{ON_DEMAND_BETA}", re.IGNORECASE
+)
+_NO_CACHE = re.compile(r"cache_control.{0,40}(?:not permitted|not support|unknown|unexpected)", re.IGNORECASE)
+_MISMATCH = re.compile(r"bound to a different conversation|prefix_mismatch_behavior", re.IGNORECASE)
+
+
+class AnthropicMessages(WireFormat):
+    """One endpoint that speaks the Messages API."""
+
+    key_header = "x-api-key"
+    key_value = "${api_key}"
+    models_path = f"{PATH.rpartition('/')[0]}/models?limit=1000"
+    listing_tells = True
+    origin_name = "anthropic"
+
+    def __init__(
+        self,
+        settings: AdapterSettings,
+        read_blob: BlobReader,
+        options: MessagesOptions | None = None,
+        new_id: Callable[[], str] = new_call_id,
+    ) -> None:
+        self._settings = settings
+        self._options = options or MessagesOptions()
+        self._path = settings.chat_path or PATH
+        self._origin = origin_of(self.origin_name, settings.base_url)
+        self._bodies = BodyRenderer(
+            settings.name, self._origin, MessageRenderer(self._origin, Media(self._options, read_blob))
+        )
+        # Without its beta the listing does not tell of compaction on demand.
+        self.models_headers = beta_header(settings.headers, [ON_DEMAND_BETA])
+        self._facts = ModelFacts()
+        self._new_id = new_id
+
+    def render(self, request: ChatRequest) -> HttpCall:
+        """Return the request as sent."""
+        rendered = self._bodies.read(request, self._want(request), keep=True)
+        return self._call(self._path, self._chat_head(request, rendered), rendered, request)
+
+    def decoder(self, endpoint: Endpoint) -> MessagesDecoder:
+        """Return a fresh decoder for one reply."""
+        return MessagesDecoder(endpoint, self._origin, self._new_id)
+
+    def compacts_natively(self, model: str) -> bool:
+        """Return whether the model compacts during a request with `compact_at` (R-534)."""
+        wanted = self._options.compaction
+        known = self._facts.compacts(model, "threshold")
+        return wanted is not False and not self._facts.has_quirk(model, "threshold") and bool(wanted or known)
+
+    def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
+        """Return the request that compacts now (R-540), None when the model has no such thing.
+
+        A compaction the server made by itself cannot be in it: its summary goes along as text.
+        """
+        wanted = self._options.compaction
+        if wanted is False or self._facts.has_quirk(request.model, "on_demand"):
+            return None
+        if not (wanted or self._facts.compacts(request.model, "on_demand")):
+            return None
+        rendered = self._bodies.read(request, self._want(request, unsigned=False), keep=False)
+        max_tokens = self._max_tokens(request)
+        fields = {"model": request.model, "max_tokens": max_tokens, **without_conflicts(self._settings.parameters)}
+        # As a stream it stays alive however long the summary takes.
+        fields |= {"max_tokens": max_tokens, "stream": True}
+        self._fit_thinking(fields, rendered.conversation, max_tokens)
+        fields["compaction"] = compaction_parameter(self._options, instructions)
+        return self._call(self._path, Head(fields, mark=self._mark(request)), rendered, request)
+
+    def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
+        """Return what came back; without a part the model wrote no summary, and nothing has changed."""
+        decoder = self.decoder(endpoint)
+        is_json = body.lstrip()[:1] == b"{"
+        events = decoder.read_json(body) if is_json else [*decoder.feed(body), *decoder.finish()]
+        if decoder.problem is not None:
+            raise decoder.problem
+        done = next((event for event in events if isinstance(event, CompactionDone)), CompactionDone(None))
+        finished = next((event for event in events if isinstance(event, Finished)), None)
+        counted = decoder.counted
+        usage = counted.compactions[-1] if counted.compactions else counted.reply
+        if done.part is None:
+            stop = finished.stop if finished is not None else "nothing"
+            _log.warning("%s: no summary came back (%s)", endpoint.name, stop)
+            return CompactionDone(None, usage)
+        tokens = usage.output_tokens if usage is not None else 0
+        return CompactionDone(msgspec.structs.replace(done.part, tokens=tokens), usage)
+
+    def render_count(self, request: ChatRequest) -> HttpCall | None:
+        """Return the request that counts a prompt: what the model would be given, after editing on the server."""
+        rendered = self._bodies.read(request, self._want(request), keep=True)
+        head = self._chat_head(request, rendered)
+        kept = counted(head.fields) | {k: v for k, v in head.fields.items() if k in ("model", "context_management")}
+        return self._call(f"{self._path}/count_tokens", Head(kept, mark=head.mark), rendered, request)
+
+    def read_count(self, body: bytes) -> int | None:
+        """Return the count, None when the answer holds none."""
+        try:
+            return msgspec.json.decode(body, type=_Count).input_tokens
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def read_models(self, body: bytes) -> list[str]:
+        """Return the model names in a listing, and remember what it says about them."""
+        self._facts.read_listing(body)
+        return read_model_names(body)
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint has told about the model."""
+        return self._facts.limits(model)
+
+    def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
+        """Take in that a model lacks compaction or caching, or binds thinking to its conversation."""
+        if not isinstance(error, RequestRejected):
+            return False
+        said, model = str(error), request.model
+        if _MISMATCH.search(said):
+            return self._facts.learn(model, "mismatch")
+        if _NO_CACHE.search(said) and self._options.cache:
+            return self._facts.learn(model, "cache")
+        if request.compact_at and self.compacts_natively(model) and _NO_THRESHOLD.search(said):
+            return self._facts.learn(model, "threshold")
+        return False
+
+    def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
+        """Take in that the model or the endpoint does not compact on demand."""
+        if what == "compaction" and isinstance(error, RequestRejected) and _NO_ON_DEMAND.search(str(error)):
+            self._facts.learn(model, "on_demand")
+
+    def _want(self, request: ChatRequest, *, unsigned: bool = True) -> Want:
+        thinking = self._settings.parameters.get("thinking")
+        bound = self._facts.has_quirk(request.model, "mismatch") and not can_let_mismatches_go(thinking)
+        threshold = unsigned and request.compact_at > 0 and self.compacts_natively(request.model)
+        return Want(
+            think=request.send_opaque and not bound,
+            unsigned=threshold and request.send_opaque,
+            signed=request.send_opaque,
+        )
+
+    def _chat_head(self, request: ChatRequest, rendered: Rendered) -> Head:
+        """Return the fields of a request for a reply."""
+        max_tokens = self._max_tokens(request)
+        fields: dict[str, Any] = {"model": request.model, "stream": True, **self._settings.parameters}
+        fields["max_tokens"] = max_tokens
+        if request.tools and self._settings.parallel_tool_calls is False:
+            choice = fields.get("tool_choice")
+            given = choice if isinstance(choice, Mapping) else {"type": "auto"}
+            fields["tool_choice"] = {**given, "disable_parallel_tool_use": True}
+        self._fit_thinking(fields, rendered.conversation, max_tokens)
+        if request.purpose == "chat":
+            # The provider does not compact behind a signed compaction; another one on demand replaces it.
+            compacts = self.compacts_natively(request.model) and not rendered.signed
+            edits = threshold_edits(self._options, request.compact_at if compacts else 0)
+            if edits:
+                fields["context_management"] = {"edits": edits}
+        return Head(fields, mark=self._mark(request))
+
+    def _fit_thinking(self, fields: dict[str, Any], conversation: Conversation, max_tokens: int) -> None:
+        thinking = fields.get("thinking")
+        lacks_start = conversation.check.awaits_reply_to_results and conversation.turn_first not in THINKING_KINDS
+        fitted = fit_thinking(thinking, max_tokens, lacks_start=lacks_start)
+        if self._facts.has_quirk(str(fields["model"]), "mismatch"):
+            fitted = let_mismatches_go(fitted)
+        if fitted is not None:
+            fields["thinking"] = fitted
+
+    def _max_tokens(self, request: ChatRequest) -> int:
+        """Return `max_tokens`, which the API demands: what was asked for, within what the model has."""
+        given = self._settings.parameters.get("max_tokens")
+        asked = (
+            request.max_output_tokens or (given if isinstance(given, int) else 0) or self._settings.max_output_tokens
+        )
+        largest = self._facts.largest_output(request.model)
+        asked = asked or self._facts.output_limit(request.model)
+        return min(asked, largest) if largest else asked
+
+    def _mark(self, request: ChatRequest) -> dict[str, str] | None:
+        """Return the value of a cache breakpoint; a summary is asked for once, so nothing of it is worth keeping."""
+        if not self._options.cache or request.purpose != "chat" or self._facts.has_quirk(request.model, "cache"):
+            return None
+        if "cache_control" in self._settings.parameters:
+            return None
+        ttl = self._options.cache_ttl
+        return {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
+
+    def _call(self, path: str, head: Head, rendered: Rendered, request: ChatRequest) -> HttpCall:
+        betas = needed_betas(head.fields, rendered.signed)
+        body = self._bodies.body(head, rendered, request)
+        return HttpCall(path, body, beta_header(self._settings.headers, betas))
+
+
+class _Count(msgspec.Struct):
+    input_tokens: int
