@@ -22,6 +22,8 @@ from codecompanion.adapters.sse import ErrorData, SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
+# Between the beginning of a compaction and its end nothing else was recorded.
+_OF_COMPACTIONS = ("response.output_item.done", "response.compaction.compacting")
 _CUT_STATES = ("cancelled", "queued", "in_progress")
 
 
@@ -73,6 +75,8 @@ class ResponsesDecoder:
     def finish(self) -> list[StreamEvent]:
         """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
         events = self._take(self._sse.finish())
+        self._drafts.release_compaction()
+        events += self._out.take()
         if self.problem is None:
             self._close(events)
         return events
@@ -125,6 +129,8 @@ class ResponsesDecoder:
 
     def _dispatch(self, event: _Event) -> None:
         drafts = self._drafts
+        if event.type not in _OF_COMPACTIONS:
+            drafts.release_compaction()
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
                 drafts.add_text(_key(event), event.delta, refusal=event.type == "response.refusal.delta")
@@ -196,6 +202,7 @@ class ResponsesDecoder:
         events.append(Finished(stop, calls, normalise_usage(response.usage), self._model))
 
     def _fail(self, payload: bytes) -> None:
+        self._drafts.release_compaction()
         if self._out.seen:
             said = what_provider_said(payload, self._endpoint)
             self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")

@@ -85,8 +85,8 @@ class Drafts:
         self._out = out
         self._drafts: dict[Any, _Draft] = {}
         self._calls: list[_Draft] = []
-        self._compaction = ""
-        self._compacting = False
+        self._held: tuple[Any, CompactionDone] | None = None
+        self._compacting = self._told = False
         self.refused = False
 
     def take_rest(self, index: int, body: ItemBody, raw: bytes) -> None:
@@ -99,6 +99,8 @@ class Drafts:
     def take_item(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
         """Take in an item at its beginning, or `whole`. `key` None: the endpoint numbers nothing."""
         key = body.type if key is None else key
+        if self._held is not None and self._held[0] != key:
+            self.release_compaction()
         draft = self._drafts.get(key)
         if draft is None or (draft.done and draft.id != _text(body.id)):
             draft = self._drafts[key] = _Draft(body.type)
@@ -116,7 +118,7 @@ class Drafts:
             case "function_call":
                 self._call(draft, body)
             case "compaction":
-                self._compact(body, raw, whole=whole)
+                self._compact(key, body, raw, whole=whole)
             case _:
                 # See `decode.py`: not ours. It is output all the same: a request that made it is not sent again.
                 self._out.seen = True
@@ -154,6 +156,13 @@ class Drafts:
         if not self._compacting:
             self._compacting = True
             self._out.put(CompactionBegun())
+
+    def release_compaction(self) -> None:
+        """Tell of the compaction whose beginning has arrived, when its end has not."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._told = True
+            self._out.put(held[1])
 
     def calls(self, *, cut_by_limit: bool) -> tuple[ToolCall, ...] | None:
         """Return the calls in the order in which they began, None when one is without a name or an id.
@@ -220,19 +229,23 @@ class Drafts:
         if _text(body.encrypted_content):
             self._out.put(ReasoningSealed(self._out.origin, raw.decode("utf-8", "replace")))
 
-    def _compact(self, body: ItemBody, raw: bytes, *, whole: bool) -> None:
-        """Tell of a compaction as soon as its content is there, so that a cut stream keeps it (R-539).
+    def _compact(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
+        """Take in a compaction. Its content was recorded to change between beginning and end, so the end is told.
 
-        It is told again only when the end brings another content than the beginning did, or another item follows
-        (some models write two, the later one covering all): the last one told counts.
+        What the beginning brought is told when something else comes first, so that a cut stream keeps it (R-539). When
+        a model writes two compactions, the later one covers all: the last one told counts.
         """
         self.begin_compaction()
+        held, self._held = self._held, None
         content = _text(body.encrypted_content)
-        if content and content != self._compaction:
-            self._compaction = content
-            opaque = b"[" + raw + b"]"
-            self._out.put(CompactionDone(CompactionPart(self._out.origin, opaque.decode("utf-8", "replace"))))
-        elif whole and not self._compaction:
+        if content:
+            part = CompactionPart(self._out.origin, f"[{raw.decode('utf-8', 'replace')}]")
+            self._held = (key, CompactionDone(part))
+        elif held is not None and held[0] == key:
+            self._held = held
+        if whole and self._held is not None:
+            self.release_compaction()
+        elif whole and not self._told:
             self._out.put(CompactionDone(None))
 
 

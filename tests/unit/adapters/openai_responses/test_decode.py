@@ -151,27 +151,61 @@ def test_phases_are_kept() -> None:
     assert got[:2] == [TextDelta("I look", "commentary"), TextDelta("Done", "final_answer")]
 
 
-def test_a_compaction_is_told_at_its_beginning_and_once() -> None:
-    """R-539: a stream that is cut behind it keeps it."""
-    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "packed"}
-    got, problem = decode(event("compaction.compacting", output_index=0, item_id="cmp_1"), added(0, **item))
+def packed(content: str, name: str = "1") -> dict[str, Any]:
+    return {"type": "compaction", "id": f"cmp_{name}", "encrypted_content": content}
+
+
+def contents(events: list[StreamEvent]) -> list[str]:
+    parts = [one.part for one in events if isinstance(one, CompactionDone) and one.part]
+    assert all(part.origin == ORIGIN for part in parts)
+    return [item["encrypted_content"] for part in parts for item in json.loads(part.opaque)]
+
+
+def test_a_compaction_is_told_once_as_it_is_at_its_end() -> None:
+    """Recorded seals change between the beginning, the end and the finished response."""
+    got, problem = decode(
+        event("compaction.compacting", output_index=0, item_id="cmp_1"),
+        added(0, **packed("half")),
+        event("compaction.compacting", output_index=0, item_id="cmp_1"),
+        done(0, **packed("whole")),
+        event("output_text.delta", output_index=1, delta="Hi"),
+        completed(output=[packed("other")]),
+    )
+    assert problem is None
+    assert [type(one) for one in got] == [CompactionBegun, CompactionDone, TextDelta, Finished]
+    assert contents(got) == ["whole"]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        (),
+        (event("reasoning_summary_text.delta", output_index=1, summary_index=0, delta="t"),),
+        ({"type": "error", "code": "server_error", "message": "Sorry"},),
+    ],
+)
+def test_a_stream_that_is_cut_keeps_the_beginning_of_a_compaction(rest: tuple[dict[str, Any], ...]) -> None:
+    """R-539: its content is there from the beginning."""
+    got, problem = decode(added(0, **packed("half")), *rest)
     assert isinstance(problem, StreamCut)
     assert isinstance(got[0], CompactionBegun)
-    assert isinstance(got[1], CompactionDone)
-    assert got[1].part is not None
-    assert (got[1].part.origin, json.loads(got[1].part.opaque)) == (ORIGIN, [item])
-    got, _ = decode(added(0, **item), done(0, **item), completed(output=[item]))
-    assert [type(one) for one in got] == [CompactionBegun, CompactionDone, Finished]
+    assert contents(got) == ["half"]
 
 
-def test_a_compaction_that_is_whole_only_at_its_end_is_told_again() -> None:
-    """The last one told counts; one without content has failed."""
-    first, second = ({"type": "compaction", "id": "cmp_1", "encrypted_content": text} for text in ("half", "whole"))
-    got, _ = decode(added(0, **first), done(0, **second), completed())
-    told = [one for one in got if isinstance(one, CompactionDone)]
-    assert [json.loads(one.part.opaque)[0]["encrypted_content"] for one in told if one.part] == ["half", "whole"]
+def test_the_last_compaction_told_counts() -> None:
+    """Some models write two, the second covering all."""
+    first, second = packed("early", "1"), packed("all", "2")
+    got, _ = decode(added(0, **first), done(0, **first), added(1, **second), done(1, **second), completed())
+    assert contents(got) == ["early", "all"]
+    assert sum(isinstance(one, CompactionBegun) for one in got) == 1
+
+
+def test_a_compaction_without_content_has_failed() -> None:
+    """A no-op, told as such; one whose end brings none keeps what its beginning brought."""
     got, _ = decode(added(0, type="compaction", id="cmp_1"), done(0, type="compaction", id="cmp_1"), completed())
     assert got[:2] == [CompactionBegun(), CompactionDone(None)]
+    got, _ = decode(added(0, **packed("half")), done(0, type="compaction", id="cmp_1"), completed())
+    assert contents(got) == ["half"]
 
 
 @pytest.mark.parametrize(
