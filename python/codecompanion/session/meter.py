@@ -27,7 +27,7 @@ _NEW_MARGIN, _TAKEN_MARGIN, _FLOOR = 0.12, 0.01, 16
 # The first report is about the fixed part and the messages at once: with this many tokens of messages it is taken to
 # be about them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
-_RESUMED_REPORTS = 100
+_RESUMED_REPORTS = 20
 
 _Key = tuple[str, int]
 
