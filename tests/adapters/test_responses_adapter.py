@@ -1,0 +1,296 @@
+"""Chats over several rounds against a Responses server that judges like the provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from codecompanion.adapters.base import ChatRequest, CompactionBegun, CompactionDone
+from codecompanion.adapters.openai_responses.check import check_body
+from codecompanion.adapters.openai_responses.options import ResponsesOptions
+from codecompanion.errors import AdapterError, ContextOverflow, OpaqueRefused, StreamCut
+from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall
+from tests.adapters.answers import CLOSE, DROP, failure
+from tests.adapters.responses_answers import Call, Compacted, Text, Thought, reply
+from tests.adapters.responses_chat import RULES, Chat, open_adapter
+from tests.adapters.responses_rules import Rules
+from tests.adapters.responses_server import ResponsesServer
+
+SYSTEM = Message(id="s", role="system", content="Be good.")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ResponsesServer]:
+    """A server without a script; every request it got was accepted and had nothing unwanted."""
+    async with ResponsesServer(rules=Rules()) as running:
+        yield running
+        assert running.notes == []
+        for request in running.requests:
+            if request.method == "POST":
+                endpoint = {"compact": "compact", "input_tokens": "count"}.get(
+                    request.path.rpartition("/")[2], "responses"
+                )
+                assert check_body(request.json, endpoint) == []  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def chat(server: ResponsesServer) -> AsyncIterator[Chat]:
+    """A chat with a system prompt and rules."""
+    adapter = open_adapter(server.url)
+    yield Chat(adapter, SYSTEM, RULES)
+    await adapter.aclose()
+
+
+def kinds(server: ResponsesServer, number: int = -1) -> list[str]:
+    return [item.get("role") or item["type"] for item in server.requests[number].json["input"]]
+
+
+async def test_text_streams_and_ends_with_its_usage(server: ResponsesServer, chat: Chat) -> None:
+    """Text, phase, model and figures that do not overlap (lesson 7)."""
+    server.script = [reply(items=(Text("Hello ☃", "final_answer"),))]
+    outcome = await chat.say("Hi")
+    assert outcome.text == "Hello ☃"
+    assert outcome.finished.stop == "stop"
+    assert outcome.finished.model == "test-model"
+    usage = outcome.finished.usage
+    assert usage is not None
+    assert usage.prompt_tokens > 0
+    assert chat.messages[-1].content == (TextPart("Hello ☃", "final_answer"),)
+    body = server.requests[0].json
+    assert (body["store"], body["instructions"]) == (False, "Be good.")
+
+
+async def test_interleaved_reasoning_and_parallel_calls_over_rounds(server: ResponsesServer, chat: Chat) -> None:
+    """The server knows which item followed which reasoning, and refuses any other order."""
+    server.script = [
+        reply(items=(Thought(("One", "Two")), Call("read_file"), Thought(()), Call("grep"), Call("read_file"))),
+        reply(items=(Thought(("Look",)), Text("I look again.", "commentary"), Call("grep", '{"query": "x"}'))),
+        reply(items=(Thought(()), Text("Done.", "final_answer"))),
+        reply("Bye"),
+    ]
+    first = await chat.say("Find it")
+    assert first.reasoning == "One\n\nTwo"
+    assert first.finished.stop == "tool_calls"
+    assert [call.name for call in first.finished.tool_calls] == ["read_file", "grep", "read_file"]
+    assert all(call.id.startswith("call_") for call in first.finished.tool_calls)
+    await chat.answer_calls()
+    await chat.answer_calls()
+    last = await chat.say("Thanks")
+    assert last.text == "Bye"
+    assert kinds(server) == [
+        *("user", "user"),
+        *("reasoning", "function_call", "reasoning", "function_call", "function_call", *["function_call_output"] * 3),
+        *("reasoning", "assistant", "function_call", "function_call_output"),
+        *("reasoning", "assistant", "user"),
+    ]
+
+
+async def test_mixed_events_of_parallel_calls_give_whole_calls(server: ResponsesServer, chat: Chat) -> None:
+    """Pieces of two calls, alternating."""
+    server.script = [
+        reply(calls=[Call("read_file", '{"path": "a"}'), Call("grep", '{"query": "b"}')], interleaved=True)
+    ]
+    outcome = await chat.say("Go")
+    assert [(c.name, c.arguments) for c in outcome.finished.tool_calls] == [
+        ("read_file", '{"path": "a"}'),
+        ("grep", '{"query": "b"}'),
+    ]
+    await chat.answer_calls()
+
+
+async def test_the_prefix_stays_cached(server: ResponsesServer, chat: Chat) -> None:
+    """Lesson 22: what is read from the cache grows from request to request, and is all of the one before."""
+    words = "some words about the project " * 200
+    cached, prompts = [], []
+    for number in range(4):
+        server.script = [reply(f"answer {number} " + words, reasoning=())]
+        usage = (await chat.say(f"question {number} " + words)).finished.usage
+        assert usage is not None
+        cached.append(usage.cache_read_tokens)
+        prompts.append(usage.prompt_tokens)
+    assert cached == sorted(cached)
+    assert cached[-1] > 0.9 * prompts[-2]
+    assert len({request.json["prompt_cache_key"] for request in server.requests}) == 1
+
+
+async def test_a_threshold_compaction_starts_the_next_request(server: ResponsesServer, chat: Chat) -> None:
+    """R-534, R-539, R-551: the item first, the rules and the open question behind it, what came before it gone."""
+    await chat.say("word " * 60_000)
+    server.script = [reply("Compacted and answered", reasoning=("Why",), calls=[Call("grep")])]
+    outcome = await chat.say("Go on", compact_at=50_000)
+    assert [type(event) for event in outcome.events[:2]] == [CompactionBegun, CompactionDone]
+    assert outcome.text == "Compacted and answered"
+    assert len(chat.blocks) == 1
+    await chat.answer_calls(compact_at=50_000)
+    assert kinds(server) == [
+        *("compaction", "user", "user"),
+        *("reasoning", "assistant", "function_call", "function_call_output"),
+    ]
+    assert server.requests[-1].json["input"][1]["content"] == RULES.content
+    assert server.requests[-1].json["context_management"] == [{"type": "compaction", "compact_threshold": 50_000}]
+
+
+async def test_a_second_compaction_takes_the_place_of_the_first(server: ResponsesServer, chat: Chat) -> None:
+    """One live block at any time."""
+    for _ in range(2):
+        await chat.say("word " * 60_000, compact_at=0)
+        await chat.say("Go on", compact_at=50_000)
+    await chat.say("And now", compact_at=50_000)
+    assert len(chat.blocks) == 2
+    assert kinds(server) == ["compaction", "user", "user", "assistant", "user"]
+
+
+async def test_an_on_demand_compaction_is_the_next_window(server: ResponsesServer, chat: Chat) -> None:
+    """R-540: kept messages and block as they came; the rules once, with their own words."""
+    server.script = [reply("Found", reasoning=("Why",), calls=[Call("grep")])]
+    await chat.say("First words")
+    await chat.answer_calls()
+    assert chat.adapter.compacts_on_demand("test-model")
+    server.compactions = [reply(items=(Compacted(300),))]
+    done = await chat.adapter.compact(chat.request(), "Mind the tests.")
+    assert server.requests[-1].json["instructions"] == "Be good.\n\nMind the tests."
+    assert done.part is not None
+    assert done.part.tokens == 300
+    assert done.usage is not None
+    assert done.usage.prompt_tokens > 0
+    chat.compact(done.part)
+    await chat.say("Next words")
+    sent = server.requests[-1].json["input"]
+    assert kinds(server) == ["user", "compaction", "user", "user"]
+    texts = [
+        item["content"] if isinstance(item["content"], str) else item["content"][0]["text"]
+        for item in sent
+        if "content" in item
+    ]
+    assert texts == ["First words", RULES.content, "Next words"]
+
+
+async def test_a_block_of_another_account_is_refused_as_such(chat: Chat) -> None:
+    """Origin is format and host, the same for two accounts at OpenAI; the session then sends what can be read."""
+    await chat.say("word " * 60_000)
+    await chat.say("Go on", compact_at=50_000)
+    async with ResponsesServer(rules=Rules()) as other:
+        adapter = open_adapter(other.url)
+        assert adapter.origin == chat.adapter.origin
+        stranger = Chat(adapter, *chat.messages)
+        outcome = await stranger.say("Go on")
+        assert isinstance(outcome.error, OpaqueRefused)
+        assert (await stranger.send(send_opaque=False)).error is None
+        await adapter.aclose()
+
+
+async def test_sealed_reasoning_of_another_account_is_refused_as_such(server: ResponsesServer, chat: Chat) -> None:
+    """With `send_opaque` false the calls stay, the reasoning goes."""
+    server.script = [reply(reasoning=("Why",), calls=[Call("grep")])]
+    await chat.say("Hi")
+    async with ResponsesServer(rules=Rules()) as other:
+        adapter = open_adapter(other.url)
+        stranger = Chat(adapter, *chat.messages)
+        outcome = await stranger.answer_calls()
+        assert isinstance(outcome.error, OpaqueRefused)
+        assert outcome.error.code == "invalid_encrypted_content"
+        assert (await stranger.send(send_opaque=False)).error is None
+        assert "reasoning" not in kinds(other)
+        await adapter.aclose()
+
+
+@pytest.mark.parametrize("how", [DROP, CLOSE])
+async def test_a_cut_stream_keeps_its_compaction(server: ResponsesServer, chat: Chat, how: object) -> None:
+    """R-539: cut behind the block, before the reply is complete; the next request starts at the block."""
+    await chat.say("word " * 60_000)
+    server.script = [reply("A longer answer", break_after=8, break_with=how)]
+    outcome = await chat.say("Go on", compact_at=50_000)
+    assert isinstance(outcome.error, StreamCut)
+    assert len(chat.blocks) == 1
+    assert (await chat.send(compact_at=50_000)).error is None
+    assert kinds(server)[0] == "compaction"
+
+
+@pytest.mark.parametrize("in_stream", [False, True])
+async def test_an_overflow_is_told_as_one(in_stream: bool) -> None:
+    """R-535, as status 400 and as an error event before anything else."""
+    async with ResponsesServer(rules=Rules(window=1000), overflow_in_stream=in_stream) as server:
+        adapter = open_adapter(server.url)
+        outcome = await Chat(adapter).say("word " * 5000)
+        assert isinstance(outcome.error, ContextOverflow)
+        assert outcome.error.code == "context_length_exceeded"
+        assert outcome.events == []
+        await adapter.aclose()
+
+
+async def test_a_count_is_the_provider_s(server: ResponsesServer, chat: Chat) -> None:
+    """The same as the prompt of the reply; also when the counted chat was sent before."""
+    assert chat.adapter.counts_tokens("test-model")
+    server.script = [reply("Found", reasoning=("Why",), calls=[Call("grep")])]
+    await chat.say("First words")
+    await chat.answer_calls()
+    count = await chat.adapter.count_tokens(chat.request())
+    chat.messages.pop()
+    before = await chat.adapter.count_tokens(chat.request())
+    usage = (await chat.send()).finished.usage
+    assert usage is not None
+    assert before == usage.prompt_tokens
+    assert count > before
+
+
+async def test_models_are_listed(server: ResponsesServer, chat: Chat) -> None:
+    """Their names; the endpoint says nothing about their windows."""
+    server.rules = Rules(models=("gpt-5", "gpt-4.1"))
+    assert await chat.adapter.list_models() == ["gpt-4.1", "gpt-5"]
+    assert chat.adapter.limits("gpt-5") is None
+    server.rules = Rules()
+
+
+async def test_images_and_documents_are_accepted(server: ResponsesServer, chat: Chat) -> None:
+    """By a server that opens them."""
+    parts = (TextPart("look"), ImagePart(sha256="i"), DocumentPart(sha256="d", path="a.pdf"))
+    chat.messages.append(Message(id="u", role="user", content=parts))
+    assert (await chat.send()).error is None
+
+
+async def test_a_model_that_does_not_reason_is_asked_again_without(chat: Chat) -> None:
+    """One whose name does not tell: refused once for its summary, once for sealed reasoning; then learned."""
+    async with ResponsesServer(rules=Rules(reasons=False)) as server:
+        adapter = open_adapter(server.url, options=ResponsesOptions(reasoning_summary="none"))
+        assert (await Chat(adapter).say("Hi")).error is None
+        assert len(server.requests) == 2
+        assert (await Chat(adapter).say("Hi")).error is None
+        assert len(server.requests) == 3
+        assert "include" not in server.requests[-1].json
+        await adapter.aclose()
+
+
+async def test_an_endpoint_without_compaction_is_believed(server: ResponsesServer, chat: Chat) -> None:
+    """Refused once, then never asked again, and the session knows (R-534)."""
+    server.script = [
+        failure(400, "Unknown parameter: 'context_management'.", type="invalid_request_error"),
+        reply("Hi"),
+    ]
+    assert (await chat.say("Hi", compact_at=60_000)).text == "Hi"
+    assert not chat.adapter.compacts_natively("test-model")
+    server.compactions = [failure(404, "Invalid URL (POST /v1/responses/compact)", type="invalid_request_error")]
+    with pytest.raises(AdapterError, match="404"):
+        await chat.adapter.compact(chat.request(), "")
+    assert not chat.adapter.compacts_on_demand("test-model")
+    assert chat.adapter.counts_tokens("test-model")
+
+
+async def test_a_history_of_another_provider_is_accepted(server: ResponsesServer, chat: Chat) -> None:
+    """R-542: its call ids, too long and repeated, its names, its broken arguments."""
+    for number in range(2):
+        calls = (ToolCall("toolu_" + "x" * 90, "mcp.read file", '{"p": '), ToolCall("same", "grep"))
+        chat.messages.append(Message(id=f"a{number}", role="assistant", content="I look", tool_calls=calls))
+        for call in calls:
+            chat.messages.append(Message(id=f"r{number}{call.id}", role="tool", content="", tool_call_id=call.id))
+    assert (await chat.say("Go on")).error is None
+
+
+async def test_a_request_through_the_registry_names_no_model(server: ResponsesServer) -> None:
+    """The model of the entry is used."""
+    adapter = open_adapter(server.url)
+    hello = Message(id="u", role="user", content="Hi")
+    events = [event async for event in adapter.stream(ChatRequest(messages=[hello], model=adapter.default_model))]
+    assert events
+    assert server.requests[0].json["model"] == "test-model"
+    await adapter.aclose()
