@@ -116,7 +116,9 @@ def _of_status(status: int, code: str, quote: str, headers: Mapping[str, str], e
             endpoint.say(f"the request is too long for the model ({status}).{said}"), *read_overflow(quote)
         )
     if status in (400, 404, 422) and is_opaque(code, quote):
-        return OpaqueRefused(endpoint.say(f"the provider does not accept back what it had encrypted ({status}).{said}"))
+        return OpaqueRefused(
+            endpoint.say(f"the provider does not accept back what it had signed or encrypted ({status}).{said}")
+        )
     if status == 401:
         return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
     if status == 403 and not FILTER.search(quote):
@@ -159,7 +161,7 @@ def _of_payload(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
     if is_overflow(code, quote):
         return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *read_overflow(quote))
     if is_opaque(code, quote):
-        return OpaqueRefused(endpoint.say(f"the provider does not accept back what it had encrypted.{said}"))
+        return OpaqueRefused(endpoint.say(f"the provider does not accept back what it had signed or encrypted.{said}"))
     if code in KEY_NAMES:
         return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
     if code in RATE_NAMES:
@@ -227,7 +229,10 @@ def _read_error(body: object) -> tuple[str, str]:
         return str(body.get("code") or ""), _shorten(inner)
     if not isinstance(inner, Mapping):
         return "", ""
-    code = inner.get("code") or inner.get("type") or ""
+    details = inner.get("details")
+    # Anthropic: the type is the broad category, the details may name the cause.
+    cause = details.get("error_code") if isinstance(details, Mapping) else None
+    code = inner.get("code") or cause or inner.get("type") or ""
     message = inner.get("message") or inner.get("detail") or body.get("detail") or body.get("message") or ""
     metadata = inner.get("metadata")
     if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):

@@ -29,11 +29,22 @@ _OVERFLOW = re.compile(
 # The same code for an id or a name that is too long: nothing a smaller history would mend.
 _SHORT_FIELD = re.compile(r"maximum length (?:of )?\d{1,4}\b")
 # What the provider had signed or encrypted itself, or the order it wants that back in (Responses).
-_OPAQUE_CODES = frozenset(["invalid_encrypted_content"])
+_OPAQUE_CODES = frozenset(
+    [
+        "invalid_encrypted_content",
+        *("compaction_signature_invalid", "compaction_content_mismatch", "compaction_tool_changes_mismatch"),
+        *("compaction_block_ambiguous", "compaction_block_misplaced", "compaction_too_many_tool_references"),
+    ]
+)
 _OPAQUE = re.compile(
     r"encrypted content .{0,80}could not be (?:verified|decrypted|parsed)"
     r"|without its required (?:following|'reasoning') item"
-    r"|item with id 'rs_",
+    r"|item with id 'rs_"
+    # Anthropic, of thinking and compaction blocks.
+    r"|invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block"
+    r"|thinking`? blocks? .{0,80}cannot be modified"
+    r"|expected `?thinking`? or `?redacted_thinking`?, but found"
+    r"|`?compaction`? blocks? .{0,80}(?:must be sent back|requires? (?:its|a) )",
     re.IGNORECASE,
 )
 FILTER = re.compile(
@@ -43,13 +54,14 @@ FILTER = re.compile(
 NO_CREDIT = re.compile(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
 NO_MODEL = re.compile(
     r"model[_ ]not[_ ]found|model .{0,120}(?:not exist|not found|unknown|not available)|no such model"
-    r"|invalid model|unknown model|not a valid model",
+    r"|invalid model|unknown model|not a valid model|^\S* ?model: \S+$",
     re.IGNORECASE,
 )
 OVERLOAD_NAMES = frozenset(
     [
         *("server_error", "internal_server_error", "overloaded_error", "service_unavailable", "timeout"),
         *("server_is_overloaded", "slow_down", "vector_store_timeout"),
+        *("api_error", "timeout_error", "compaction_unavailable"),
     ]
 )
 RATE_NAMES = frozenset(["rate_limit_exceeded", "rate_limit_error", "too_many_requests"])

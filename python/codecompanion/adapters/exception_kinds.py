@@ -1,7 +1,7 @@
 """Every exception class of the SDK and its transport, by name: what became of the request.
 
-Names of openai, httpx2, anyio, ssl and the standard library; matched along the class's bases, so that nothing has to be
-imported. A test proves that no class of the SDK or of httpx2 is missing.
+Names of openai, anthropic, httpx2, anyio, ssl and the standard library; matched along the bases of a class, so that
+nothing has to be imported. A test proves that no class of the SDKs or of httpx2 is missing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,17 @@ _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
         "RateLimitError",
         "InternalServerError",
         "HTTPStatusError",
+        # anthropic: one class for each status, and under them one for each error code.
+        "PaymentRequiredError",
+        "RequestTimeoutError",
+        "PreconditionFailedError",
+        "ContentTooLargeError",
+        "RequestHeaderFieldsTooLargeError",
+        "ClientClosedRequestError",
+        "HTTPNotImplementedError",
+        "ServiceUnavailableError",
+        "GatewayTimeoutError",
+        "OverloadedError",
     ),
     "unreachable": (
         "APIConnectionError",
@@ -58,6 +69,7 @@ _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
     "cut": ("ReadError", "RemoteProtocolError", "ProtocolError", "StreamError", "StreamClosed"),
     "malformed": (
         "APIResponseValidationError",
+        "APIWebhookValidationError",
         "DecodingError",
         "LengthFinishReasonError",
         "ContentFilterFinishReasonError",
@@ -72,13 +84,23 @@ _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
     ),
     "not sent": (
         "OpenAIError",
+        "AnthropicError",
+        "RetryableError",
+        "CredentialsError",
+        "IdentityTokenFileError",
+        "WorkloadIdentityError",
+        "ToolsetUsageError",
+        "ToolsetConfigError",
+        "ToolsetContractError",
+        "ToolsetsFixedError",
+        "ToolsetClosedError",
         "SubjectTokenProviderError",
         "MutuallyExclusiveAuthError",
         "APIRemovedInV1",
         "_AmbiguousModuleClientUsageError",
         "InvalidURL",
     ),
-    "not installed": ("ImportError",),
+    "not installed": ("ImportError", "MissingDependencyError"),
     "reported": ("APIError",),
 }
 EXCEPTION_KINDS: dict[str, ExceptionKind] = {name: kind for kind, names in _NAMES.items() for name in names}

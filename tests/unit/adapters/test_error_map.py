@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Iterator
 from typing import Any
 
+import anthropic
 import anyio
 import httpx2
 import openai
@@ -53,10 +54,25 @@ TRANSPORT = sorted(
 )
 
 
+ANTHROPIC = sorted(
+    {kind for kind in subclasses(anthropic.AnthropicError) if kind.__module__.partition(".")[0] == "anthropic"},
+    key=lambda kind: kind.__name__,
+)
+
+
 @pytest.mark.parametrize("kind", SDK, ids=lambda kind: kind.__name__)
 def test_every_exception_of_the_sdk_has_a_row(kind: type[BaseException]) -> None:
     """A new class in a new SDK fails here instead of becoming an unexpected error."""
     assert kind.__name__ in EXCEPTION_KINDS
+
+
+@pytest.mark.parametrize("kind", ANTHROPIC, ids=lambda kind: kind.__name__)
+def test_every_exception_of_the_other_sdk_has_a_row(kind: type[BaseException]) -> None:
+    """Its classes for single error codes stand below one for the status, whose body is what is read."""
+    if issubclass(kind, anthropic.APIStatusError):
+        assert kind_of(kind.__new__(kind)) == "status"
+    else:
+        assert kind.__name__ in EXCEPTION_KINDS
 
 
 @pytest.mark.parametrize("kind", TRANSPORT, ids=lambda kind: kind.__name__)
@@ -68,6 +84,7 @@ def test_every_exception_of_the_transport_has_a_row(kind: type[BaseException]) -
 def test_the_walk_finds_the_exceptions() -> None:
     """The two tests above must not be empty."""
     assert {"RateLimitError", "APIConnectionError", "APIResponseValidationError"} <= {kind.__name__ for kind in SDK}
+    assert {"CompactionSignatureInvalidError", "OverloadedError"} <= {kind.__name__ for kind in ANTHROPIC}
     assert {"ReadTimeout", "RemoteProtocolError", "InvalidURL"} <= {kind.__name__ for kind in TRANSPORT}
 
 
