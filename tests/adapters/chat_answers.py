@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.adapters.answers import CLOSE, DROP, Answer, Faults, Part, failure, json_answer, plain, silence
+from tests.adapters.token_count import count
 
-__all__ = ["CLOSE", "DROP", "Answer", "Call", "answer_from", "failure", "plain", "reply", "silence", "whole_reply"]
+__all__ = [
+    "CLOSE",
+    "DROP",
+    "Answer",
+    "Call",
+    "Counted",
+    "answer_from",
+    "counted",
+    "failure",
+    "plain",
+    "reply",
+    "silence",
+    "whole_reply",
+]
 
 
 @dataclass(frozen=True)
@@ -127,7 +141,40 @@ def whole_reply(text: str, *, calls: Sequence[Call] = (), usage: dict[str, Any] 
     return json_answer(body)
 
 
-def answer_from(entry: dict[str, Any]) -> Answer:
+@dataclass(frozen=True)
+class Counted:
+    """A reply whose usage the server counts itself: what it read, what of it was cached, what it says here."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """More arguments of `reply`; a reply that is not streamed has none."""
+
+    def usage(self, prompt_tokens: int, cached_tokens: int) -> dict[str, Any]:
+        """Return the report of this reply to a prompt of that size."""
+        reasoning = count(self.arguments.get("reasoning", ""))
+        said = count(self.text) + sum(count(call.name) + count(call.arguments) for call in self.calls)
+        return {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": said + reasoning,
+            "total_tokens": prompt_tokens + said + reasoning,
+            "prompt_tokens_details": {"cached_tokens": cached_tokens, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": reasoning, "audio_tokens": 0},
+        }
+
+    def answer(self, usage: dict[str, Any] | None, *, streams: bool) -> Answer:
+        """Return the answer with that usage."""
+        if streams:
+            return reply(self.text, calls=self.calls, usage=usage, **self.arguments)
+        return whole_reply(self.text, calls=self.calls, usage=usage)
+
+
+def counted(text: str = "", *, calls: Sequence[Call] = (), **arguments: Any) -> Counted:
+    """Return a reply with the server's own usage; the arguments are those of `reply`."""
+    return Counted(text, tuple(calls), arguments)
+
+
+def answer_from(entry: dict[str, Any]) -> Answer | Counted:
     """Return the answer an entry of a JSON script describes."""
     arguments = dict(entry)
     kind = arguments.pop("kind", "reply")
@@ -139,9 +186,10 @@ def answer_from(entry: dict[str, Any]) -> Answer:
     makers = {
         "reply": reply,
         "whole_reply": whole_reply,
+        "counted": counted,
         "failure": failure,
         "plain": plain,
         "silence": silence,
     }
-    answer: Answer = makers[kind](**arguments)  # type: ignore[operator]
+    answer: Answer | Counted = makers[kind](**arguments)  # type: ignore[operator]
     return answer

@@ -3,12 +3,14 @@
 In an async test: `async with ChatServer([reply("Hello")]) as server: … server.url … server.requests`; in another one
 `ChatServerThread` (`chat_thread.py`). Answers of the script are given one per request; when it is used up, `default`
 answers (it repeats the last user message). Requests are checked as OpenAI checks them (`chat_rules.py`) before an
-answer of the script is spent; `check=False` leaves a body unparsed, for benchmarks with large histories.
+answer of the script is spent; `check=False` leaves a body unparsed, for benchmarks with large histories. A `Counted`
+reply tells the server's own count of the request, with what its simulated prompt cache held (`server.cache.now_s` is
+that cache's clock).
 
 From a shell: `python -m tests.adapters.chat_server --port 0` prints its port. The script of a running server can be
 set and its requests read over HTTP, so that tests in another process can use it:
-`POST /control/script` with a JSON list of `{"kind": "reply" | "whole_reply" | "failure" | "plain" | "silence", …}`
-(the arguments of the function of that name in `chat_answers.py`), `GET /control/requests`, `POST /control/reset`.
+`POST /control/script` with a JSON list of `{"kind": "reply" | "counted" | "failure" | "plain" | "silence", …}` (the
+arguments of the function of that name in `chat_answers.py`), `GET /control/requests`, `POST /control/reset`.
 """
 
 from __future__ import annotations
@@ -19,37 +21,43 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tests.adapters.answers import Answer, failure, json_answer
-from tests.adapters.chat_answers import answer_from, reply
-from tests.adapters.chat_rules import Refusal, count_tokens, refusal_of
+from tests.adapters.chat_answers import Counted, answer_from, reply
+from tests.adapters.chat_prompt import lay_out
+from tests.adapters.chat_rules import Extras, refusal_of
 from tests.adapters.loopback import LoopbackServer, Received
+from tests.adapters.prompt_cache import PromptCache
+from tests.adapters.refusal import Refusal
 
 
 class ChatServer(LoopbackServer):
     """The server; see the module's text. `key` "" = no key is asked for. `window` is in tokens, 0 = unlimited.
 
     `pages` are JSON bodies by path, for whatever else an endpoint can be asked with GET; they may be changed later.
+    `extra_arguments`, `reasoning_fields` and `call_fields` are what it takes besides OpenAI's (`chat_rules.Extras`).
     """
 
     def __init__(
         self,
-        script: Iterable[Answer] = (),
+        script: Iterable[Answer | Counted] = (),
         *,
         key: str = "sk-test",
         models: tuple[str, ...] = ("test-model",),
         window: int = 128_000,
         check: bool = True,
         echo_key: bool = False,
+        extra_arguments: tuple[str, ...] = (),
         reasoning_fields: tuple[str, ...] = (),
         call_fields: tuple[str, ...] = (),
         pages: Mapping[str, Any] | None = None,
-        default: Callable[[Received], Answer] | None = None,
+        default: Callable[[Received], Answer | Counted] | None = None,
     ) -> None:
         super().__init__()
         self.script = list(script)
         self.refusals: list[Refusal] = []
         self._key, self._models, self._window = key, models, window
-        self._check, self._echo_key, self._reasoning_fields = check, echo_key, reasoning_fields
-        self._call_fields = call_fields
+        self._check, self._echo_key = check, echo_key
+        self._extras = Extras(extra_arguments, reasoning_fields, call_fields)
+        self.cache = PromptCache()
         self.pages: dict[str, Any] = dict(pages or {})
         self._default = default or self._repeat_last
 
@@ -65,35 +73,40 @@ class ChatServer(LoopbackServer):
             return json_answer({"object": "list", "data": [{"id": name} for name in self._models]})
         if request.path != "/v1/chat/completions":
             return failure(404, f"Invalid URL ({request.method} {request.path})")
-        if self._check:
-            refusal = self._refusal(request)
-            if refusal is not None:
-                self.refusals.append(refusal)
-                return json_answer(refusal.body(), status=refusal.status)
-        return self.script.pop(0) if self.script else self._default(request)
+        if not self._check:
+            wanted = self.script.pop(0) if self.script else self._default(request)
+            return wanted.answer(None, streams=True) if isinstance(wanted, Counted) else wanted
+        refusal = self._refusal(request)
+        if refusal is not None:
+            self.refusals.append(refusal)
+            return json_answer(refusal.body(), status=refusal.status)
+        return self._accepted(request)
 
     def _refusal(self, request: Received) -> Refusal | None:
         try:
             body = request.json
         except ValueError:
             return Refusal(400, "We could not parse the JSON body of your request.")
-        return refusal_of(
-            body,
-            models=self._models,
-            window=self._window,
-            reasoning_fields=self._reasoning_fields,
-            call_fields=self._call_fields,
-        )
+        return refusal_of(body, models=self._models, window=self._window, extras=self._extras)
 
-    def _repeat_last(self, request: Received) -> Answer:
+    def _accepted(self, request: Received) -> Answer:
+        """Return the next answer; whichever it is, the prompt is in the cache from now on."""
+        body = request.json
+        prompt = lay_out(body)
+        key = f"{body['model']}:{body.get('prompt_cache_key')}"
+        cached, _ = self.cache.read(key, prompt.tokens)
+        wanted = self.script.pop(0) if self.script else self._default(request)
+        if isinstance(wanted, Answer):
+            return wanted
+        streams = bool(body.get("stream"))
+        tells = not streams or bool((body.get("stream_options") or {}).get("include_usage"))
+        return wanted.answer(wanted.usage(len(prompt), cached) if tells else None, streams=streams)
+
+    def _repeat_last(self, request: Received) -> Answer | Counted:
         if not self._check:
             return reply("ok")
-        body = request.json
-        users = [message["content"] for message in body["messages"] if message["role"] == "user"]
-        prompt = count_tokens(body)
-        usage = {"prompt_tokens": prompt, "completion_tokens": 5, "total_tokens": prompt + 5}
-        wants_usage = (body.get("stream_options") or {}).get("include_usage")
-        return reply(f"You said: {users[-1] if users else ''}", usage=usage if wants_usage else None)
+        users = [message["content"] for message in request.json["messages"] if message["role"] == "user"]
+        return Counted(f"You said: {users[-1] if users else ''}")
 
     def control(self, request: Received) -> Any:
         """Lay answers in store, or forget what was."""

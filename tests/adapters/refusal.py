@@ -59,8 +59,8 @@ def check_schema(kind: Kind, body: Mapping[str, Any]) -> None:
             refuse(f"Unknown parameter: '{param}'.", param, "unknown_parameter")
         if text.startswith("Field required"):
             refuse(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
-        code = "invalid_type" if text.startswith("Input should be a valid") else "invalid_value"
-        refuse(f"Invalid value for '{param}': {text}.", param, code)
+        what = "type" if text.startswith("Input should be a valid") else "value"
+        refuse(f"Invalid {what} for '{param}': {text}.", param, f"invalid_{what}")
 
 
 def _as_openai_writes(steps: list[str], body: Any) -> str:
@@ -72,9 +72,14 @@ def _as_openai_writes(steps: list[str], body: Any) -> str:
             at, may_choose = at[int(step)], True
             continue
         is_last = count == len(steps) - 1
-        if may_choose and not is_last and isinstance(at, Mapping) and step == at.get("type", step):
+        if may_choose and not is_last and isinstance(at, Mapping) and _is_choice(step, at):
             may_choose = False
             continue
         path += f".{step}" if path else step
         at, may_choose = (at.get(step) if isinstance(at, Mapping) else None), False
     return path
+
+
+def _is_choice(step: str, at: Mapping[str, Any]) -> bool:
+    """Return whether the step names the kind of this object: its `type`, or the kind meant by none."""
+    return step == at["type"] if "type" in at else step not in at

@@ -55,10 +55,8 @@ class ItemWalk:
                     self._check_output(item, param)
                 case "compaction":
                     self._check_compaction(item)
-                case "compaction_trigger":
-                    self._check_all_answered()
-                    if after is not None:
-                        refuse("The 'compaction_trigger' item must be the final input item.", param, "invalid_value")
+                case "compaction_trigger" if after is not None:
+                    refuse("The 'compaction_trigger' item must be the final input item.", param, "invalid_value")
         self._check_all_answered()
 
     def _check_id(self, item: Item, param: str) -> None:

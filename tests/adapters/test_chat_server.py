@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.chat_rules import count_tokens, refusal_of
+from tests.adapters.chat_answers import counted
+from tests.adapters.chat_rules import Extras, count_tokens, refusal_of
+from tests.adapters.chat_server import ChatServer
 
 ROOT = Path(__file__).parents[2]
 USER = {"role": "user", "content": "hi"}
@@ -73,14 +75,17 @@ def test_a_proper_request_is_accepted(request_body: dict[str, Any]) -> None:
         (body(USER, ASSISTANT, USER, RESULT), "did not have response messages: a"),
         (body(USER, ASSISTANT, RESULT, RESULT), "must be a response to a preceeding message"),
         (body(USER, {**ASSISTANT, "tool_calls": [CALL, CALL]}, RESULT), "Duplicate value"),
-        (body(USER, {**ASSISTANT, "tool_calls": [{**CALL, "index": 0}]}, RESULT), "expected id, type"),
+        (
+            body(USER, {**ASSISTANT, "tool_calls": [{**CALL, "index": 0}]}, RESULT),
+            "Unknown parameter: 'messages[1].tool_calls[0].index'",
+        ),
         (body(USER, {**ASSISTANT, "tool_calls": [{**CALL, "function": {"name": "a b", "arguments": ""}}]}), "pattern"),
         (
             body(USER, {**ASSISTANT, "tool_calls": [{**CALL, "function": {"name": "a", "arguments": {}}}]}),
             "Invalid type",
         ),
         (body(USER, tools=[]), "empty array"),
-        (body(USER, tools=[{**TOOL, "function": {"name": "a"}}]), "type 'object'"),
+        (body(USER, tools=[{**TOOL, "function": {"name": "a"}}]), "schema must be a JSON Schema of"),
         (body(USER, parallel_tool_calls=True), "only allowed when 'tools'"),
         (body(USER, max_tokens=0), "below minimum"),
         (body(USER, max_tokens=1, max_completion_tokens=1), "not supported"),
@@ -95,13 +100,91 @@ def test_an_improper_request_is_refused(request_body: Any, words: str) -> None:
 
 
 def test_a_request_over_the_window_is_refused_with_the_reply_counted() -> None:
-    """By the server's own count, arguments and schemas included."""
-    request = body(USER, calling(name="now", arguments="x" * 400), RESULT)
-    assert count_tokens(request) > 100
-    assert refused(request, window=count_tokens(request)) is None
-    too_long = refused({**request, "max_tokens": 1}, window=count_tokens(request))
+    """By the server's own count, arguments, schemas and images included."""
+    request = body(USER, calling(name="now", arguments="word " * 200), RESULT)
+    used = count_tokens(request)
+    assert 200 < used < 230
+    assert count_tokens({**request, "tools": [TOOL]}) > used
+    assert refused(request, window=used) is None
+    too_long = refused({**request, "max_tokens": 1}, window=used)
     assert too_long is not None
     assert "maximum context length" in too_long
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA", "detail": "low"}}
+    assert count_tokens(body({"role": "user", "content": [picture]})) == count_tokens(body(USER)) + 84
+
+
+@pytest.mark.parametrize(
+    ("extras", "request_body"),
+    [
+        (Extras(arguments=("options",)), body(USER, options={"num_ctx": 4096})),
+        (
+            Extras(reasoning_fields=("reasoning_content",)),
+            body(USER, {"role": "assistant", "content": "x", "reasoning_content": "y"}),
+        ),
+        (Extras(call_fields=("extra",)), body(USER, {**ASSISTANT, "tool_calls": [{**CALL, "extra": 1}]}, RESULT)),
+    ],
+)
+def test_what_other_endpoints_take_has_to_be_asked_for(extras: Extras, request_body: dict[str, Any]) -> None:
+    """Otherwise it is an unknown key."""
+    refusal = refusal_of(request_body, models=("m",), window=0)
+    assert refusal is not None
+    assert refusal.code == "unknown_parameter"
+    assert refusal_of(request_body, models=("m",), window=0, extras=extras) is None
+
+
+@pytest.mark.parametrize(
+    "request_body",
+    [
+        body({"role": "user", "content": [{"type": "text", "text": "x", "cited": 1}]}),
+        body(USER, tools=[{**TOOL, "name": "now"}]),
+        body(USER, temperature="hot"),
+        body(USER, tool_choice="any"),
+        body({"role": "user", "content": [5]}),
+        body(USER, {**ASSISTANT, "tool_calls": [5]}),
+        {"model": "m", "messages": {}},
+        {"model": "m", "messages": [5]},
+        body(USER, tools=[5]),
+    ],
+)
+def test_what_the_types_do_not_know_is_refused(request_body: Any) -> None:
+    """At any depth, whatever stands there."""
+    assert refused(request_body) is not None
+
+
+async def test_a_counted_reply_tells_what_was_read_and_what_was_cached() -> None:
+    """With the same start it is cached in steps of 128; another key or ten minutes later it is not."""
+    from openai import AsyncOpenAI
+
+    async with ChatServer([counted("Hello")]) as server, AsyncOpenAI(base_url=server.url, api_key="sk-test") as client:
+
+        async def usage(text: str, **fields: Any) -> Any:
+            messages: Any = [{"role": "user", "content": text}]
+            answer = await client.chat.completions.create(model="test-model", messages=messages, **fields)
+            return answer.usage
+
+        async def cached(text: str, **fields: Any) -> int:
+            return (await usage(text, **fields)).prompt_tokens_details.cached_tokens  # type: ignore[no-any-return]
+
+        start = "word " * 1400
+        first = await usage(start)
+        assert (first.prompt_tokens_details.cached_tokens, first.completion_tokens) == (0, 1)
+        assert first.total_tokens == first.prompt_tokens + 1 > 1400
+        assert await cached(start + "and so on") == 1280
+        assert await cached(start, prompt_cache_key="k") == 0
+        server.cache.now_s += 600
+        assert await cached(start) == 0
+        streamed: Any = await client.chat.completions.create(
+            model="test-model",
+            messages=[{"role": "user", "content": start}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = [chunk async for chunk in streamed]
+        assert chunks[-1].usage.prompt_tokens_details.cached_tokens == 1408
+        plain: Any = await client.chat.completions.create(
+            model="test-model", messages=[{"role": "user", "content": "hi"}], stream=True
+        )
+        assert [chunk.usage async for chunk in plain if chunk.usage] == []
 
 
 def test_it_runs_as_a_program_that_is_told_over_http_what_to_answer() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.refusal import Refusal, Refused
-from tests.adapters.responses_answers import Call, Compacted, Reply, Text, Thought
+from tests.adapters.responses_answers import Call, Compacted, Declined, Reply, Text, Thought
 from tests.adapters.responses_ledger import Ledger
 from tests.adapters.responses_rules import Accepted, Rules, accept
 from tests.adapters.responses_stream import Rendering
@@ -68,8 +68,9 @@ def without(item: dict[str, Any], *keys: str) -> dict[str, Any]:
         (
             [{**CALL, "call_id": "c" * 65}, {**OUTPUT, "call_id": "c" * 65}],
             [{**CALL, "call_id": "c" * 64}, {**OUTPUT, "call_id": "c" * 64}],
-            "Expected a string with maximum length 64, but got a string with length 65 instead.",
+            "Invalid 'input[0].call_id': string too long. Expected a string with maximum length 64, but got",
         ),
+        ([CALL, {**OUTPUT, "call_id": "c" * 65}], [CALL, OUTPUT], "Invalid 'input[1].call_id': string too long"),
         ([{**CALL, "call_id": ""}, {**OUTPUT, "call_id": ""}], [CALL, OUTPUT], "empty string"),
         ([CALL, {**OUTPUT, "output": ""}], [CALL, {**OUTPUT, "output": "-"}], "empty string"),
         (
@@ -155,6 +156,15 @@ def test_reasoning_of_another_model_is_noted(ledger: Ledger) -> None:
     assert accepted(ledger, USER, *give(ledger, Thought(), Text("x"), model="n")).notes == (
         "reasoning of another model: n",
     )
+
+
+def test_an_answer_goes_back_as_text_or_refusal_but_not_empty(ledger: Ledger) -> None:
+    """In the parts it came in."""
+    for item, key in ((Text("so"), "text"), (Declined("no"), "refusal")):
+        (message,) = give(ledger, item)
+        assert accepted(ledger, USER, message).items
+        emptied = {**message, "content": [{**message["content"][0], key: ""}]}
+        assert refused(ledger, USER, emptied).message.startswith(f"Invalid 'input[1].content[0].{key}': empty string.")
 
 
 def test_ids_are_ours_whole_and_not_repeated(ledger: Ledger) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters import content_rules
 from tests.adapters.refusal import Refusal, Refused
 from tests.adapters.responses_ledger import Ledger
 from tests.adapters.responses_rules import Accepted, Endpoint, Rules, accept
@@ -70,7 +71,7 @@ def refused(request: Any, rules: Rules = RULES, endpoint: Endpoint = "responses"
         (body(foo=1), body(user="u"), "Unknown parameter: 'foo'."),
         ({"input": "hi"}, body(), "Missing required parameter: 'model'."),
         (body(model="x"), body(), "The requested model 'x' does not exist."),
-        (body(model=5), body(), "Invalid value for 'model'"),
+        (body(model=5), body(), "Invalid type for 'model'"),
         ({"model": "m"}, body(), 'One of "input"'),
         (body(input=""), body(input="x"), 'One of "input"'),
         (body(input=[]), content(text()), 'One of "input"'),
@@ -79,6 +80,7 @@ def refused(request: Any, rules: Rules = RULES, endpoint: Endpoint = "responses"
         (body(temperature=1), body(), "'temperature' is not supported with this model"),
         (body(prompt_cache_key="k" * 65), body(prompt_cache_key="k" * 64), "string too long"),
         (body(metadata={"k": "v" * 513}), body(metadata={"k": "v" * 512}), "string too long"),
+        (body(metadata={"k" * 65: "v"}), body(metadata={"k" * 64: "v"}), "string too long"),
         (
             body(metadata={f"k{n}": "v" for n in range(17)}),
             body(metadata={f"k{n}": "v" for n in range(16)}),
@@ -152,6 +154,23 @@ def test_content_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any, wor
     rules = Rules(models=("m",))
     assert words in refused(wrong, rules).message
     assert accepted(right, rules).items
+
+
+def test_images_and_files_have_limits_of_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over the whole request."""
+    rules = Rules(models=("m",), window=0)
+    picture = {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "low"}
+    assert accepted(content(*[picture] * 500), rules).items
+    assert "Too many images" in refused(content(*[picture] * 501), rules).message
+    size = len(base64.b64decode(PNG.partition(",")[2]))
+    monkeypatch.setattr(content_rules, "MOST_IMAGE_BYTES", 2 * size)
+    embedded = {"type": "input_image", "image_url": PNG, "detail": "low"}
+    assert accepted(content(embedded, embedded), rules).items
+    assert "image size is too large" in refused(content(*[embedded] * 3), rules).message
+    document = {"type": "input_file", "file_data": PDF, "filename": "a.pdf"}
+    monkeypatch.setattr(content_rules, "MOST_FILE_BYTES", len(base64.b64decode(PDF.partition(",")[2])))
+    assert accepted(content(document), rules).items
+    assert "larger than" in refused(content(document, document), rules).message
 
 
 @pytest.mark.parametrize(
