@@ -14,7 +14,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 # Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder" (R-522); any
 # other tag is summarised like what the user typed.
-FILE_TAGS = frozenset({"file"})
+FILE_TAGS = frozenset({"file", "document"})
 BUFFER_TAGS = frozenset({"buffer", "editor_context"})
 IMAGE_TAG = "image"
 RULES_TAG = "rules"
@@ -74,13 +74,15 @@ class CompactionPart(msgspec.Struct, frozen=True, tag="compaction", omit_default
     """What a provider's own compaction left in place of the history before it (R-537, R-539).
 
     `opaque` is a JSON array of the blocks or items to send back verbatim to `origin`, and to nobody else (R-542).
-    `text` is the readable summary when there is one, `tokens` its size when the provider told it.
+    `text` is the readable summary when there is one, `tokens` its size when the provider told it. `on_demand`: it was
+    asked for (R-540); behind such a one Anthropic does not compact by itself.
     """
 
     origin: str
     opaque: str
     text: str = ""
     tokens: int = 0
+    on_demand: bool = False
 
 
 class CallMark(msgspec.Struct, frozen=True, tag="call"):

@@ -19,7 +19,7 @@ from codecompanion.context.budget import is_crossed, threshold_tokens
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy import Stage
 from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
-from codecompanion.context.work import Env, Measure, Messages
+from codecompanion.context.work import Env, Measure, Messages, Trigger
 from codecompanion.errors import AdapterError, CompactionFailed, ContextOverflow
 from codecompanion.events import Meter, Notice
 from codecompanion.history import ViewChanged
@@ -127,6 +127,7 @@ class ContextControl:
         self._tell_unknown_window()
         await self.drop_foreign_blocks()
         await self._count_when_close()
+        await self._compact_again()
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         return prepared
@@ -135,7 +136,7 @@ class ContextControl:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
         await self.drop_foreign_blocks()
         if self.compact_at and self.adapter().compacts_on_demand(self.model):
-            return await self._compact_on_demand(instructions)
+            return await self._compact_on_demand("manual", instructions)
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
@@ -201,7 +202,21 @@ class ContextControl:
             self.meter.measure,
         )
 
-    async def _compact_on_demand(self, instructions: str) -> bool:
+    async def _compact_again(self) -> None:
+        """Ask the provider for the next compaction where the last one was asked for: it makes none by itself then."""
+        blocks, measured = live_blocks(self._log.view.messages), self.measured()
+        if not (blocks and blocks[-1].compaction and blocks[-1].compaction.on_demand):
+            return
+        cycle, window = self._log.view.cycle, self.limits.context_window
+        crossed = 0 < self.compact_at <= measured.upper and self.adapter().compacts_on_demand(self.model)
+        if not crossed or not self._guard.allows(cycle, measured.tokens):
+            return
+        if await self._compact_on_demand("proactive", ""):
+            self._guard = self._guard.after_success()
+        else:
+            self._guard = self._guard.after_failure(cycle, measured.tokens, window, self.policy.cooldown)
+
+    async def _compact_on_demand(self, trigger: Trigger, instructions: str) -> bool:
         head, _ = split_for_compaction(self._log.view.messages)
         if not any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head):
             self._notice("INFO", "Nothing was compacted: there is nothing to summarise yet.")
@@ -216,7 +231,7 @@ class ContextControl:
             except TimeoutError:
                 raise CompactionFailed(f"{self.model} did not answer in {limit:g} s") from None
 
-        return await self.native_compaction().run(ask)
+        return await self.native_compaction().run(trigger, ask)
 
     async def _count_when_close(self) -> None:
         """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""

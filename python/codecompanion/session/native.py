@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from codecompanion.adapters.base import CompactionBegun, CompactionDone
 from codecompanion.context.change import difference
 from codecompanion.context.server_side import changes_that_inserted, live_blocks, replace_by_block
@@ -45,17 +47,17 @@ class NativeCompaction:
             case CompactionDone(part=None):
                 await to_the_end(self._failed("the provider could not compact the chat"))
             case CompactionDone(part=CompactionPart() as part):
-                await to_the_end(self._commit(part, "proactive"))
+                await to_the_end(self._commit(part))
 
-    async def run(self, compact: Callable[[], Awaitable[CompactionDone]]) -> bool:
+    async def run(self, trigger: Trigger, compact: Callable[[], Awaitable[CompactionDone]]) -> bool:
         """Compact on demand; return whether that changed the view. A failure has been told, nothing was changed."""
-        await to_the_end(self._record.begin("manual", self._label, self._measure(self._log.view.messages).tokens))
+        await to_the_end(self._begin(trigger))
         try:
             done = await compact()
             if done.part is None:
                 await to_the_end(self._failed("the provider could not compact the chat"))
             else:
-                await to_the_end(self._commit(done.part, "manual"))
+                await to_the_end(self._commit(msgspec.structs.replace(done.part, on_demand=True)))
         except asyncio.CancelledError:
             await to_the_end(self._failed("it was stopped", cancelled=True))
             raise
@@ -72,8 +74,8 @@ class NativeCompaction:
     def _label(self) -> str:
         return f"{self._model} ({ON_THE_SERVER})"
 
-    async def _begin(self) -> None:
-        await self._record.begin("proactive", self._label, self._measure(self._log.view.messages).tokens)
+    async def _begin(self, trigger: Trigger = "proactive") -> None:
+        await self._record.begin(trigger, self._label, self._measure(self._log.view.messages).tokens)
 
     async def _failed(self, reason: str, *, cancelled: bool = False) -> None:
         if not self._record.id:
@@ -83,7 +85,7 @@ class NativeCompaction:
         self._record.close()
         self._record.id = ""
 
-    async def _commit(self, part: CompactionPart, trigger: Trigger) -> None:
+    async def _commit(self, part: CompactionPart) -> None:
         """Log the change that puts the block in place of what it stands for, then show it."""
         record, view = self._record, self._log.view
         if not record.id:
@@ -91,7 +93,7 @@ class NativeCompaction:
         block = Message(id=record.new_id(), role="assistant", cycle=max(1, view.cycle), ts=record.clock())
         work = replace_by_block(view.messages, part, self._count, block)
         removed, replaced, inserted = difference(view.messages, work.messages)
-        report = {"stage": "server", "trigger": trigger, "origin": part.origin}
+        report = {"stage": "server", "trigger": record.trigger, "origin": part.origin}
         change = ViewChanged(
             change_id=record.id,
             kind="compacted",

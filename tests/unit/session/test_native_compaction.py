@@ -171,6 +171,21 @@ async def test_compact_asks_the_provider_where_it_can(tmp_path):
     assert [m.role for m in session.log.view.messages] == ["assistant", "user", "assistant"]
     assert session.log.view.messages[-1].text == "went on"
     assert bench.of(Compacted)[0].trigger == "manual"
+    assert session.log.view.messages[0].compaction.on_demand
+
+
+async def test_behind_a_compaction_on_demand_the_next_one_is_asked_for_too(tmp_path):
+    """R-534, R-540: Anthropic does not compact by itself behind a block it was asked for; the chat must not fill up."""
+    large = Usage(input_tokens=90_000, output_tokens=5)
+    adapter = native(says("one"), says("two", large), says("three"), compactions=[CompactionDone(BLOCK)] * 2)
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    await talk(bench, session, 2, first=2)
+    assert [event.trigger for event in bench.of(Compacted)] == ["manual", "proactive"]
+    assert [m.text for m in session.log.view.messages] == ["", "question 3", "three"]
 
 
 async def test_a_compaction_on_demand_that_fails_changes_nothing(tmp_path):
