@@ -40,7 +40,7 @@ class Conversation:
         self.check = OrderCheck()
         self.called: dict[str, None] = {}
         """Names of all tools that were called, in order."""
-        self.turn_first = ""
+        self._turn_first = ""
         """Kind of the model's first block in the running turn, "" before there is one."""
         self._think, self._limits = think, images
         self._chunks: list[bytes] = []
@@ -59,6 +59,11 @@ class Conversation:
         """Return what is wrong with the pieces as messages, or with the blocks they became; empty when it can go."""
         unanswered = [f"the call {call!r} has no result" for call in self._waiting]
         return [*self.check.problems, *(unanswered or self.check.end_problems())]
+
+    @property
+    def starts_with_thinking(self) -> bool | None:
+        """Return whether the running tool turn begins with thinking, None when there is none."""
+        return self._turn_first in THINKING_KINDS if self.check.awaits_reply_to_results else None
 
     @property
     def needed_limits(self) -> ImageLimits:
@@ -82,7 +87,7 @@ class Conversation:
             return
         if piece.role == "user" and not piece.is_result and self.check.role != "user":
             self._mark = self._take_mark()
-            self._turn, self._turn_lost, self._turn_thinks, self.turn_first = [], False, False, ""
+            self._turn, self._turn_lost, self._turn_thinks, self._turn_first = [], False, False, ""
         self._turn.append(piece)
         if piece.lost_thinking and not self._turn_lost:
             self._turn.pop()
@@ -121,8 +126,8 @@ class Conversation:
 
     def _append_block(self, role: WireRole, block: Block) -> None:
         kind = block.facts.kind
-        if role == "assistant" and not self.turn_first:
-            self.turn_first = kind
+        if role == "assistant" and not self._turn_first:
+            self._turn_first = kind
         if kind == "tool_use":
             if block.call in self._waiting:
                 self.check.problems.append(f"the call id {block.call!r} occurs twice in a message")
@@ -169,7 +174,7 @@ class Conversation:
         self._turn_lost = True
         if self._turn_thinks:
             self._restore(self._mark)
-            self.turn_first, self._turn_thinks = "", False
+            self._turn_first, self._turn_thinks = "", False
             for piece in self._turn:
                 self._append(piece)
 

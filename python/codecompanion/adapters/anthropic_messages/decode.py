@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.anthropic_messages.drafts import Draft, finish_calls, read_input
 from codecompanion.adapters.anthropic_messages.usage import Counted, merge_usage, normalise_usage, read_server_edits
 from codecompanion.adapters.base import (
     CompactionBegun,
@@ -26,10 +27,9 @@ from codecompanion.adapters.base import (
     ToolCallStarted,
 )
 from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
-from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.adapters.sse import ErrorData, SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
-from codecompanion.messages import CompactionPart, ToolCall
+from codecompanion.messages import CompactionPart
 
 THINKING_FIELD = "thinking"
 """`ReasoningDelta.field` of all reasoning here."""
@@ -58,18 +58,6 @@ class _Event(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Event)
 
 
-class _Draft:
-    """A content block whose deltas are still arriving. `block` holds its fields as they came."""
-
-    __slots__ = ("block", "json", "kind", "text")
-
-    def __init__(self, block: dict[str, Any]) -> None:
-        self.block = block
-        self.kind = str(block.get("type", ""))
-        self.text: list[str] = []
-        self.json: list[str] = []
-
-
 class MessagesDecoder:
     """Feed it the bytes of the body; then ask for the end.
 
@@ -79,14 +67,15 @@ class MessagesDecoder:
     def __init__(self, endpoint: Endpoint, origin: str, new_id: Callable[[], str]) -> None:
         self._endpoint, self._origin, self._new_id = endpoint, origin, new_id
         self._sse = SseDecoder()
-        self._drafts: dict[int, _Draft] = {}
-        self._calls: list[_Draft] = []
+        self._drafts: dict[int, Draft] = {}
+        self._calls: list[Draft] = []
         self._stop_reason = ""
         self._usage: object = None
         self._edits: object = None
         self._model = ""
         self._text: list[str] = []
         self._events: list[StreamEvent] = []
+        self._at_end = False
         self.seen_done = False
         self.seen_output = False
         self.problem: AdapterError | None = None
@@ -97,6 +86,7 @@ class MessagesDecoder:
 
     def finish(self) -> list[StreamEvent]:
         """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
+        self._at_end = True
         events = self._take(self._sse.finish())
         if self.problem is None:
             self._close(events)
@@ -149,8 +139,8 @@ class MessagesDecoder:
             self.problem = self._malformed("an event is not of the shape of the Messages API")
             return
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # Gateways in front of other providers append OpenAI's end marker.
-            if payload.strip() != b"[DONE]":
+            # Half an event at the end is a cut; gateways in front of other providers append OpenAI's end marker.
+            if not self._at_end and payload.strip() != b"[DONE]":
                 self.problem = self._malformed("an event is not JSON")
             return
         match event.type:
@@ -189,7 +179,7 @@ class MessagesDecoder:
         if not isinstance(block, dict) or not isinstance(index, int):
             self.problem = self._malformed("a content block has no type or no index")
             return
-        draft = self._drafts[index] = _Draft(block)
+        draft = self._drafts[index] = Draft(block)
         match draft.kind:
             case "text":
                 self._add_text(block.get("text"))
@@ -239,7 +229,7 @@ class MessagesDecoder:
                 self._events.append(self._compaction(draft.block))
             case _:
                 if draft.json:
-                    draft.block["input"] = _read_input("".join(draft.json))
+                    draft.block["input"] = read_input("".join(draft.json))
                 self._seal(draft.block)
 
     def _seal(self, block: Mapping[str, Any]) -> None:
@@ -256,7 +246,7 @@ class MessagesDecoder:
         if isinstance(text, str) and text:
             self._text.append(text)
 
-    def _add_thinking(self, draft: _Draft, text: Any) -> None:
+    def _add_thinking(self, draft: Draft, text: Any) -> None:
         if not isinstance(text, str) or not text:
             return
         draft.text.append(text)
@@ -290,29 +280,13 @@ class MessagesDecoder:
             self.problem = self._malformed("a tool call has no name")
             return
         stop = _STOP_REASONS.get(self._stop_reason, "stop")
-        calls = () if stop == "filtered" else self._finish_calls(cut=stop in ("length", "window"))
+        calls = () if stop == "filtered" else finish_calls(self._calls, self._new_id, cut=stop in ("length", "window"))
         if calls and stop == "stop":
             stop = "tool_calls"
         elif stop == "tool_calls" and not calls:
             stop = "stop"
         counted, edits = self.counted, read_server_edits(self._edits)
         events.append(Finished(stop, calls, counted.reply, self._model, counted.other_passes, edits))
-
-    def _finish_calls(self, *, cut: bool) -> tuple[ToolCall, ...]:
-        """Return the calls; one whose arguments are not whole because the reply hit a limit cannot be run."""
-        calls: list[ToolCall] = []
-        taken: set[str] = set()
-        for draft in self._calls:
-            given = draft.block.get("input")
-            whole = msgspec.json.encode(given).decode() if isinstance(given, Mapping) else "{}"
-            arguments = "".join(draft.json).strip() or whole
-            if cut and not is_json_object(arguments):
-                continue
-            told = draft.block.get("id")
-            call_id = told if isinstance(told, str) and told and told not in taken else self._new_id()
-            taken.add(call_id)
-            calls.append(ToolCall(id=call_id, name=str(draft.block["name"]), arguments=arguments))
-        return tuple(calls)
 
     def _why_incomplete(self) -> AdapterError:
         if self.seen_output:
@@ -326,10 +300,3 @@ class MessagesDecoder:
 
     def _cut(self, text: str) -> StreamCut:
         return StreamCut(self._endpoint.say(text))
-
-
-def _read_input(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}

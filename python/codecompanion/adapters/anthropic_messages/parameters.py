@@ -152,7 +152,8 @@ def add_tools(head: Head, system: Sequence[str], tools: Sequence[ToolSpec], call
     rendered = [_render_tool(tool) for tool in tools]
     if not rendered:
         rendered = [{"name": name, "input_schema": {"type": "object"}} for name in called]
-        fields.pop("tool_choice", None)
+        if not fields.get("mcp_servers"):
+            fields.pop("tool_choice", None)
         if rendered:
             fields["tool_choice"] = {"type": "none"}
     if rendered:

@@ -21,6 +21,7 @@ from codecompanion.adapters.anthropic_messages.blocks import (
     is_empty,
     text_block,
 )
+from codecompanion.adapters.anthropic_messages.check import check_fields
 from codecompanion.adapters.anthropic_messages.conversation import Conversation, ImageLimits
 from codecompanion.adapters.anthropic_messages.parameters import Head, add_tools
 from codecompanion.adapters.base import ChatRequest
@@ -97,11 +98,25 @@ class BodyRenderer:
         return rendered
 
     def body(self, head: Head, rendered: Rendered, request: ChatRequest) -> bytes:
-        """Return the bytes: one join, one copy of what can have 10 MB."""
+        """Return the bytes: one join, one copy of what can have 10 MB.
+
+        Raises:
+            RequestRejected: the API would refuse it: a parameter of the configuration does not fit.
+        """
         conversation = rendered.conversation
-        fields = add_tools(head, rendered.system, request.tools, tuple(conversation.called))
-        mark = encode(head.mark) if head.mark is not None else b""
         check = conversation.check
+        fields = add_tools(head, rendered.system, request.tools, tuple(conversation.called))
+        problems = check_fields(
+            # Counting has no limit for a reply.
+            {"max_tokens": 1, **fields},
+            has_calls=check.has_calls,
+            starts_with_thinking=conversation.starts_with_thinking,
+            signed=bool(rendered.signed),
+        )
+        if problems:
+            where = f"Check adapters.http.{self._name}.parameters."
+            raise RequestRejected(f"{self._name}: the request would be refused ({problems[0]}). {where}")
+        mark = encode(head.mark) if head.mark is not None else b""
         # Newer models refuse to go on from an assistant's text ("prefill"); a server tool goes on by itself.
         goes_on = check.role == "assistant" and check.last == "text"
         last = text_block(load("go_on"), "user") if goes_on and "compaction" not in fields else None

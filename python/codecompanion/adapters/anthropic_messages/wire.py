@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS
 from codecompanion.adapters.anthropic_messages.blocks import MessageRenderer
 from codecompanion.adapters.anthropic_messages.conversation import Conversation
 from codecompanion.adapters.anthropic_messages.decode import MessagesDecoder
@@ -207,7 +206,7 @@ class AnthropicMessages(WireFormat):
 
     def _fit_thinking(self, fields: dict[str, Any], conversation: Conversation, max_tokens: int) -> None:
         thinking = fields.get("thinking")
-        lacks_start = conversation.check.awaits_reply_to_results and conversation.turn_first not in THINKING_KINDS
+        lacks_start = conversation.starts_with_thinking is False
         fitted = fit_thinking(thinking, max_tokens, lacks_start=lacks_start)
         if self._facts.has_quirk(str(fields["model"]), "mismatch"):
             fitted = let_mismatches_go(fitted)

@@ -1,0 +1,51 @@
+"""Content blocks whose deltas are still arriving, and the calls they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.messages import ToolCall
+
+
+class Draft:
+    """A content block on its way. `block` holds its fields as they came, `text` and `json` what came in pieces."""
+
+    __slots__ = ("block", "json", "kind", "text")
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self.block = block
+        self.kind = str(block.get("type", ""))
+        self.text: list[str] = []
+        self.json: list[str] = []
+
+
+def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: bool) -> tuple[ToolCall, ...]:
+    """Return the calls, in order, with ids that are never empty nor repeated.
+
+    cut: the reply hit a limit; a call whose arguments are not whole is left out then, because it cannot be run.
+    """
+    calls: list[ToolCall] = []
+    taken: set[str] = set()
+    for draft in drafts:
+        given = draft.block.get("input")
+        whole = msgspec.json.encode(given).decode() if isinstance(given, Mapping) else "{}"
+        arguments = "".join(draft.json).strip() or whole
+        if cut and not is_json_object(arguments):
+            continue
+        told = draft.block.get("id")
+        call_id = told if isinstance(told, str) and told and told not in taken else new_id()
+        taken.add(call_id)
+        calls.append(ToolCall(id=call_id, name=str(draft.block["name"]), arguments=arguments))
+    return tuple(calls)
+
+
+def read_input(text: str) -> Any:
+    """Return the input of a tool that ran on the server, {} when it did not come whole."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
