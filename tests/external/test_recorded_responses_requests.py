@@ -1,107 +1,147 @@
-"""The Responses fake takes what OpenAI took: every recorded request, but for those listed here with the reason."""
+"""Recorded Responses requests: no false alarm, also when we render the same conversations; mutants are caught."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.adapters.refusal import Refusal, Refused
-from tests.adapters.responses_ledger import Ledger
-from tests.adapters.responses_rules import Endpoint, Rules, accept
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.openai_responses.check import Endpoint, check_body
+from codecompanion.adapters.openai_responses.wire import OpenAIResponses
+from codecompanion.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolSpec
+from tests.adapters.responses_mutations import ledger_of, mutants, refusal_of
+from tests.adapters.wire_schemas import schema_problems
 
-WIRE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire" / "recorded.jsonl"
-pytestmark = pytest.mark.skipif(not WIRE.is_file(), reason=f"the recorded traffic {WIRE} is not on this machine")
-ENDPOINTS: dict[str, Endpoint] = {
-    "/v1/responses": "responses",
-    "/v1/responses/compact": "responses/compact",
-    "/v1/responses/input_tokens": "responses/input_tokens",
-}
-# Part of the source's name → part of the refusal.
-STRICTER = {
-    "test_background_mode": "'background' is not simulated",
-    "test_openai_conversation_id_streaming": "'conversation' is not simulated",
-    "test_openai_responses_model_retry": "empty string",
-    "test_prompted_output": "empty string",
-    "test_deepseek_responses": "",
-}
-
-# Compaction, "pro" reasoning and strict tools of gpt-4o bring some hundred tokens of the provider's own.
-HIDDEN_PROMPTS = ("reasoning_mode_pro", "test_openai_responses_stream.yaml")
+WIRE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire"
+pytestmark = pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")
+ORIGIN = "openai_responses@api.openai.com"
 
 
-def conversations() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield the recorded exchanges of each source, in order."""
-    entries = [json.loads(line) for line in WIRE.read_text(encoding="utf-8").split("\n") if line]
-    wanted = [entry for entry in entries if entry["path"] in ENDPOINTS and entry["status"] == 200]
-    for source, group in groupby(wanted, key=lambda entry: str(entry["source"])):
-        yield source, list(group)
+def load() -> list[dict[str, Any]]:
+    path = WIRE / "recorded.jsonl"
+    lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+    entries = [json.loads(line) for line in lines if line]
+    return [e for e in entries if e["family"] == "responses" and isinstance(e["request"], dict)]
 
 
-def responses_of(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the finished response of an exchange and what its `done` events held."""
-    if "event-stream" not in entry["content_type"]:
-        answer = entry["response"]
-        return [answer if isinstance(answer, dict) else json.loads(answer)]
-    events = [json.loads(line[6:]) for line in entry["response"].split("\n") if line.startswith("data: {")]
-    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
-    return [{"output": done}, events[-1]["response"]]
+RECORDED = load()
+VALID = [entry for entry in RECORDED if entry["status"] == 200]
+LISTED = [entry for entry in VALID if isinstance(entry["request"].get("input"), list) and entry["request"]["input"]]
+TYPES = (None, "message", "reasoning", "function_call", "function_call_output")
+OURS = [entry for entry in LISTED if all(item.get("type") in TYPES for item in entry["request"]["input"])]
 
 
-def remember(ledger: Ledger, answers: Iterable[Mapping[str, Any]], items: tuple[Any, ...], model: str) -> None:
-    """Enter what was recorded as if the ledger had given it out."""
-    for answer in answers:
-        output = answer.get("output") or []
-        if all("id" in item for item in output):
-            ledger.record(output, model, {})
-        ledger._sealed |= {item["encrypted_content"]: item["id"] for item in output if item.get("encrypted_content")}
-        if answer.get("object") == "response" and answer.get("store") is not False:
-            ledger.stored[answer["id"]] = (*items, *output)
+def name_of(entry: dict[str, Any]) -> str:
+    return f"{Path(entry['source']).stem}-{entry['i']}"
 
 
-def test_what_was_accepted_is_accepted() -> None:
-    """A fake that refuses more than its provider, without meaning to, would teach the adapter superstitions."""
-    refusals: list[tuple[str, Refusal]] = []
-    taken = 0
-    for source, entries in conversations():
-        ledger = Ledger()
-        for entry in entries:
-            model = entry["request"].get("model", "")
-            rules = Rules(reasons=model.startswith(("gpt-5", "o")), several_compactions=True)
-            try:
-                items = accept(ENDPOINTS[entry["path"]], entry["request"], rules, ledger).items
-                taken += 1
-            except Refused as refused:
-                items = ()
-                refusals.append((source, refused.refusal))
-            remember(ledger, responses_of(entry), items, model)
-    unexplained = [
-        (source, refusal.message)
-        for source, refusal in refusals
-        if not any(name in source and words in refusal.message for name, words in STRICTER.items())
+def endpoint_of(entry: dict[str, Any]) -> Endpoint:
+    last = entry["path"].rpartition("/")[2]
+    return "compact" if last == "compact" else "count" if last == "input_tokens" else "responses"
+
+
+def test_the_recordings_are_really_checked() -> None:
+    """A selection that finds nothing would make the tests below empty."""
+    assert len(VALID) >= 75
+    assert len(OURS) >= 50
+
+
+@pytest.mark.parametrize("entry", VALID, ids=name_of)
+def test_a_recorded_request_that_was_accepted_has_no_problem(entry: dict[str, Any]) -> None:
+    """A false alarm would mend, or refuse, what is valid."""
+    assert check_body(entry["request"], endpoint_of(entry)) == []
+
+
+@pytest.mark.parametrize("entry", OURS, ids=name_of)
+def test_our_rendering_of_a_recorded_conversation_is_valid(entry: dict[str, Any]) -> None:
+    """By our check, the SDK's types and the fake provider; texts, calls and seals arrive."""
+    messages, tools = read_messages(entry["request"])
+    settings = AdapterSettings(name="t", kind="openai_responses", base_url="https://api.openai.com/v1")
+    wire = OpenAIResponses(settings, lambda _: b"")
+    body = json.loads(wire.render(ChatRequest(messages=messages, tools=tools, model="gpt-5", chat_id="c")).body)
+    assert check_body(body) == []
+    assert schema_problems("openai.responses", body) == []
+    assert refusal_of(body, ledger_of(body)) is None
+    sent = json.dumps(body["input"])
+    for message in messages:
+        for call in message.tool_calls:
+            assert json.dumps(call.id) in sent
+        for text in texts_of(message):
+            assert json.dumps(text)[1:-1] in sent
+
+
+def test_mutants_of_recorded_requests_are_caught() -> None:
+    """As for our own bodies (`tests/adapters/test_responses_mutations.py`)."""
+    missed: list[str] = []
+    refused = 0
+    for entry in OURS:
+        body = entry["request"]
+        ledger = ledger_of(body)
+        if endpoint_of(entry) != "responses" or refusal_of(body, ledger) is not None:
+            continue
+        for name, mutant in mutants(body):
+            why = refusal_of(mutant, ledger)
+            if why is not None:
+                refused += 1
+                if not check_body(mutant):
+                    missed.append(f"{name_of(entry)}: {name}: {why}")
+    assert refused > 5000
+    assert len(missed) <= 0.03 * refused, "\n".join(missed)
+
+
+def read_messages(request: dict[str, Any]) -> tuple[list[Message], list[ToolSpec]]:
+    """Return the conversation of a request as our messages: what the session would hold."""
+    messages: list[Message] = []
+    if request.get("instructions"):
+        messages.append(Message(id="s", role="system", content=request["instructions"]))
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+
+    def close() -> None:
+        if parts or calls:
+            messages.append(
+                Message(id=f"a{len(messages)}", role="assistant", content=tuple(parts), tool_calls=tuple(calls))
+            )
+            parts.clear()
+            calls.clear()
+
+    for number, item in enumerate(request["input"]):
+        match item.get("type", "message"):
+            case "reasoning":
+                opaque = json.dumps(item) if item.get("encrypted_content") else ""
+                parts.append(ReasoningPart("", origin=ORIGIN if opaque else "", opaque=opaque))
+            case "function_call":
+                calls.append(ToolCall(item["call_id"], item["name"], item["arguments"]))
+            case "function_call_output":
+                close()
+                text = item["output"] if isinstance(item["output"], str) else "file"
+                messages.append(Message(id=f"t{number}", role="tool", content=text, tool_call_id=item["call_id"]))
+            case _ if item["role"] == "assistant":
+                parts.append(TextPart(text_of(item["content"]), item.get("phase") or ""))
+            case _:
+                close()
+                role = "user" if item["role"] == "user" else "system"
+                messages.append(Message(id=f"u{number}", role=role, content=text_of(item["content"])))  # type: ignore[arg-type]
+    close()
+    tools = [
+        ToolSpec(tool["name"], tool.get("description") or "", tool["parameters"])
+        for tool in request.get("tools") or ()
+        if tool["type"] == "function"
     ]
-    assert unexplained == []
-    assert taken > 60
+    return messages, tools
 
 
-def test_the_count_is_near_the_reported_one() -> None:
-    """Of first requests without attachments and built-in tools: within a fifth and three tokens."""
-    far = []
-    for source, entries in conversations():
-        request, (*_, answer) = entries[0]["request"], responses_of(entries[0])
-        plain = all(tool["type"] == "function" for tool in request.get("tools") or ())
-        if not plain or "input_file" in json.dumps(request) or any(name in source for name in STRICTER):
-            continue
-        endpoint = ENDPOINTS[entries[0]["path"]]
-        reported = (answer.get("usage") or answer)["input_tokens"]
-        if endpoint == "responses/compact" or any(name in source for name in HIDDEN_PROMPTS):
-            continue
-        reasons = request["model"].startswith(("gpt-5", "o"))
-        counted = len(accept(endpoint, request, Rules(reasons=reasons), Ledger()).prompt)
-        if abs(counted - reported) > 3 + reported / 5:
-            far.append((source, counted, reported))
-    assert far == []
+def texts_of(message: Message) -> list[str]:
+    """Return the texts of a message that are sent as items."""
+    if message.role == "system":
+        return []
+    if isinstance(message.content, str):
+        return [message.content]
+    return [part.text for part in message.content if isinstance(part, TextPart)]
+
+
+def text_of(content: str | list[dict[str, Any]]) -> str:
+    return content if isinstance(content, str) else "\n".join(part.get("text") or "[file]" for part in content)

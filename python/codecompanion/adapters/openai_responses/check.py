@@ -1,7 +1,8 @@
 """What a Responses endpoint refuses in a request body; pure, and a fold over the items, so that new ones cost O(new).
 
 Rules: each call is answered once, behind it and before anybody else speaks; call ids and sealed items occur once;
-reasoning is followed by an item of the model; at most one compaction stands in the request (a provider may write it as
+reasoning is followed by what it led to, which is an item of the model and no more reasoning (unsealed reasoning of
+compatible endpoints may stand in a row); at most one compaction stands in the request (a provider may write it as
 several items in a row), and only messages before it; ids, keys, content and sizes as in `check_items.py`. Stricter than
 the endpoint where that is silent: what breaks a rule here is a mistake of ours in any case.
 """
@@ -39,6 +40,12 @@ KNOWN_KEYS: dict[Endpoint, frozenset[str]] = {
     "compact": _HEAD | {"previous_response_id", "prompt_cache_key", "prompt_cache_options", "service_tier", "image"},
     "count": _HEAD | _OPTIONAL | {"conversation", "previous_response_id", "personality"},
 }
+_INCLUDES = (
+    *("file_search_call.results", "web_search_call.results", "web_search_call.action.sources"),
+    *("message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs"),
+    *("reasoning.encrypted_content", "message.output_text.logprobs"),
+)
+_REASONING_KEYS = frozenset(["effort", "summary", "generate_summary", "context", "mode"])
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "stream": bool,
@@ -51,7 +58,11 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "max_output_tokens": (int, type(None)),
 }
 
-Kind = Literal["input", "assistant", "reasoning", "call", "output", "hosted", "compaction", "other"]
+Kind = Literal["input", "assistant", "reasoning", "sealed", "call", "output", "hosted", "compaction", "other"]
+_FOLLOWERS: dict[Kind | None, tuple[Kind, ...]] = {
+    "sealed": ("assistant", "call", "hosted"),
+    "reasoning": ("reasoning", "assistant", "call", "hosted"),
+}
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -79,7 +90,7 @@ class OrderCheck:
         """Take in the next item; return what is wrong with its place, as the ends of sentences."""
         problems = [f"repeats {name}" for name in mark.names if name in self._names]
         self._names.update(mark.names)
-        if self._last == "reasoning" and mark.kind not in ("reasoning", "assistant", "call", "hosted"):
+        if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
             problems.append("follows reasoning, in the place of what the model wrote behind it")
         match mark.kind:
             case "call":
@@ -102,7 +113,7 @@ class OrderCheck:
     def finish(self) -> list[str]:
         """Return what is wrong with the end."""
         problems = [f"the call {call_id} has no output" for call_id in self._open]
-        if self._last == "reasoning":
+        if self._last in _FOLLOWERS:
             problems.append("reasoning stands at the end")
         if self._last is None:
             problems.append("input is empty")
@@ -141,7 +152,7 @@ def mark_of(item: Item) -> Mark:
         case "function_call_output":
             return Mark("output", str(item.get("call_id")), names, *_attachments(item.get("output")))
         case "reasoning":
-            return Mark("reasoning", "", names)
+            return Mark("sealed" if item.get("encrypted_content") else "reasoning", "", names)
         case "compaction":
             return Mark("compaction", "", names)
         case _:
@@ -186,9 +197,21 @@ def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
     cache_key = body.get("prompt_cache_key")
     if cache_key is not None and not (isinstance(cache_key, str) and len(cache_key) <= LONGEST_CACHE_KEY):
         yield "prompt_cache_key is too long"
+    unknown = [name for name in body.get("include") or () if name not in _INCLUDES]
+    if unknown:
+        yield f"include has {unknown[0]!r}"
+    yield from _check_reasoning(body.get("reasoning") or {})
     if body.get("truncation") not in (None, "auto", "disabled"):
         yield "truncation is neither auto nor disabled"
     yield from _check_context_management(body.get("context_management") or ())
+
+
+def _check_reasoning(reasoning: Mapping[str, Any]) -> Iterable[str]:
+    unknown = sorted(set(reasoning) - _REASONING_KEYS)
+    if unknown:
+        yield f"reasoning has the unknown key {unknown[0]!r}"
+    if reasoning.get("summary") not in (None, "auto", "concise", "detailed"):
+        yield f"reasoning has the summary {reasoning['summary']!r}"
 
 
 def _check_context_management(entries: Iterable[Any]) -> Iterable[str]:
@@ -209,6 +232,8 @@ def _check_tools(tools: Iterable[Any]) -> Iterable[str]:
         if not isinstance(tool, Mapping):
             yield f"tools[{index}] is no object"
             continue
+        if not isinstance(tool.get("type"), str):
+            yield f"tools[{index}] has no type"
         if tool.get("type") != "function":
             # Hosted tools and tool search are never asked for here; what they look like is their business.
             continue
@@ -219,6 +244,8 @@ def _check_tools(tools: Iterable[Any]) -> Iterable[str]:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in names:
             yield f"tools[{index}] has the name {name!r}, which is not valid or repeated"
         names.add(str(name))
+        if not isinstance(tool.get("strict"), bool):
+            yield f"tools[{index}] does not say whether it is strict"
         schema = tool.get("parameters")
         if not isinstance(schema, Mapping) or schema.get("type") != "object":
             yield f"tools[{index}] has no schema of type object"

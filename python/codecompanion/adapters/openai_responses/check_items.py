@@ -16,7 +16,7 @@ from codecompanion.adapters.openai_responses.call_ids import LONGEST_ID
 Item = Mapping[str, Any]
 ROLES = ("user", "assistant", "system", "developer")
 PHASES = ("commentary", "final_answer", None)
-STATES = ("in_progress", "completed", "incomplete", None)
+STATES = ("in_progress", "completed", "incomplete")
 HOSTED_CALLS = frozenset(
     [
         *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
@@ -89,7 +89,7 @@ def check_item(item: object) -> list[str]:
     if kind not in _KEYS:
         return [f"has the unknown type {kind!r}"]
     problems = [*_check_keys(item, *_KEYS[kind]), *_check_id(item.get("id"), kind)]
-    if item.get("status") not in STATES:
+    if "status" in item and item["status"] not in STATES and (kind, item["status"]) != ("function_call_output", None):
         problems.append(f"has the status {item['status']!r}")
     return problems or _CHECKS[kind](item)
 
@@ -201,7 +201,8 @@ def _check_file(part: Item) -> list[str]:
     sources = [key for key in ("file_data", "file_url", "file_id") if part.get(key)]
     if len(sources) != 1:
         return [f"has a file with {len(sources)} sources"]
-    if sources == ["file_data"] and not (_matches(_FILE, part["file_data"], whole=False) and part.get("filename")):
+    named = _is_text(part.get("filename"))
+    if sources == ["file_data"] and not (named and _matches(_FILE, part["file_data"], whole=False)):
         return ["has a file without a name, or whose content is no base64"]
     return []
 

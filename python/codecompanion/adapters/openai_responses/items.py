@@ -93,7 +93,9 @@ class ItemRenderer:
         sealed: list[Item] = []
         for part in parts:
             if isinstance(part, ReasoningPart):
-                sealed += self._reasoning(part) if with_opaque and self._options.send_reasoning else []
+                # Of several in a row only the last is followed by an item that may follow.
+                made = self._reasoning(part) if with_opaque and self._options.send_reasoning else []
+                sealed = made or sealed
                 continue
             made = self._reply_part(part, message.tool_calls, call_ids, with_opaque=with_opaque)
             if made:
@@ -152,7 +154,8 @@ class ItemRenderer:
         return {"type": "input_image", "image_url": url, "detail": part.detail or "auto"}
 
     def _document(self, part: DocumentPart) -> Item:
-        name = PurePosixPath(part.path or "").name or f"{part.sha256[:12]}.pdf"
+        name = PurePosixPath(part.path or "").name or part.sha256[:12]
+        name = name if name.lower().endswith(".pdf") else f"{name}.pdf"
         if not self._options.document_input:
             return _text(f"[The document {name} was not sent: this model takes no documents.]")
         url = self._data_url(part.mime, part.sha256, name)

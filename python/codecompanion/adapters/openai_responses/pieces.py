@@ -159,7 +159,7 @@ class PieceRenderer:
         told = f"{self._name}: the request would be refused: {problems[0]}"
         if any("fit into a request" in problem or " MB" in problem for problem in problems):
             return ContextOverflow(f"{told}.")
-        if any(mark.kind in ("reasoning", "compaction") for piece in pieces for mark in piece.marks):
+        if any(mark.kind in ("sealed", "reasoning", "compaction") for piece in pieces for mark in piece.marks):
             return OpaqueRefused(f"{told}.")
         return RequestRejected(f"{told}.")
 

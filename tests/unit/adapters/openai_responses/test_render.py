@@ -128,6 +128,12 @@ def test_a_reply_keeps_the_order_in_which_it_was_written() -> None:
     assert body["input"][11]["output"] == NO_OUTPUT
 
 
+def test_of_sealed_reasoning_in_a_row_the_last_is_sent() -> None:
+    """The endpoint writes such runs at times and refuses to take them back."""
+    items = items_of(user(1), reply(1, reasoning("a"), reasoning("b"), "text"), user(2))
+    assert [item.get("id") for item in items] == [None, "rs_b", None, None]
+
+
 def test_calls_without_a_mark_come_last() -> None:
     """As a reply of another provider has them."""
     assert kinds(items_of(user(1), reply(1, "text", calls=("x",)), result("x"))) == [
@@ -177,7 +183,7 @@ def test_sealed_items_are_sent_back_without_fields_of_answers() -> None:
 def test_files_are_sent_as_data() -> None:
     """Images with their detail, documents with their name; in results too."""
     picture = ImagePart(sha256="i", mime="image/webp", detail="low")
-    document = DocumentPart(sha256="d", path="some/dir/paper.pdf")
+    document = DocumentPart(sha256="d", path="some/dir/paper")
     messages = [
         Message(
             id="u", role="user", content=(TextPart("look"), picture, document, ImagePart(url="https://x.test/a.png"))
