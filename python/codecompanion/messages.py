@@ -14,7 +14,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 # Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder" (R-522); any
 # other tag is summarised like what the user typed.
-FILE_TAGS = frozenset({"file", "document"})
+FILE_TAGS = frozenset({"file"})
 BUFFER_TAGS = frozenset({"buffer", "editor_context"})
 IMAGE_TAG = "image"
 RULES_TAG = "rules"
@@ -166,6 +166,13 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
         if isinstance(self.content, str):
             return ()
         return tuple(part for part in self.content if isinstance(part, ImagePart))
+
+    @property
+    def documents(self) -> tuple[DocumentPart, ...]:
+        """Return the PDF parts."""
+        if isinstance(self.content, str):
+            return ()
+        return tuple(part for part in self.content if isinstance(part, DocumentPart))
 
     @property
     def compaction(self) -> CompactionPart | None:

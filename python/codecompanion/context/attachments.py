@@ -45,7 +45,7 @@ def _placeholder(message: Message, params: ReplaceAttachments) -> str | None:
     if message.role != "user":
         return None
     name = message.path or message.id
-    if message.tag in FILE_TAGS:
+    if message.tag in FILE_TAGS or message.documents:
         return TEMPLATES[params.file].format(path=name)
     if message.tag in BUFFER_TAGS:
         return TEMPLATES[params.buffer].format(path=name)

@@ -13,7 +13,7 @@ A message is known by its id and estimate: an edited message is another one, and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from codecompanion.calibration import Calibration, Count, is_plausible
 from codecompanion.context.work import Measure
@@ -30,6 +30,8 @@ _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
 _RESUMED_REPORTS = 20
 
 _Key = tuple[str, int]
+_Split = tuple[float, dict[_Key, int]]
+"""The tokens of the messages that are known, and the estimates of those that are not."""
 
 
 class ContextMeter:
@@ -43,11 +45,13 @@ class ContextMeter:
         self._base: float | None = None
         self._sizes: dict[_Key, float] = {}
         self._total = 0.0
+        self._seen: tuple[tuple[Message, ...], _Split] = ((), (0.0, {}))
 
     def switch_model(self, calibration: Calibration) -> None:
         """Forget what another model reported."""
         self.calibration = calibration
         self._base, self._sizes = None, {}
+        self._forget_split()
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
         """Count what goes with every request: system prompt and tool schemas."""
@@ -85,17 +89,26 @@ class ContextMeter:
         doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN + _FLOOR
         return Count(tokens=round(tokens), lower=max(0, math.floor(tokens - doubt)), upper=math.ceil(tokens + doubt))
 
-    def _split(self, messages: Iterable[Message]) -> tuple[float, dict[_Key, int]]:
-        """Return the tokens of the messages that are known, and the estimates of those that are not."""
-        known, new = 0.0, dict[_Key, int]()
-        for message in messages:
+    def _split(self, messages: Sequence[Message]) -> _Split:
+        """Return what is known of the messages; what was looked at last is not looked at again when it only grew."""
+        messages = tuple(messages)
+        before, (known, new) = self._seen
+        # Tuples ask for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        if messages[: len(before)] != before:
+            before, known, new = (), 0.0, {}
+        new = dict(new)
+        for message in messages[len(before) :]:
             key = self._key(message)
             size = self._sizes.get(key)
             if size is None:
                 new[key] = key[1]
             else:
                 known += size
+        self._seen = messages, (known, new)
         return known, new
+
+    def _forget_split(self) -> None:
+        self._seen = (), (0.0, {})
 
     def _key(self, message: Message) -> _Key:
         return message.id, message.tokens or self.counter.message(message)
@@ -134,6 +147,7 @@ class ContextMeter:
         if self._base is None:
             self._base = min(usage.prompt_tokens, self._expected_base())
         self._sizes[self._key(block)] = usage.prompt_tokens - self._base
+        self._forget_split()
         self._take_reply(usage, reply)
         self._total = self._base + self._split(view.messages)[0]
 
@@ -172,6 +186,7 @@ class ContextMeter:
             self.calibration = self.calibration.learn(observed, estimate)
         share = observed / estimate if told and estimate else ratio
         self._sizes.update({key: share * tokens for key, tokens in new.items()})
+        self._seen = tuple(messages), (known + share * estimate, {})
         self._base, self._total = total - known - share * estimate, total
         if first and teaches and estimate <= _MOSTLY_FIXED:
             self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed)

@@ -6,8 +6,8 @@ import pytest
 
 from codecompanion.context.policy import load_policy, with_options
 from codecompanion.context.work import SummaryReply
-from codecompanion.messages import ImagePart, Message, TextPart
-from codecompanion.placeholders import SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart
+from codecompanion.placeholders import FILE_CLEARED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from tests.unit.context.builders import (
     assistant,
     chat,
@@ -100,6 +100,14 @@ def test_an_image_inside_a_message_leaves_a_placeholder_with_its_path():
     prepared, asked = run(messages, 100_000, policy=POLICY, manual=True)
     assert "`shot.png`" in prepared.messages[0].text
     assert "base64" not in asked[0].request.prompt
+
+
+def test_a_pdf_leaves_the_placeholder_of_a_file():
+    """R-523: a document is re-read from its path like any other file."""
+    content = (TextPart("The document `a.pdf`:"), DocumentPart(sha256="0" * 64, path="a.pdf", pages=3))
+    pdf = Message(id="", role="user", content=content, tag="document", path="a.pdf")
+    prepared, _ = run(chat(pdf, assistant("a " * 300)), 100_000, policy=POLICY, manual=True)
+    assert prepared.messages[0].text == FILE_CLEARED.format(path="a.pdf")
 
 
 def test_the_next_compaction_replaces_the_last_summary_and_keeps_placeholders():

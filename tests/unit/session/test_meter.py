@@ -349,3 +349,25 @@ def test_the_shares_always_add_up_to_what_was_reported(sizes: list[int], ratio: 
         assert abs(count.tokens - chat.truth) <= 1
         assert 0 <= count.lower <= count.tokens <= count.upper
     assert msgspec.structs.astuple(count)[-1]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["grow", "edit", "drop", "report"]), st.integers(0, 30)), max_size=25))
+def test_a_count_that_goes_on_from_the_last_one_is_the_count_from_scratch(steps: list[tuple[str, int]]) -> None:
+    """Only what is new is looked at, so that a turn does not cost more in a longer chat; the figure is the same."""
+    meter, view = ContextMeter(MessageCounter(), Calibration()), View()
+    for number, (step, place) in enumerate(steps):
+        messages = view.messages
+        if step == "grow" or not messages:
+            view = append(view, meter.counted(Message(id=f"m{number}", role="user", content=LINE * (place + 1))))
+        elif step == "report":
+            estimated = meter.estimated_prompt(view) - messages[-1].tokens
+            meter.learn(Usage(input_tokens=2 * estimated + place, output_tokens=place), estimated, view)
+        else:
+            at = place % len(messages)
+            changed = (meter.counted(with_changes(messages[at], content="gone")),) if step == "edit" else ()
+            view = with_messages(view, (*messages[:at], *changed, *messages[at + 1 :]))
+        going_on = meter.count(view)
+        meter._forget_split()
+        from_scratch = meter.count(view)
+        assert abs(going_on.tokens - from_scratch.tokens) <= 1
+        assert going_on.exact == from_scratch.exact
