@@ -123,16 +123,16 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
 
 
 def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
-    """Make a request smaller that the provider refused as too long (R-535), whatever the triggers say.
+    """Make a request smaller that the provider refused as too long (R-535), wherever the triggers stand.
 
     The policy's own stages come first, in their order; what needs a model may fail, the last tier does not. Ends as
-    soon as the request is at most `target` tokens. Nothing happens with an open call.
+    soon as the request is at most `target` tokens. What is switched off stays off (lesson 13), and nothing happens
+    with an open call.
     """
     repair = _repaired(view)
     current, measured = repair.messages, env.measure(repair.messages)
     reports: list[StageReport] = []
-    stages = () if view.has_open_calls else (*policy.stages, *recovery_stages())
-    for stage in stages:
+    for stage in _recovery_program(policy) if not view.has_open_calls else ():
         if reports and measured.upper <= target:
             break
         # A refusal is no time to weigh savings: the manual limits count.
@@ -141,6 +141,14 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
         if report.work is not None:
             current, measured = report.work.messages, report.after
     return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(reports))
+
+
+def _recovery_program(policy: Policy) -> tuple[Stage, ...]:
+    """Return what may be done about a refused request: the stages that are on, and the tier without a model."""
+    if not policy.enabled:
+        return ()
+    stages = tuple(stage for stage in policy.stages if stage.trigger.at is not None)
+    return (*stages, *recovery_stages()) if any(stage.needs_model for stage in stages) else stages
 
 
 def _repaired(view: View) -> Repair:

@@ -1,4 +1,4 @@
-"""What a user attaches to a chat: files, buffers, images, selections and rules, as tagged messages (R-548, R-549)."""
+"""What a user attaches to a chat: files, buffers, images, PDFs, selections, rules; tagged messages (R-548, R-549)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from pathlib import Path
 
 from codecompanion.errors import InputError
 from codecompanion.events import ContextItem
-from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, ImagePart, Message, TextPart
+from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, DocumentPart, ImagePart, Message, TextPart
+from codecompanion.session.file_facts import count_pages, image_size, image_type, is_pdf
 
 MAX_IMAGE_BYTES = 20_000_000
-_IMAGE_TYPES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-    b"RIFF": "image/webp",
-}
+MAX_DOCUMENT_BYTES = 32_000_000
+"""The most Anthropic takes in one request; OpenAI takes as much."""
 _OURS = (SUMMARY_TAG, GO_ON_TAG)
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 
@@ -39,29 +36,62 @@ def image_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, 
     Raises:
         InputError: not an image type that models read, or too large; names the path.
     """
-    mime = next((mime for magic, mime in _IMAGE_TYPES.items() if data.startswith(magic)), "")
+    mime = image_type(data)
     if not mime:
         raise InputError(f"{path} is not an image; expected PNG, JPEG, GIF or WebP")
     if len(data) > MAX_IMAGE_BYTES:
         raise InputError(f"{path} has {len(data)} bytes; at most {MAX_IMAGE_BYTES} can be sent")
     digest = hashlib.sha256(data).hexdigest()
-    width, height = _png_size(data) if mime == "image/png" else (0, 0)
+    width, height = image_size(data)
     part = ImagePart(mime=mime, sha256=digest, path=path, size_bytes=len(data), width=width, height=height)
     content = (TextPart(f"The image `{path}`:"), part)
     return Message(id=message_id, role="user", tag="image", path=path, content=content), digest
 
 
-def _png_size(data: bytes) -> tuple[int, int]:
-    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, str]:
+    """Return a PDF as an attachment and the sha256 its bytes must be stored under.
+
+    Raises:
+        InputError: no PDF, or too large; names the path.
+    """
+    if not is_pdf(data):
+        raise InputError(f"{path} is not a PDF, although its name ends so")
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise InputError(f"{path} has {len(data)} bytes; at most {MAX_DOCUMENT_BYTES} can be sent")
+    digest = hashlib.sha256(data).hexdigest()
+    part = DocumentPart(sha256=digest, path=path, size_bytes=len(data), pages=count_pages(data))
+    pages = f" ({_pages(part)})" if part.pages else ""
+    content = (TextPart(f"The document `{path}`{pages}:"), part)
+    return Message(id=message_id, role="user", tag="document", path=path, content=content), digest
+
+
+def is_document_path(path: str) -> bool:
+    """Return whether a file is attached as a document, by its name."""
+    return Path(path).suffix.lower() == ".pdf"
+
+
+def _pages(part: DocumentPart) -> str:
+    return f"{part.pages} page{'s' if part.pages > 1 else ''}"
 
 
 def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
     """Return the context block: what is attached to the next request, in order; placeholders are not."""
     return tuple(
-        ContextItem(id=message.id, kind=message.tag, label=message.path or message.id, tokens=message.tokens)
+        ContextItem(
+            id=message.id,
+            kind=message.tag,
+            label=message.path or message.id,
+            tokens=message.tokens,
+            note=_note(message),
+        )
         for message in messages
         if message.role == "user"
         and message.tag
         and message.tag not in (SUMMARY_TAG, GO_ON_TAG)
         and not message.compacted
     )
+
+
+def _note(message: Message) -> str:
+    parts = () if isinstance(message.content, str) else message.content
+    return next((_pages(part) for part in parts if isinstance(part, DocumentPart) and part.pages), "")

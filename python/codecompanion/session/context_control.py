@@ -86,6 +86,12 @@ class ContextControl:
         return self._services.adapters.get(self.adapter_name)
 
     @property
+    def compacts_automatically(self) -> bool:
+        """Return whether the configuration allows compactions nobody asked for."""
+        stages = self.policy.stages
+        return self.policy.enabled and any(stage.needs_model and stage.trigger.at is not None for stage in stages)
+
+    @property
     def compact_at(self) -> int:
         """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
         if not self.policy.enabled or not self.adapter().compacts_natively(self.model):
@@ -95,6 +101,11 @@ class ContextControl:
             return 0
         window, reserve = self.limits.context_window, self.limits.max_output_tokens
         return threshold(threshold_tokens(stage.trigger, window, reserve), window, reserve)
+
+    @property
+    def compacts_on_demand(self) -> bool:
+        """Return whether `/compact` is the provider's business (R-540)."""
+        return self.compact_at > 0 and self.adapter().compacts_on_demand(self.model)
 
     def request(self, messages: Messages | None = None) -> ChatRequest:
         """Return the request made of the view (or of some of its messages), with room left for the reply (R-507)."""
@@ -135,7 +146,7 @@ class ContextControl:
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
         await self.drop_foreign_blocks()
-        if self.compact_at and self.adapter().compacts_on_demand(self.model):
+        if self.compacts_on_demand:
             return await self._compact_on_demand("manual", instructions)
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
@@ -208,7 +219,7 @@ class ContextControl:
         if not (blocks and blocks[-1].compaction and blocks[-1].compaction.on_demand):
             return
         cycle, window = self._log.view.cycle, self.limits.context_window
-        crossed = 0 < self.compact_at <= measured.upper and self.adapter().compacts_on_demand(self.model)
+        crossed = self.compacts_on_demand and self.compact_at <= measured.upper
         if not crossed or not self._guard.allows(cycle, measured.tokens):
             return
         if await self._compact_on_demand("proactive", ""):

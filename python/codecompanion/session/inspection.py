@@ -13,6 +13,7 @@ from codecompanion.history import LogEvent, MessageAdded
 from codecompanion.messages import RULES_TAG, SUMMARY_TAG, Message
 from codecompanion.session.context_control import ContextControl
 from codecompanion.session.log import ChatLog
+from codecompanion.session.native import UNREADABLE
 
 PREVIEW_CHARS = 100
 
@@ -51,7 +52,8 @@ def scaled(figures: Sequence[int], total: int) -> list[int]:
 
 
 def _row(message: Message, tokens: int, cycle: int) -> dict[str, Any]:
-    text = " ".join(message.text.split())
+    block = message.compaction
+    text = " ".join((message.text if block is None else block.text or UNREADABLE).split())
     names = ", ".join(call.name for call in message.tool_calls)
     return {
         "id": message.id,

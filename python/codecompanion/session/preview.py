@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from codecompanion.context.change import difference
 from codecompanion.context.pipeline import Preparation, Prepared
+from codecompanion.context.server_side import replace_by_block
 from codecompanion.context.work import Messages, SummaryReply
-from codecompanion.messages import Message
+from codecompanion.messages import CompactionPart, Message
 from codecompanion.session.context_control import ContextControl
 from codecompanion.session.inspection import state_of
 from codecompanion.session.log import ChatLog
+from codecompanion.session.native import UNREADABLE
 
 UNWRITTEN = "(the summary is written when it is needed)"
 PREVIEW_CHARS = 90
@@ -21,10 +23,13 @@ PREVIEW_CHARS = 90
 def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
     """Return `{title, text, filetype, state}`: the next request as it stands, and what /compact would change now."""
     before = log.view.messages
-    sections = [
-        _section("Before the next request", before, dry_run(control.plan_request())),
-        _section("With /compact now", before, dry_run(control.plan_compaction())),
-    ]
+    sections = [_section("Before the next request", before, dry_run(control.plan_request()))]
+    if control.compact_at:
+        sections.append(f"# The provider compacts by itself from {control.compact_at:,} tokens on")
+    if control.compacts_on_demand:
+        sections.append(_by_the_provider(control, before))
+    else:
+        sections.append(_section("With /compact now", before, dry_run(control.plan_compaction())))
     return {"title": "Preview", "text": "\n\n".join(sections), "filetype": "diff", "state": ""}
 
 
@@ -37,6 +42,13 @@ def dry_run(preparation: Preparation) -> Prepared:
     except StopIteration as stop:
         prepared: Prepared = stop.value
         return prepared
+
+
+def _by_the_provider(control: ContextControl, before: Messages) -> str:
+    """Return what a compaction on demand would change; its summary is the provider's to write."""
+    part = CompactionPart(origin="", opaque="[]", text=UNWRITTEN)
+    work = replace_by_block(before, part, control.meter.counter.message, Message(id="preview", role="assistant"))
+    return "\n".join(["# With /compact now: compacted by the provider", *_diff(before, work.messages)])
 
 
 def _section(title: str, before: Messages, prepared: Prepared) -> str:
@@ -67,7 +79,8 @@ def _diff(before: Messages, after: Messages) -> list[str]:
 
 
 def _line(message: Message) -> str:
-    text = " ".join(message.text.split()) or ", ".join(call.name for call in message.tool_calls)
+    said = message.text if message.compaction is None else message.compaction.text or UNREADABLE
+    text = " ".join(said.split()) or ", ".join(call.name for call in message.tool_calls)
     shown = text if len(text) <= PREVIEW_CHARS else text[: PREVIEW_CHARS - 1] + "…"
     label = message.tag or message.role
     return f"{label:<16} {message.tokens:>7,}  {state_of(message):<8} {shown}"

@@ -302,6 +302,9 @@ def _unsendable(error: ContextOverflow, session: Session) -> ContextOverflow:
     """Return the error with what the user can do when nothing more can be taken out."""
     largest = max(session.log.view.messages, key=lambda message: message.tokens, default=None)
     advice = "Shorten the message, or choose a model with a larger window (ga)."
+    if not session.control.compacts_automatically:
+        advice = "Automatic compaction is switched off: /compact makes room."
+        return ContextOverflow(f"{error} {advice}")
     if largest is not None and largest.role == "user" and largest.tag:
         name = largest.path or largest.tag
         advice = f"The largest part is {name} ({largest.tokens:,} tokens): detach it, or choose another model (ga)."

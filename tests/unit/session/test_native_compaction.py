@@ -10,6 +10,8 @@ from codecompanion.errors import Overloaded, StreamCut
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Restored
 from codecompanion.history import CompactionEnded, UsageReported, ViewChanged, project
 from codecompanion.messages import CompactionPart, Message, Usage
+from codecompanion.session.inspection import inspect
+from codecompanion.session.preview import preview
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_turn import READ, stored_view
@@ -186,6 +188,23 @@ async def test_behind_a_compaction_on_demand_the_next_one_is_asked_for_too(tmp_p
     await talk(bench, session, 2, first=2)
     assert [event.trigger for event in bench.of(Compacted)] == ["manual", "proactive"]
     assert [m.text for m in session.log.view.messages] == ["", "question 3", "three"]
+
+
+async def test_preview_and_inspector_say_what_is_the_providers(tmp_path):
+    """R-546: nothing is sent, nothing is changed."""
+    adapter = native(says("one"), compacts_and_says("two"), compactions=[CompactionDone(BLOCK)])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    before = session.log.view
+    text = preview(session.control, session.log)["text"]
+    assert "compacts by itself from 85,000 tokens on" in text
+    assert "compacted by the provider" in text
+    assert "- compact_summary" in text
+    assert not adapter.compacted
+    assert session.log.view is before
+    rows = inspect(session.control, session.log)["rows"]
+    assert (rows[2]["state"], rows[2]["preview"]) == ("summary", "S")
 
 
 async def test_a_compaction_on_demand_that_fails_changes_nothing(tmp_path):

@@ -67,6 +67,18 @@ async def test_nothing_left_to_take_out_is_one_clear_sentence(tmp_path):
     assert session.log.view.messages[-1].text == "fine"
 
 
+@pytest.mark.parametrize("off", [{"enabled": False}, {"compaction": {"trigger": False}}])
+async def test_what_is_switched_off_stays_off(tmp_path, off):
+    """Lesson 13: a refusal is told, with what the user can do."""
+    adapter = ScriptedAdapter("s", [says(LONG), too_long()])
+    bench = Bench(tmp_path, adapter, settings={"context_management": off})
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert bench.of(TurnFinished)[-1].error.endswith("Automatic compaction is switched off: /compact makes room.")
+    assert not bench.of(CompactionStarted)
+    assert len(session.log.view.messages) == 3
+
+
 async def test_the_attachment_that_is_too_large_is_named(tmp_path):
     """R-535: the user knows what to detach."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [too_long()]))
