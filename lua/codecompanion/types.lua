@@ -159,12 +159,13 @@
 ---@field edit_at integer
 ---@field compact_at integer
 
----One line of the context block: `kind` is the message tag, `label` the path or name.
+---One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
 ---@class CodeCompanion.Wire.ContextItem
 ---@field id string
 ---@field kind string
 ---@field label string
 ---@field tokens? integer
+---@field note? string
 
 ---The whole context block as it is now: attachments and rules in the order they are sent.
 ---@class CodeCompanion.Event.ContextItems
@@ -338,6 +339,8 @@
 ---@field instructions? string
 
 ---Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
+---
+---A file that is a PDF by its name is attached as a document.
 ---@class CodeCompanion.Request.Attach
 ---@field id? integer
 ---@field chat? string

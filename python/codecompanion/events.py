@@ -176,12 +176,13 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
 
 
 class ContextItem(msgspec.Struct, frozen=True):
-    """One line of the context block: `kind` is the message tag, `label` the path or name."""
+    """One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show."""
 
     id: str
     kind: str
     label: str
     tokens: int = 0
+    note: str = ""
 
 
 class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):

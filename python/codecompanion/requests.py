@@ -89,7 +89,10 @@ class Compact(Request, frozen=True, kw_only=True):
 
 
 class Attach(Request, frozen=True, kw_only=True):
-    """Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only)."""
+    """Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
+
+    A file that is a PDF by its name is attached as a document.
+    """
 
     kind: Literal["file", "buffer", "image", "selection", "diagnostics", "quickfix"]
     path: str

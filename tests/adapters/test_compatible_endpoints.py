@@ -244,6 +244,7 @@ async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(ma
     async with ChatServer(models=("test-model",), pages={"/ps": loaded(0)}) as server:
         adapter = make_adapter(server.url, limits_path=server.url.removesuffix("/v1") + "/ps")
         await adapter.warm_up()
+        assert [seen.path for seen in server.requests] == ["/ps"]
         assert adapter.limits("test-model") is None
         server.pages["/ps"] = loaded(4096)
         assert (await collect(adapter)).error is None
@@ -272,12 +273,14 @@ async def test_the_picker_shows_windows_and_is_not_stopped_by_a_server_that_tell
 async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -> None:
     """The user has said it."""
     async with ChatServer() as server:
-        await make_adapter(server.url, limits_path="/ps", context_window=8192).warm_up()
-        assert server.requests == []
+        adapter = make_adapter(server.url, limits_path="/ps", context_window=8192)
+        await adapter.warm_up()
+        assert (await collect(adapter)).error is None
+        assert len(server.requests) == 1
 
 
-async def test_a_server_is_asked_once_at_a_time() -> None:
-    """A slow one must not be asked again by every reply; what goes wrong is nobody's trouble."""
+async def test_a_server_is_asked_once_for_a_model() -> None:
+    """One that does not tell must not be asked again by every reply; what goes wrong is nobody's trouble."""
     asked: list[int] = []
     gate = asyncio.Event()
 
@@ -289,10 +292,14 @@ async def test_a_server_is_asked_once_at_a_time() -> None:
     reader = LimitsReader(fetch, lambda model: model == "known")
     reader.ask_in_background("known")
     reader.ask_in_background("m")
-    reader.ask_in_background("m")
+    reader.ask_in_background("other")
     await asyncio.sleep(0)
     assert len(asked) == 1
     gate.set()
+    await asyncio.wait([reader._task or pytest.fail("it is not being asked")])
+    reader.ask_in_background("m")
+    await asyncio.sleep(0)
+    assert len(asked) == 1
     await reader.aclose()
     await reader.ask()
     assert len(asked) == 2

@@ -16,6 +16,20 @@ local function line_of(item)
   return ("> - <%s>%s</%s>"):format(item.kind, (item.label:gsub("[\r\n]+", " ")), item.kind)
 end
 
+---What stands at the right of a line: how many pages, how many tokens.
+---@param item table
+---@return string?
+local function note_of(item)
+  local notes = {}
+  if (item.note or "") ~= "" then
+    notes[1] = item.note
+  end
+  if (item.tokens or 0) > 0 then
+    notes[#notes + 1] = ("%s tokens"):format(status.short(item.tokens))
+  end
+  return #notes > 0 and table.concat(notes, " · ") or nil
+end
+
 ---Draw the block anew.
 ---@param chat CodeCompanion.Chat
 ---@param items table[]
@@ -71,15 +85,14 @@ end
 function M.decorate(chat, row, item, line)
   local open = #"> - <" + #item.kind + 1
   local close = #line - #item.kind - 3
+  local note = note_of(item)
   local id = api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
     end_col = #line,
     hl_group = "CodeCompanionContext",
     invalidate = true,
     undo_restore = false,
-    virt_text = (item.tokens or 0) > 0 and {
-      { ("%s tokens"):format(status.short(item.tokens)), "CodeCompanionTokens" },
-    } or nil,
-    virt_text_pos = (item.tokens or 0) > 0 and "right_align" or nil,
+    virt_text = note and { { note, "CodeCompanionTokens" } },
+    virt_text_pos = note and "right_align",
   })
   chat.context_items[id] = item
   if close > open then

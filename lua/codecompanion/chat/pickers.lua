@@ -56,7 +56,9 @@ function M.model(chat)
       prompt = "Adapter and model",
       kind = "codecompanion.model",
       format_item = function(item)
-        local window = item.window and (" · " .. require("codecompanion.chat.status").short_window(item.window)) or ""
+        local window = (item.window or 0) > 0
+            and (" · " .. require("codecompanion.chat.status").short_window(item.window))
+          or ""
         local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
         return ("%s · %s%s%s"):format(item.adapter, item.model, window, current)
       end,

@@ -80,6 +80,7 @@ class HttpAdapter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Future[SdkClient] | None = None
         self._key: str | None = None
+        self._asks_for_limits = bool(settings.limits_path) and not settings.context_window
         self._windows = LimitsReader(self._fetch_limits, lambda model: wire.limits(model) is not None)
 
     def __repr__(self) -> str:
@@ -118,7 +119,7 @@ class HttpAdapter:
             try:
                 async with aclosing(self._attempt(request.model, call, deadline)) as events:
                     async for event in events:
-                        if not yielded and self._settings.limits_path:
+                        if not yielded and self._asks_for_limits:
                             self._windows.ask_in_background(request.model)
                         yielded = True
                         yield event
@@ -186,11 +187,15 @@ class HttpAdapter:
     async def warm_up(self) -> None:
         """Import the SDK and read the certificates in a thread (0.35 s), before the first request needs them.
 
-        Then read what the endpoint lists of its models, when that says more than names. A key that a command prints is
-        not asked for yet: the command may want a passphrase.
+        Then read what the endpoint says of its models, when that is more than names. A key that a command prints is not
+        asked for yet: the command may want a passphrase.
         """
         await self._open_client()
-        if not self._wire.listing_tells or self._settings.key.startswith("cmd:"):
+        if self._settings.key.startswith("cmd:"):
+            return
+        if self._asks_for_limits:
+            await self._windows.ask()
+        if not self._wire.listing_tells:
             return
         try:
             async with asyncio.timeout(LISTING_LIMIT_S):

@@ -2,7 +2,7 @@
 
 Never on the path of a request, and never trouble for the user: a server that does not answer leaves the window unknown,
 and what an unknown window means is said elsewhere (R-506). A server that loads a model with the first request (Ollama,
-LM Studio) can tell only after that, so it is asked again when the first reply begins.
+LM Studio) can tell only after that, so it is asked again when the first reply of a model begins, once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class LimitsReader:
 
     def __init__(self, fetch: Callable[[], Awaitable[None]], is_known: Callable[[str], bool]) -> None:
         self._fetch, self._is_known = fetch, is_known
+        self._asked: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     async def ask(self) -> None:
@@ -34,8 +35,9 @@ class LimitsReader:
             _log.info("the server did not tell its windows: %s", error or f"no answer in {LONGEST_WAIT_S:g} s")
 
     def ask_in_background(self, model: str) -> None:
-        """Ask while a reply arrives, unless the model's window is known or being asked for."""
-        if not self._is_known(model) and (self._task is None or self._task.done()):
+        """Ask while the first reply of a model arrives, unless its window is known."""
+        if model not in self._asked and not self._is_known(model) and (self._task is None or self._task.done()):
+            self._asked.add(model)
             self._task = asyncio.get_running_loop().create_task(self.ask())
 
     async def aclose(self) -> None:

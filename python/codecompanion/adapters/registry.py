@@ -14,15 +14,16 @@ from codecompanion.adapters.anthropic_messages.options import reserved_parameter
 from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
 from codecompanion.adapters.http_adapter import HttpAdapter
-from codecompanion.adapters.keys import KeyReader
+from codecompanion.adapters.keys import FROM_FUNCTION, KeyReader
 from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.options import reserved_parameters as reserved_by_responses
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
+from codecompanion.adapters.sdk_client import is_loopback
 from codecompanion.adapters.wire import WireFormat
-from codecompanion.errors import ConfigError
+from codecompanion.errors import ConfigError, MissingKey, NetworkFailed
 from codecompanion.messages import Message
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
@@ -123,6 +124,16 @@ class AdapterRegistry:
         if settings.proxy and not settings.proxy.startswith(("http://", "https://")):
             raise ConfigError("adapters.http.opts.proxy", f"got {settings.proxy!r}", "http://… or https://…")
         return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys)
+
+
+def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
+    """Return whether an entry cannot be used as things are: no key in the environment, no server on this machine.
+
+    Such an entry is not offered among the models; it is there for whoever sets the key or starts the server.
+    """
+    if isinstance(error, MissingKey):
+        return settings.key != FROM_FUNCTION
+    return isinstance(error, NetworkFailed) and is_loopback(settings.base_url)
 
 
 def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:

@@ -11,7 +11,7 @@ from typing import Any
 
 from codecompanion import settings, text_files, tokens
 from codecompanion.adapters import catalog
-from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach, read_settings
 from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
@@ -47,7 +47,7 @@ from codecompanion.requests import (
     ShowSystemPrompt,
     Submit,
 )
-from codecompanion.session.attached import image_attachment, text_attachment
+from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.preview import preview
@@ -190,13 +190,16 @@ class Runtime:
 
     async def _models_of(self, name: str) -> dict[str, Any]:
         registry = self.services.adapters
-        problem, known = "", list(registry.settings(name).models)
+        entry = registry.settings(name)
+        problem, known = "", list(entry.models)
         try:
             async with asyncio.timeout(5):
                 known = known or await registry.get(name).list_models()
         except (CodeCompanionError, TimeoutError) as error:
             problem = str(error) or f"{name} did not answer in 5 s"
-        default = registry.settings(name).model
+            if is_out_of_reach(entry, error):
+                return {"adapter": name, "models": [], "problem": problem}
+        default = entry.model
         if default and default not in known:
             known.insert(0, default)
         models = [{"name": model, "window": self._window(name, model)} for model in known]
@@ -295,7 +298,7 @@ class Runtime:
         return None
 
     async def _attachment(self, request: Attach, root: Path) -> Message:
-        """Return what the user attaches; files and images are read here, off the loop, relative paths below `root`.
+        """Return what the user attaches; files are read here, off the loop, relative paths below `root`.
 
         What lies below `root` is named from there, as the tools name it.
 
@@ -303,9 +306,11 @@ class Runtime:
             CodeCompanionError: the file cannot be read; names it.
         """
         token, path = self.services.new_token(), _below(root, request.path)
-        if request.kind == "image":
+        is_document = request.kind == "file" and is_document_path(request.path)
+        if request.kind == "image" or is_document:
             data = await asyncio.to_thread(_read_bytes, root, request.path)
-            message, digest = image_attachment(path, data, token)
+            attach = document_attachment if is_document else image_attachment
+            message, digest = await asyncio.to_thread(attach, path, data, token)
             stored = await asyncio.to_thread(self.services.store.put_blob, data)
             if stored != digest:
                 raise InputError(f"{request.path} changed while it was read; attach it again")

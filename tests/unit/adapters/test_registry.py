@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.offline import OfflineAdapter
-from codecompanion.adapters.registry import OFFLINE_WINDOW, AdapterRegistry, read_settings
-from codecompanion.errors import ConfigError
+from codecompanion.adapters.registry import OFFLINE_WINDOW, AdapterRegistry, is_out_of_reach, read_settings
+from codecompanion.errors import AuthenticationFailed, ConfigError, MissingKey, NetworkFailed
 
 ENTRIES: dict[str, dict[str, Any]] = {
     "openai": {"kind": "openai", "base_url": "https://api.openai.com/v1", "key": "OPENAI_API_KEY", "model": "gpt-4.1"},
@@ -119,3 +120,23 @@ async def test_an_adapter_can_be_put_in() -> None:
     made.add(replay, settings)
     assert made.get("replay") is replay
     assert made.settings("replay") is settings
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "hidden"),
+    [
+        ({"key": "SOME_KEY"}, MissingKey("x"), True),
+        # The function is asked when the adapter is chosen.
+        ({"key": "function"}, MissingKey("x"), False),
+        ({"base_url": "http://localhost:11434"}, NetworkFailed("x"), True),
+        ({"base_url": "https://api.openai.com/v1"}, NetworkFailed("x"), False),
+        ({"base_url": "http://localhost:11434"}, TimeoutError(), False),
+        ({"key": "SOME_KEY"}, AuthenticationFailed("x"), False),
+    ],
+)
+def test_what_cannot_be_used_as_things_are_is_out_of_reach(
+    entry: dict[str, Any], error: Exception, hidden: bool
+) -> None:
+    """A passing failure does not hide an adapter from the list of models."""
+    settings = AdapterSettings(**{"name": "x", "kind": "openai_compatible", "base_url": "https://x", **entry})
+    assert is_out_of_reach(settings, error) is hidden

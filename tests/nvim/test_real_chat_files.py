@@ -1,0 +1,72 @@
+"""PDFs and models through the whole stack: keys in a real Neovim, the real host, real Chat Completions bytes."""
+
+from __future__ import annotations
+
+import base64
+
+from real_chat import KEY, start_chat
+from tests.adapters.chat_answers import reply
+from tests.adapters.chat_thread import ChatServerThread
+
+PAGES = b"<< /Type /Pages /Kids [3 0 R] /Count 12 >>"
+PDF = b"%PDF-1.7\n1 0 obj\n" + PAGES + b"\nendobj\n%%EOF"
+
+
+def sent(server):
+    return [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][-1]
+
+
+def test_a_pdf_is_attached_shown_with_its_pages_and_sent(nvim_factory, tmp_path):
+    """`/file` on a PDF: its line in the context block, the bytes on the wire, the placeholder's words in the log."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "plan.pdf").write_bytes(PDF)
+    with ChatServerThread([reply("Twelve pages.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, opts={"documents": True})
+        chat.send("/file plan.pdf")
+        screen = chat.nvim.wait_screen(r"<document>plan.pdf</document>")
+        assert "12 pages" in screen
+        chat.say("How long is it?")
+        assert "Twelve pages." in chat.nvim.screen()
+        assert server.refusals == []
+        text, document = next(m["content"] for m in sent(server) if isinstance(m["content"], list))
+        assert text["text"] == "The document `plan.pdf` (12 pages):"
+        data = "data:application/pdf;base64," + base64.b64encode(PDF).decode()
+        assert document == {"type": "file", "file": {"filename": "plan.pdf", "file_data": data}}
+        (message,) = [m for m in chat.view().messages if m.tag == "document"]
+        assert message.content[1].pages == 12
+
+
+def test_an_endpoint_without_pdfs_gets_a_note(nvim_factory, tmp_path):
+    """The model knows what it did not get; the chat goes on."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "plan.pdf").write_bytes(PDF)
+    with ChatServerThread([reply("I cannot see it.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("/file plan.pdf")
+        chat.nvim.wait_screen(r"<document>plan.pdf</document>")
+        chat.say("How long is it?")
+        assert "[The document plan.pdf was not sent: this endpoint takes no PDF.]" in str(sent(server))
+
+
+def test_what_is_no_pdf_is_said_and_not_attached(nvim_factory, tmp_path):
+    """One sentence, naming the file."""
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("fake.pdf", "hello")])
+        chat.send("/file fake.pdf")
+        chat.nvim.wait_screen(r"fake\.pdf is not a PDF")
+        assert "<document>" not in chat.text()
+
+
+def test_models_are_offered_with_the_window_their_endpoint_tells(nvim_factory, tmp_path):
+    """`ga`: only what can be used now; a built-in adapter without its key is not offered."""
+    listing = {"data": [{"id": "large", "max_model_len": 32768}, {"id": "test-model"}]}
+    with ChatServerThread(key=KEY, pages={"/v1/models": listing}) as server:
+        plain = {"extends": "openai_compatible", "env": {"url": server.url, "api_key": "LOOP_KEY"}}
+        chat = start_chat(nvim_factory, tmp_path, server, options={"adapters": {"http": {"plain": plain}}})
+        chat.nvim.lua("vim.ui.select = function(items, opts, done) _G.shown = vim.tbl_map(opts.format_item, items) end")
+        chat.nvim.feed("ga")
+        chat.nvim.wait_lua("return _G.shown ~= nil", timeout=20)
+        shown = chat.nvim.lua("return _G.shown")
+        assert [line for line in shown if line.startswith("plain")] == ["plain · large · 32.8k", "plain · test-model"]
+        assert [line for line in shown if line.startswith(("anthropic", "openai ·", "ollama"))] == []
+        assert any(line.startswith("offline") for line in shown)
