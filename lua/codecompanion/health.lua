@@ -117,30 +117,86 @@ local function check_host()
   end
 end
 
----Whether the keys can be found; never what they are.
-local function check_keys()
-  health.start("API keys")
+---Where the key of an adapter comes from and whether it is there; never what it is.
+---@param settings CodeCompanion.AdapterSettings
+---@return boolean? there nil when only the host can know
+---@return string text
+local function key_of(settings)
+  local source = settings.key
+  local kind, rest = source:match("^(%a+):(.*)$")
+  if source == "" then
+    return true, "needs no key"
+  elseif source == "function" then
+    return nil, "the key comes from a function"
+  elseif kind == "cmd" then
+    return nil, "the key comes from a command"
+  elseif kind == "file" then
+    local path = vim.fs.normalize(vim.trim(rest))
+    local there = vim.fn.filereadable(path) == 1
+    return there, ("the key comes from the file %s%s"):format(path, there and "" or ", which cannot be read")
+  end
+  local there = (vim.env[source] or "") ~= ""
+  return there, ("%s is %s"):format(source, there and "set" or "not set")
+end
+
+---What the configuration says something about, and what it uses.
+---@return table<string, string> purposes By name of adapter
+local function configured_adapters()
+  local config = require("codecompanion.config")
+  local reference = require("codecompanion.config.host").adapter_reference
+  local found = {}
+  for name, entry in pairs(vim.tbl_get(config.user, "adapters", "http") or {}) do
+    if name == "extend" and type(entry) == "table" then
+      for extended in pairs(entry) do
+        found[extended] = ""
+      end
+    elseif name ~= "opts" then
+      found[name] = ""
+    end
+  end
+  local chat = config.options.interactions.chat
+  local writer = vim.tbl_get(chat.opts, "context_management", "compaction", "adapter")
+  if writer then
+    found[(reference(writer))] = " (writes summaries)"
+  end
+  found[(reference(chat.adapter))] = " (used for new chats)"
+  return found
+end
+
+---Each adapter that is configured or in use with its address and key; of the others, which keys are there.
+local function check_adapters()
+  health.start("Adapters")
   local adapters = require("codecompanion.adapters")
-  local chosen = require("codecompanion.config").options.interactions.chat.adapter
-  chosen = type(chosen) == "table" and chosen.name or chosen
+  local configured = configured_adapters()
+  local ready, lacking = {}, {}
   for _, name in ipairs(adapters.names()) do
     local ok, resolved = pcall(adapters.resolve, name)
-    local source = ok and resolved.settings and resolved.settings.key or ""
-    local used = name == chosen
-    local label = used and name .. " (used for new chats)" or name
-    local kind = source:match("^(%a+):")
-    if source == "" then
-      health.info(label .. ": needs no key")
-    elseif source == "function" or kind then
-      local origin = { cmd = "a command", file = "a file" }
-      health.info(("%s: the key comes from %s"):format(label, origin[kind] or "a function"))
-    elseif (vim.env[source] or "") ~= "" then
-      health.ok(("%s: %s is set"):format(label, source))
-    elseif used then
-      health.warn(("%s: %s is not set"):format(label, source), "Set it before starting Neovim")
-    else
-      health.info(("%s: %s is not set"):format(label, source))
+    local settings = ok and resolved.settings
+    if settings then
+      local there, text = key_of(settings)
+      local purpose = configured[name]
+      if purpose then
+        -- Neither a password nor a token that stands in the address.
+        local address = settings.base_url:gsub("?.*$", ""):gsub("//[^/]*@", "//")
+        local where = address ~= "" and ", " .. address or ""
+        local line = ("%s%s: %s%s; %s"):format(name, purpose, settings.kind, where, text)
+        if there == false and purpose ~= "" then
+          health.warn(line, "Set it before starting Neovim")
+        elseif there then
+          health.ok(line)
+        else
+          health.info(line)
+        end
+      elseif settings.key ~= "" then
+        table.insert(there and ready or lacking, ("%s (%s)"):format(name, settings.key))
+      end
     end
+  end
+  if #ready > 0 then
+    health.ok("Built in, key set: " .. table.concat(ready, ", "))
+  end
+  if #lacking > 0 then
+    health.info("Built in, no key: " .. table.concat(lacking, ", "))
   end
 end
 
@@ -181,7 +237,7 @@ function M.check()
   check_neovim()
   check_configuration()
   check_environment()
-  check_keys()
+  check_adapters()
   check_folders()
   check_tools()
   check_host()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -188,8 +189,43 @@ def test_the_health_check_answers_also_when_nothing_is_there(nvim_factory: Calla
 
 def test_the_health_check_never_shows_a_key(nvim_factory: Callable[..., Nvim]) -> None:
     """Present: yes or no."""
-    nvim = nvim_factory(env={"OPENAI_API_KEY": "sk-very-secret"})
+    nvim = nvim_factory(env={"MISTRAL_API_KEY": "sk-very-secret", "ANTHROPIC_API_KEY": ""})
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
-    assert "OPENAI_API_KEY is set" in report
+    assert re.search(r"key set: .*mistral \(MISTRAL_API_KEY\)", report)
+    assert re.search(r"no key: .*anthropic \(ANTHROPIC_API_KEY\)", report)
     assert "sk-very-secret" not in report
+
+
+def test_the_health_check_names_what_is_configured_and_where_each_key_comes_from(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path
+) -> None:
+    """Kind, address and place of the key; a key that is needed and not there is a warning."""
+    key = tmp_path / "key"
+    key.write_text("sk-very-secret")
+    init = f"""require("codecompanion").setup({{
+      adapters = {{ http = {{
+        gateway = {{ extends = "openai_compatible", env = {{ url = "https://me:pw@gw.test/v1?t=pw",
+                     api_key = "cmd:pass x" }} }},
+        filed = {{ extends = "openai", env = {{ api_key = "file:{key}" }} }},
+        lost = {{ extends = "openai", env = {{ api_key = "file:{key}.gone" }} }},
+        extend = {{ ollama = {{ opts = {{ context_window = 8192 }} }} }},
+      }} }},
+      interactions = {{ chat = {{
+        adapter = "anthropic",
+        opts = {{ context_management = {{ compaction = {{ adapter = "filed" }} }} }},
+      }} }},
+    }})"""
+    nvim = nvim_factory(init=init, env={"ANTHROPIC_API_KEY": ""})
+    nvim.command("checkhealth codecompanion")
+    report = "\n".join(nvim.lines())
+    assert re.search(
+        r"WARNING.* anthropic \(used for new chats\): anthropic, https://api.anthropic.com; ANTHROPIC_API_KEY is not",
+        report,
+    )
+    assert re.search(r"OK.* filed \(writes summaries\): openai, .*; the key comes from the file ", report)
+    assert "gateway: openai_compatible, https://gw.test/v1; the key comes from a command" in report
+    assert "which cannot be read" in report
+    assert "ollama: openai_compatible, http://127.0.0.1:11434; needs no key" in report
+    assert "sk-very-secret" not in report
+    assert not re.search(r"\bpw\b", report)

@@ -12,7 +12,17 @@ import msgspec
 from codecompanion.context.policy import policy_names
 from codecompanion.session.services import Services
 
-PACKAGES = ("pynvim", "openai", "tiktoken", "msgspec", "pydantic", "pathspec", "tree-sitter", "genai-prices")
+PACKAGES = (
+    "pynvim",
+    "openai",
+    "anthropic",
+    "tiktoken",
+    "msgspec",
+    "pydantic",
+    "pathspec",
+    "tree-sitter",
+    "genai-prices",
+)
 OLDEST_PYTHON = (3, 11)
 
 
