@@ -18,6 +18,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
+from codecompanion.adapters.function_names import function_name
+from codecompanion.adapters.openai_chat.body_check import LONGEST_CALL_ID, check_message
 from codecompanion.adapters.openai_chat.check import check_request, repair_request
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
@@ -69,6 +71,7 @@ class ChatRenderer:
         self._options = options
         self._read_blob = read_blob
         self._origin = origin
+        self._longest_id = LONGEST_CALL_ID if settings.kind == "openai" else 0
         self._kept: OrderedDict[str, tuple[_Manner, list[Message], list[bytes]]] = OrderedDict()
 
     def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> bytes:
@@ -139,17 +142,24 @@ class ChatRenderer:
         return [self._render_message(message, answers, manner) for message, answers in _with_place(messages)]
 
     def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
+        fields = self._fields(message, answers_tools, manner)
+        for problem in check_message(fields, self._longest_id):
+            # A mistake of ours; the endpoint says more about it than could be mended here.
+            _log.warning("message %s as rendered %s", message.id, problem)
+        return encode(fields)
+
+    def _fields(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
         match message.role:
             case "assistant":
-                return encode(self._assistant(message, answers_tools, manner))
+                return self._assistant(message, answers_tools, manner)
             case "tool":
                 call_id = self._call_id(message.tool_call_id or "")
-                return encode({"role": "tool", "tool_call_id": call_id, "content": message.text or NO_OUTPUT})
+                return {"role": "tool", "tool_call_id": call_id, "content": message.text or NO_OUTPUT}
             case "user" if not isinstance(message.content, str):
-                return encode({"role": "user", "content": self._user_parts(message)})
+                return {"role": "user", "content": self._user_parts(message)}
             case role:
                 name = self._options.system_role if role == "system" else role
-                return encode({"role": name, "content": message.text})
+                return {"role": name, "content": message.text}
 
     def _assistant(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
         learned, opaque_origin = manner.learned, self._origin if manner.send_opaque else ""
@@ -179,16 +189,20 @@ class ChatRenderer:
         if not is_json_object(arguments):
             # A model that wrote broken JSON must not break the chat for ever: several endpoints parse what they get.
             arguments = encode({"invalid_json": arguments}).decode()
-        function = {"name": call.name, "arguments": arguments}
+        function = {"name": function_name(call.name), "arguments": arguments}
         rendered: dict[str, Any] = {"id": self._call_id(call.id), "type": "function", "function": function}
         if call.opaque and opaque_origin and call.origin == opaque_origin:
             rendered["extra_content"] = msgspec.Raw(call.opaque.encode())
         return rendered
 
     def _call_id(self, call_id: str) -> str:
-        if not self._options.short_call_ids or (len(call_id) == _SHORT_ID_LENGTH and call_id.isalnum()):
-            return call_id
-        return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:_SHORT_ID_LENGTH]
+        if self._options.short_call_ids:
+            return (
+                call_id
+                if len(call_id) == _SHORT_ID_LENGTH and call_id.isalnum()
+                else _hashed(call_id)[:_SHORT_ID_LENGTH]
+            )
+        return _hashed(call_id)[: self._longest_id] if 0 < self._longest_id < len(call_id) else call_id
 
     def _user_parts(self, message: Message) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
@@ -227,6 +241,10 @@ class ChatRenderer:
             return ""
 
 
+def _hashed(call_id: str) -> str:
+    return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()
+
+
 def encode(value: Any) -> bytes:
     """Return the value as JSON; lone surrogates, which JSON endpoints refuse, become the replacement character."""
     try:
@@ -250,7 +268,7 @@ def _sendable(messages: list[Message]) -> Sequence[Message]:
 
 
 def _render_tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    function = {"name": function_name(tool.name), "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
 

@@ -9,7 +9,6 @@ is sealed together with its id: nothing is stored (`store: false`), so they refe
 from __future__ import annotations
 
 import logging
-import re
 from base64 import b64encode
 from pathlib import PurePosixPath
 from typing import Any, assert_never
@@ -17,6 +16,7 @@ from typing import Any, assert_never
 import msgspec
 
 from codecompanion.adapters.base import BlobReader
+from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
@@ -41,8 +41,6 @@ SEALED_KEYS = {
     "reasoning": frozenset(["type", "id", "summary", "content", "encrypted_content"]),
     "compaction": frozenset(["type", "id", "encrypted_content"]),
 }
-_LONGEST_NAME = 64
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ItemRenderer:
@@ -180,11 +178,6 @@ def is_empty(message: Message) -> bool:
         (isinstance(part, TextPart) and part.text) or isinstance(part, (CompactionPart, *files))
         for part in message.content
     )
-
-
-def function_name(name: str) -> str:
-    """Return the name of a tool as the endpoint takes it; other providers allow more."""
-    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
 def _message(role: str, text: str, **more: str) -> Item:

@@ -12,8 +12,9 @@ from collections import defaultdict
 from typing import Any
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
+from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.render import encode
-from codecompanion.adapters.openai_responses.items import ItemRenderer, function_name
+from codecompanion.adapters.openai_responses.items import ItemRenderer
 from codecompanion.adapters.openai_responses.options import (
     LEAST_OUTPUT_TOKENS,
     LEAST_THRESHOLD,

@@ -1,0 +1,16 @@
+"""Names of functions as all providers take them: up to 64 letters, digits, `_` and `-`.
+
+Other systems allow more (dots, slashes), and a history can come from one of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_NAME = 64
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def function_name(name: str) -> str:
+    """Return the name with `_` in place of what no provider takes, cut where it is too long."""
+    return _NOT_IN_NAMES.sub("_", name)[:LONGEST_NAME] or "unnamed"

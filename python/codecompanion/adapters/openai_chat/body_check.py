@@ -1,0 +1,217 @@
+"""What a Chat Completions endpoint refuses in a rendered body: message by message, then their order.
+
+From the API reference, the SDK's types and recorded 400s. Where compatible endpoints go beyond OpenAI (the field their
+reasoning comes back in, what they put on calls) nothing is said against it; where they are stricter (empty content)
+their rule counts. `check_message` looks at one message, so that a request costs O(new messages).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from codecompanion.adapters.function_names import LONGEST_NAME
+from codecompanion.adapters.openai_chat.decode import REASONING_FIELDS
+
+LONGEST_CALL_ID = 40
+"""At OpenAI. Compatible endpoints write longer ones (vLLM), and some keep things in them (LiteLLM)."""
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
+_IMAGE = re.compile(r"https?://.|data:image/[a-z+.-]+;base64,.")
+_PDF = re.compile(r"data:application/pdf;base64,.")
+_OPEN = ("reasoning_details", "extra_content")
+_KEYS = {
+    "system": ({"role", "content"}, {"name"}),
+    "developer": ({"role", "content"}, {"name"}),
+    "user": ({"role", "content"}, {"name"}),
+    "assistant": ({"role"}, {"content", "name", "tool_calls", "refusal", "prefix", *REASONING_FIELDS, *_OPEN}),
+    "tool": ({"role", "content", "tool_call_id"}, set()),
+}
+_PARTS = {
+    "text": ({"type", "text"}, {"prompt_cache_breakpoint"}),
+    "image_url": ({"type", "image_url"}, {"prompt_cache_breakpoint"}),
+    "file": ({"type", "file"}, {"prompt_cache_breakpoint"}),
+    "thinking": ({"type", "thinking"}, {"closed"}),
+}
+_PARTS_OF = {"user": ("text", "image_url", "file"), "assistant": ("text", "thinking")}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "stream": (bool,),
+    "stream_options": (dict,),
+    "parallel_tool_calls": (bool,),
+    "max_tokens": (int,),
+    "max_completion_tokens": (int,),
+    "temperature": (int, float),
+    "top_p": (int, float),
+}
+KNOWN_KEYS = frozenset(
+    [
+        *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata"),
+        *("max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "seed", "user", "modalities"),
+        *("presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs", "response_format"),
+        *("reasoning_effort", "verbosity", "store", "service_tier", "prediction", "prompt_cache_key", "audio"),
+        *("safety_identifier", "web_search_options", "prompt_cache_retention", "prompt_cache_options", "moderation"),
+    ]
+)
+
+
+def check_body(body: Mapping[str, Any], extras: Iterable[str] = ()) -> list[str]:
+    """Return one sentence per reason for which the endpoint would refuse the body; empty when there is none.
+
+    `extras` are the arguments a compatible endpoint takes besides OpenAI's.
+    """
+    problems = [f"unknown argument {key!r}" for key in sorted(set(body) - KNOWN_KEYS - set(extras))]
+    problems += [*_check_arguments(body), *_check_tools(body.get("tools"))]
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return [*problems, "messages are empty or no list"]
+    for index, message in enumerate(messages):
+        problems += [f"messages[{index}] {problem}" for problem in check_message(message)]
+    return problems or _check_order(messages)
+
+
+def check_message(message: object, longest_id: int = LONGEST_CALL_ID) -> list[str]:
+    """Return what is wrong with one message by itself, as the ends of sentences; `longest_id` 0 = any length."""
+    role = message.get("role") if isinstance(message, Mapping) else None
+    if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:
+        return [f"has the role {role!r}"]
+    problems = _check_keys(message, *_KEYS[role])
+    if problems:
+        return problems
+    if "name" in message and not isinstance(message["name"], str):
+        problems.append("has a name that is no text")
+    if role == "tool" and not _is_text(message["tool_call_id"]):
+        problems.append("answers no call")
+    calls = message.get("tool_calls")
+    if "tool_calls" in message:
+        problems += _check_calls(calls, longest_id)
+    if calls and message.get("content") is None:
+        return problems
+    return problems + _check_content(message.get("content"), _PARTS_OF.get(role, ("text",)))
+
+
+def _check_order(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    problems: list[str] = []
+    waiting: list[str] = []
+    for index, message in enumerate(messages):
+        if message["role"] == "tool":
+            if message["tool_call_id"] in waiting:
+                waiting.remove(message["tool_call_id"])
+            else:
+                problems.append(f"messages[{index}] answers {message['tool_call_id']!r}, which no call waits for")
+            continue
+        problems += [f"messages[{index}] comes before the result of {call_id!r}" for call_id in waiting]
+        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+    return problems + [f"the call {call_id!r} has no result" for call_id in waiting]
+
+
+def _check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
+    if not body.get("model"):
+        yield "model is missing"
+    for name, expected in _TYPES.items():
+        value = body.get(name)
+        if value is not None and type(value) not in expected:
+            yield f"{name} is {type(value).__name__}"
+    limits = [name for name in ("max_tokens", "max_completion_tokens") if name in body]
+    if len(limits) > 1:
+        yield "both max_tokens and max_completion_tokens are set"
+    for name in limits:
+        if type(body[name]) is int and body[name] < 1:
+            yield f"{name} is below 1"
+    if body.get("stream_options") is not None and body.get("stream") is not True:
+        yield "stream_options without stream"
+    if "parallel_tool_calls" in body and "tools" not in body:
+        yield "parallel_tool_calls without tools"
+
+
+def _check_tools(tools: object) -> Iterator[str]:
+    if tools is None:
+        return
+    if not isinstance(tools, list) or not tools:
+        yield "tools are empty or no list"
+        return
+    names: set[str] = set()
+    for index, tool in enumerate(tools):
+        function = tool.get("function") if isinstance(tool, Mapping) else None
+        if not isinstance(function, Mapping) or set(tool) != {"type", "function"} or tool["type"] != "function":
+            yield f"tools[{index}] is no function"
+            continue
+        unknown = set(function) - {"name", "description", "parameters", "strict"}
+        name, schema = function.get("name"), function.get("parameters")
+        if unknown:
+            yield f"tools[{index}] has the unknown keys {', '.join(sorted(unknown))}"
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in names:
+            yield f"tools[{index}] has the name {name!r}, which is not valid or repeated"
+        names.add(str(name))
+        if not isinstance(schema, Mapping) or schema.get("type") != "object":
+            yield f"tools[{index}] has no schema of type object"
+        if not isinstance(function.get("strict"), bool | None) or not isinstance(function.get("description", ""), str):
+            yield f"tools[{index}] has a description or strictness of the wrong type"
+
+
+def _check_calls(calls: object, longest_id: int) -> list[str]:
+    if not isinstance(calls, list) or not calls:
+        return ["has tool_calls that are empty or no list"]
+    problems: list[str] = []
+    ids: set[str] = set()
+    for call in calls:
+        if not isinstance(call, Mapping):
+            return [*problems, "has a call that is no object"]
+        wrong = _check_keys(call, {"id", "type", "function"}, set(_OPEN))
+        function = call.get("function")
+        if wrong or call["type"] != "function" or not isinstance(function, Mapping):
+            return [*problems, *(wrong or ["has a call that is no function"])]
+        problems += _check_keys(function, {"name", "arguments"}, set())
+        if not _is_text(call["id"]) or 0 < longest_id < len(call["id"]) or call["id"] in ids:
+            problems.append(f"has the call id {str(call['id'])[:80]!r}, which is empty, too long or repeated")
+        ids.add(str(call["id"]))
+        name = function.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            problems.append(f"calls {str(name)[:80]!r}, which is no name of a function")
+        if not isinstance(function.get("arguments"), str):
+            problems.append("has arguments that are no text")
+    return problems
+
+
+def _check_content(content: object, allowed: tuple[str, ...]) -> list[str]:
+    if isinstance(content, str):
+        return [] if content else ["is empty"]
+    if not isinstance(content, list) or not content:
+        return ["is empty" if content == [] else "has content that is neither text nor a list"]
+    return [problem for part in content for problem in _check_part(part, allowed)]
+
+
+def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or not isinstance(kind, str) or kind not in allowed:
+        return [f"has a part of type {kind!r}"]
+    problems = _check_keys(part, *_PARTS[kind])
+    if problems or kind == "thinking":
+        return problems
+    inner = part[kind]
+    if kind == "text":
+        return [] if _is_text(inner) else ["has an empty text"]
+    if not isinstance(inner, Mapping):
+        return [f"has a part {kind} that is no object"]
+    if kind == "image_url":
+        wrong = _check_keys(inner, {"url"}, {"detail"})
+        fits = _matches(_IMAGE, inner.get("url")) and inner.get("detail") in (None, "auto", "low", "high", "original")
+        return wrong or ([] if fits else ["has an image that is neither an address nor base64"])
+    wrong = _check_keys(inner, (), {"filename", "file_data", "file_id"})
+    fits = _is_text(inner.get("file_id")) or (
+        _is_text(inner.get("filename")) and _matches(_PDF, inner.get("file_data"))
+    )
+    return wrong or ([] if fits else ["has a file without a name, or that is no PDF"])
+
+
+def _check_keys(value: Mapping[str, Any], required: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    missing = [f"lacks {key!r}" for key in sorted(set(required) - set(value))]
+    return missing + [f"has the unknown key {key!r}" for key in sorted(set(value) - set(required) - set(allowed))]
+
+
+def _matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.match(value) is not None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
