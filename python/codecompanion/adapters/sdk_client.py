@@ -37,8 +37,6 @@ def make_client(settings: AdapterSettings) -> SdkClient:
         # A proxy of the environment (HTTP_PROXY) does not know this machine's own servers.
         trust_env=not is_loopback(settings.base_url),
     )
-    # It logs whole addresses, and some gateways have the key in theirs.
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
     merge_chunks(http_client)
     # The SDK would put the path of a request behind the query of the address.
     parts = urlsplit(settings.base_url)
@@ -51,9 +49,14 @@ def make_client(settings: AdapterSettings) -> SdkClient:
     }
     if settings.kind == "anthropic":
         _import_the_rest_of_anthropic()
-        return _anthropic_client(common)
-    _import_the_rest_of_openai()
-    return _openai_client(settings, common)
+        client: SdkClient = _anthropic_client(common)
+    else:
+        _import_the_rest_of_openai()
+        client = _openai_client(settings, common)
+    # They log addresses (some gateways have the key in theirs), headers and chats; ANTHROPIC_LOG would turn it on.
+    for name in ("httpx2", "openai", "anthropic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return client
 
 
 def _openai_client(settings: AdapterSettings, common: dict[str, Any]) -> AsyncOpenAI:

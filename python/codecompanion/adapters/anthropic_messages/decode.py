@@ -291,8 +291,10 @@ class MessagesDecoder:
     def _why_incomplete(self) -> AdapterError:
         if self.seen_output:
             return self._cut("the reply ended before its end marker. What arrived is kept.")
-        if self._sse.stray:
+        if b'"error"' in self._sse.stray:
             return error_from_payload(self._sse.stray, self._endpoint)
+        if self._sse.stray.strip():
+            return self._malformed("the body is no event stream; check base_url")
         return self._cut("the reply ended before its end marker; nothing had arrived.")
 
     def _malformed(self, text: str) -> MalformedReply:
