@@ -60,7 +60,9 @@ class ServerEdited(msgspec.Struct, frozen=True, omit_defaults=True):
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
     """What the provider counted for the call that gave `message_id`.
 
-    `other_passes` were billed with it (its own compaction) and are no part of the context (R-538).
+    `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
+    an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
+    at the prices of that day, None when nobody knows the price.
     """
 
     message_id: str
@@ -70,6 +72,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     estimated_prompt_tokens: int
     other_passes: tuple[Usage, ...] = ()
     server_edits: tuple[ServerEdited, ...] = ()
+    cost_usd: float | None = None
 
 
 class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):

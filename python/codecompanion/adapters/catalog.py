@@ -28,9 +28,10 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     context_window: int = 0
     max_output_tokens: int = 0
 
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return what a call with this usage costs in US dollars, None when the table has no price."""
-        return _price(self.provider, self.model, usage)
+    def price_usd(self, *passes: Usage) -> float | None:
+        """Return what calls with these usages cost in US dollars together, None when the table has no price."""
+        prices = [_price(self.provider, self.model, usage) for usage in passes]
+        return None if None in prices else sum(price for price in prices if price is not None)
 
 
 @cache

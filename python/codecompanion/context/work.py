@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from codecompanion.messages import Message
+from codecompanion.messages import Message, Usage
 
 Messages = tuple[Message, ...]
 Trigger = Literal["proactive", "reactive", "manual"]
@@ -58,12 +58,16 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back: the text and why it ended, or `error` (one sentence) when the call failed."""
+    """What came back: the text and why it ended, or `error` (one sentence) when the call failed.
+
+    `usage` is what it cost, when the provider said so.
+    """
 
     text: str = ""
     stop: str = "stop"
     called_tools: bool = False
     error: str = ""
+    usage: Usage | None = None
 
 
 class Skipped(msgspec.Struct, frozen=True):

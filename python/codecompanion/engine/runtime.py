@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
 from codecompanion.events import Event, Notice
-from codecompanion.messages import Message
+from codecompanion.messages import Message, Usage
 from codecompanion.models import ModelLimits
 from codecompanion.requests import (
     AddRules,
@@ -141,6 +141,7 @@ class Runtime:
             emit=self._emit,
             clock=time.time,
             lookup=self._lookup,
+            price=self._price,
             memory_dir=data_dir / "memories",
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=lambda error: _log.error("internal error", exc_info=error),
@@ -175,6 +176,10 @@ class Runtime:
 
     def _tell_text(self, text: str) -> None:
         self._emit(Notice(level="WARN", text=text[:1].upper() + text[1:]))
+
+    def _price(self, adapter_name: str, model: str, passes: Sequence[Usage]) -> float | None:
+        facts = catalog.lookup(self.services.adapters.settings(adapter_name).base_url, model)
+        return facts.price_usd(*passes) if facts else None
 
     def _lookup(self, adapter_name: str, model: str) -> ModelLimits | None:
         entry = self.services.adapters.settings(adapter_name)

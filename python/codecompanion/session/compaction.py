@@ -6,7 +6,7 @@ The decisions are `context.pipeline`'s; here are the effects: model calls with a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
@@ -16,8 +16,8 @@ from codecompanion.context.policy import Policy
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.errors import CodeCompanionError
 from codecompanion.events import ContextEdited, Event, Retrying
-from codecompanion.history import ViewChanged
-from codecompanion.messages import Message
+from codecompanion.history import UsageReported, ViewChanged
+from codecompanion.messages import Message, Usage
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.log import ChatLog, to_the_end
 from codecompanion.session.summarise import ask_summary
@@ -50,6 +50,7 @@ class Compactor:
     timeout_s: float
     summariser: Callable[[bool], Summariser]
     new_record: Callable[[], CompactionRecord]
+    passes_reported: Callable[[str, str, str, Sequence[Usage]], UsageReported]
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
         """Drive a preparation to its end and commit what it did; the view is then the next request.
@@ -104,13 +105,14 @@ class _Run:
             summariser = self._owner.summariser(ask.use_chat_adapter)
         except CodeCompanionError as error:
             return SummaryReply(error=str(error))
-        return await ask_summary(
-            summariser.adapter,
-            summariser.model,
-            ask.request,
-            timeout_s=self._owner.timeout_s,
-            on_retry=self._tell_retry,
+        owner = self._owner
+        reply = await ask_summary(
+            summariser.adapter, summariser.model, ask.request, timeout_s=owner.timeout_s, on_retry=self._tell_retry
         )
+        if reply.usage is not None:
+            reported = owner.passes_reported(summariser.adapter.name, summariser.model, self.record.id, [reply.usage])
+            await owner.log.write(reported)
+        return reply
 
     def _tell_retry(self, event: RetryScheduled) -> None:
         owner = self._owner

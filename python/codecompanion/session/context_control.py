@@ -209,6 +209,7 @@ class ContextControl:
             self._new_record(),
             self._log,
             self.model,
+            lambda about, passes: self._services.passes_reported(self.adapter_name, self.model, about, passes),
             self.meter.counter.message,
             self.meter.measure,
         )
@@ -301,6 +302,7 @@ class ContextControl:
             timeout_s=self._services.settings.chat.compaction_timeout_s,
             summariser=self._summariser,
             new_record=self._new_record,
+            passes_reported=self._services.passes_reported,
         )
         return await compactor.run(preparation, self.policy)
 

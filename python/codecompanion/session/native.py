@@ -6,7 +6,7 @@ Shown and logged like our own: one start, one end, one change of the view that c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -15,8 +15,8 @@ from codecompanion.context.change import difference
 from codecompanion.context.server_side import changes_that_inserted, live_blocks, replace_by_block
 from codecompanion.context.work import Measure, Messages, Trigger
 from codecompanion.errors import CodeCompanionError
-from codecompanion.history import ViewChanged
-from codecompanion.messages import CompactionPart, Message
+from codecompanion.history import UsageReported, ViewChanged
+from codecompanion.messages import CompactionPart, Message, Usage
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.log import ChatLog, to_the_end
 
@@ -32,10 +32,11 @@ class NativeCompaction:
         record: CompactionRecord,
         log: ChatLog,
         model: str,
+        report: Callable[[str, Sequence[Usage]], UsageReported],
         count: Callable[[Message], int],
         measure: Callable[[Messages], Measure],
     ) -> None:
-        self._record, self._log, self._model = record, log, model
+        self._record, self._log, self._model, self._report = record, log, model, report
         self._count, self._measure = count, measure
         self.done = False
 
@@ -54,6 +55,8 @@ class NativeCompaction:
         await to_the_end(self._begin(trigger))
         try:
             done = await compact()
+            if done.usage is not None:
+                await self._log.write(self._report(self._record.id, [done.usage]))
             if done.part is None:
                 await to_the_end(self._failed("the provider could not compact the chat"))
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from codecompanion.calibration import Calibration
 from codecompanion.context.policy import Policy, load_policy, with_options
 from codecompanion.errors import ConfigError
 from codecompanion.events import Event
+from codecompanion.history import UsageReported
+from codecompanion.messages import Usage
 from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
 from codecompanion.settings import Settings
@@ -31,7 +33,8 @@ class Services:
     """The engine's side of a chat.
 
     `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
-    windows (None = unknown), `report_bug` logs ours. `calibrations` holds what was learned about (adapter, model).
+    windows (None = unknown), `price(adapter, model, passes)` what calls cost in US dollars (None = unknown),
+    `report_bug` logs ours. `calibrations` holds what was learned about (adapter, model).
     """
 
     settings: Settings
@@ -41,6 +44,7 @@ class Services:
     emit: Callable[[Event], None]
     clock: Callable[[], float]
     lookup: Callable[[str, str], ModelLimits | None]
+    price: Callable[[str, str, Sequence[Usage]], float | None]
     memory_dir: Path
     count_text: Callable[[str], int]
     report_bug: Callable[[BaseException], None]
@@ -67,6 +71,18 @@ class Services:
             endpoint_limits=self._told_by_endpoint(adapter_name, model),
             lookup=lambda name: self.lookup(adapter_name, name),
             default_window=default_window,
+        )
+
+    def passes_reported(self, adapter_name: str, model: str, about: str, passes: Sequence[Usage]) -> UsageReported:
+        """Return what is logged of calls that gave no reply: summaries, and compactions on demand."""
+        return UsageReported(
+            message_id=about,
+            adapter=adapter_name,
+            model=model,
+            usage=Usage(),
+            estimated_prompt_tokens=0,
+            other_passes=tuple(passes),
+            cost_usd=self.price(adapter_name, model, passes),
         )
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:

@@ -52,4 +52,5 @@ async def ask_summary(
         text="".join(texts),
         stop="stop" if finished.tool_calls else finished.stop,
         called_tools=bool(finished.tool_calls),
+        usage=finished.usage,
     )

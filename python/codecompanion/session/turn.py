@@ -220,6 +220,9 @@ class Turn:
                         ServerEdited(edit.kind, edit.cleared_tokens, edit.cleared_items)
                         for edit in finished.server_edits
                     ),
+                    cost_usd=session.services.price(
+                        session.adapter_name, session.model, (usage, *finished.other_passes)
+                    ),
                 )
             )
         await session.log.write(*payloads)

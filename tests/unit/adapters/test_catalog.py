@@ -72,3 +72,17 @@ def test_a_call_has_a_price() -> None:
     assert fresh is not None
     assert cached is not None
     assert 0 < cached < fresh
+
+
+def test_passes_are_priced_together() -> None:
+    """A provider's own compaction is billed beside the reply: figures of a recorded Anthropic stream (R-538)."""
+    facts = lookup("https://api.anthropic.com", "claude-sonnet-4-5")
+    assert facts is not None
+    reply, compaction = (
+        Usage(input_tokens=23_000, output_tokens=1_000),
+        Usage(input_tokens=180_000, output_tokens=3_500),
+    )
+    both = facts.price_usd(reply, compaction)
+    assert both is not None
+    assert both == pytest.approx((facts.price_usd(reply) or 0) + (facts.price_usd(compaction) or 0))
+    assert both >= (203_000 * 3 + 4_500 * 15) / 1e6

@@ -158,6 +158,7 @@ class Bench:
             emit=self._take,
             clock=lambda: 1000.0,
             lookup=lambda adapter, model: ModelLimits(),
+            price=lambda adapter, model, passes: sum(usage.prompt_tokens for usage in passes) / 1e6,
             memory_dir=root / "memories",
             count_text=tokens.estimate_text,
             report_bug=self.bugs.append,

@@ -92,6 +92,7 @@ async def test_the_meter_shows_what_the_provider_left(tmp_path):
     assert 400 + 20 <= meter.tokens <= 400 + 20 + 40
     [_, reported] = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, UsageReported)]
     assert reported.usage == USAGE
+    assert reported.cost_usd == (400 + 90_000) / 1e6
     assert [usage.input_tokens for usage in reported.other_passes] == [90_000]
 
 
@@ -174,6 +175,21 @@ async def test_compact_asks_the_provider_where_it_can(tmp_path):
     assert session.log.view.messages[-1].text == "went on"
     assert bench.of(Compacted)[0].trigger == "manual"
     assert session.log.view.messages[0].compaction.on_demand
+
+
+async def test_what_a_compaction_costs_is_logged(tmp_path):
+    """Never hide what it cost: on demand, and by a summariser of our own."""
+    adapter = native(says("one"), compactions=[CompactionDone(BLOCK, USAGE)])
+    own = ScriptedAdapter("own", [says("one " * 200), says("SUMMARY", USAGE)])
+    for scripted in (adapter, own):
+        bench = Bench(tmp_path, scripted, settings={"on_compact": "stop"})
+        session = await bench.open()
+        await talk(bench, session, 1)
+        session.compact("")
+        await bench.idle(session)
+        [reported] = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, UsageReported)]
+        assert (reported.other_passes, reported.cost_usd) == ((USAGE,), 400 / 1e6)
+        assert reported.message_id == bench.of(Compacted)[0].compaction_id
 
 
 async def test_behind_a_compaction_on_demand_the_next_one_is_asked_for_too(tmp_path):
