@@ -37,6 +37,8 @@ from codecompanion.tokens import MessageCounter
 _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
 """A provider's count is worth waiting for this long; then the estimate decides."""
+MISSED_COMPACTIONS = 2
+"""So many replies in a row above the threshold, and the provider is not expected to compact any more."""
 RECOVERED_SHARE = 0.8
 """A request that was refused as too long is sent again with at most this share of its size, or of the window."""
 
@@ -49,6 +51,8 @@ class ContextControl:
         self._on_compacting = on_compacting
         self._guard = CompactionGuard()
         self._told_unknown_window: set[str] = set()
+        self._missed = 0
+        self._without_native: set[tuple[str, str]] = set()
         self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
         self.policy = services.policy({})
@@ -94,7 +98,8 @@ class ContextControl:
     @property
     def compact_at(self) -> int:
         """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
-        if not self.policy.enabled or not self.adapter().compacts_natively(self.model):
+        known = (self.adapter_name, self.model) in self._without_native
+        if known or not self.policy.enabled or not self.adapter().compacts_natively(self.model):
             return 0
         stage = next((stage for stage in self.policy.stages if stage.needs_model), None)
         if stage is None:
@@ -197,11 +202,26 @@ class ContextControl:
 
         After its own compaction it counted only what it had left; what we send again behind the block comes on top.
         """
-        view = self._log.view
+        view, compact_at = self._log.view, self.compact_at
         if not compacted:
             self.meter.learn(usage, estimated, view)
+            self._watch_native(usage.prompt_tokens > compact_at > 0)
             return
+        self._watch_native(False)
         self.meter.anchor_after_compaction(usage, view)
+
+    def _watch_native(self, missed: bool) -> None:
+        """Take over when an endpoint passes the threshold again and again without compacting: it ignores it."""
+        self._missed = self._missed + 1 if missed else 0
+        if self._missed < MISSED_COMPACTIONS:
+            return
+        self._missed = 0
+        self._without_native.add((self.adapter_name, self.model))
+        self._notice(
+            "WARN",
+            f"{self.adapter_name} was asked to compact by itself and does not; compaction is done here from now on."
+            f" Set adapters.http.{self.adapter_name}.opts.compaction = false.",
+        )
 
     def native_compaction(self) -> NativeCompaction:
         """Return what takes in a compaction that the provider makes during a reply."""

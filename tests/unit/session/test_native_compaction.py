@@ -7,7 +7,7 @@ import pytest
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
 from codecompanion.context.server_side import live_blocks, threshold
 from codecompanion.errors import Overloaded, StreamCut
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Restored
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, Restored
 from codecompanion.history import CompactionEnded, UsageReported, ViewChanged, project
 from codecompanion.messages import CompactionPart, Message, Usage
 from codecompanion.session.inspection import inspect
@@ -175,6 +175,19 @@ async def test_compact_asks_the_provider_where_it_can(tmp_path):
     assert session.log.view.messages[-1].text == "went on"
     assert bench.of(Compacted)[0].trigger == "manual"
     assert session.log.view.messages[0].compaction.on_demand
+
+
+async def test_an_endpoint_that_ignores_the_threshold_is_not_relied_on(tmp_path):
+    """R-534: a gateway may drop what it does not know; the client's compaction takes over, and the user is told."""
+    full = Usage(input_tokens=90_000, output_tokens=5)
+    adapter = native(says("one " * 500, full), says("two", full), says("SUMMARY"), says("three"))
+    small = {"context_management": {"compaction": {"min_token_savings": 0}}}
+    bench = Bench(tmp_path, adapter, settings=small)
+    session = await bench.open()
+    await talk(bench, session, 3)
+    assert [request.purpose for request in adapter.requests] == ["chat", "chat", "summary", "chat"]
+    assert session.log.view.messages[-1].text == "three"
+    assert any("opts.compaction = false" in notice.text for notice in bench.of(Notice))
 
 
 async def test_what_a_compaction_costs_is_logged(tmp_path):
