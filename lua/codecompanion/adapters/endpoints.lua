@@ -3,7 +3,8 @@
 ---
 ---Read from each one's own documentation (2026-11):
 ---  * `limits_path` is where a local server tells the window a request really has; the model's own figure would let it
----    cut prompts silently. Ollama and LM Studio know it once the model is loaded.
+---    cut prompts silently. Ollama and LM Studio know it once the model is loaded. Mistral's names that end in `latest`
+---    are in no table of windows, but in its own list.
 ---  * `send_reasoning = "tool_turns"`: the reasoning of turns that called tools goes back. DeepSeek and Moonshot refuse
 ---    requests without it; templates of local models put it where it belongs and drop the rest.
 ---  * Mistral reports usage without being asked, refuses `max_completion_tokens`, and takes call ids of nine letters
@@ -76,6 +77,7 @@ return {
   mistral = {
     formatted_name = "Mistral",
     base_url = "https://api.mistral.ai/v1",
+    limits_path = "/models",
     key = "MISTRAL_API_KEY",
     model = "mistral-medium-latest",
     include_usage = false,
