@@ -1,7 +1,7 @@
 """What the Messages API refuses of a single content block, whatever stands around it.
 
 Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are 400s that were reported. Blocks of
-kinds that only the provider makes (server tools, what is new) come back as they were sent and are not looked into.
+kinds that only the provider makes (server tools) come back as they were sent and are not looked into.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ _ONLY_IN = {
 }
 _MEDIA_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _NESTED = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
+_OF_SERVER_TOOLS = re.compile(
+    r"(?:server|mcp)_tool_use|\w+_tool_result|mcp_tool_listing|container_upload|fallback|connector_text"
+)
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _CALLED_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 
@@ -66,9 +69,8 @@ def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
         return BlockFacts("", "a block is no object with a type")
-    problem = _find_problem(
-        kind, {k: block[k] for k in _KEYS.get(kind, block) if k in block} if verbatim else block, role
-    )
+    known = {key: block[key] for key in _KEYS.get(kind, ()) if key in block} if verbatim else block
+    problem = "" if verbatim and kind not in _KEYS else _find_problem(kind, known, role)
     call = block.get("id" if kind == "tool_use" else "tool_use_id", "")
     inner = block.get("content") if kind == "tool_result" and isinstance(block.get("content"), list) else ()
     blocks = [block, *(one for one in inner or () if isinstance(one, Mapping))]
@@ -99,7 +101,9 @@ def find_text_problem(block: Mapping[str, Any]) -> str:
 def _find_problem(kind: str, block: Mapping[str, Any], role: str) -> str:
     keys = _KEYS.get(kind)
     if keys is None:
-        return "" if role != "user" or kind in _NESTED else f"a {kind} block does not belong into a user message"
+        made_by_server = role == "assistant" and _OF_SERVER_TOOLS.fullmatch(kind)
+        is_known = made_by_server or kind in _NESTED or role == "system"
+        return "" if is_known else f"a {kind} block does not belong into a message of role {role!r}"
     if unknown := set(block) - keys:
         return f"a {kind} block has the unknown key {min(unknown)!r}"
     if role != _ONLY_IN.get(kind, role):

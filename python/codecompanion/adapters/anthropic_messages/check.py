@@ -67,6 +67,8 @@ def check_body(body: Mapping[str, Any], sealed: Sequence[Mapping[str, Any]] | No
             if facts.kind in _SEALED_KINDS and not facts.is_noop:
                 found.append({name: value for name, value in block.items() if name != "cache_control"})
     problems += [*order.problems, *order.end_problems()]
+    if order.role == "assistant" and order.last == "text" and body.get("compaction") is None:
+        problems.append("the last words are the model's, which newer models do not go on from")
     if unknown := set(body) - _KEYS:
         problems.append(f"the unknown key {min(unknown)!r}")
     runs = order.awaits_reply_to_results

@@ -8,6 +8,7 @@ mended, anything else that the API would refuse is not sent.
 from __future__ import annotations
 
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -107,8 +108,8 @@ class BodyRenderer:
         check = conversation.check
         fields = add_tools(head, rendered.system, request.tools, tuple(conversation.called))
         problems = check_fields(
-            # Counting has no limit for a reply.
-            {"max_tokens": 1, **fields},
+            # Counting has no limit for a reply; a budget of thinking fits below none.
+            {"max_tokens": sys.maxsize, **fields},
             has_calls=check.has_calls,
             starts_with_thinking=conversation.starts_with_thinking,
             signed=bool(rendered.signed),
