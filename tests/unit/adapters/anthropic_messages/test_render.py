@@ -334,3 +334,12 @@ def test_the_model_is_the_requests() -> None:
     """Not the entry's."""
     assert body(wire(model="other"), request(user(1)))["model"] == MODEL
     assert PDF.startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("messages", [(), (user(1), assistant(1, "a"), user(2))])
+def test_a_prompt_is_counted_with_a_budget_of_thinking(messages: tuple[Message, ...]) -> None:
+    """Counting knows no `max_tokens` for the budget to exceed; without messages it only tells that it can count."""
+    adapter = wire(parameters={"thinking": {"type": "enabled", "budget_tokens": 2_000}})
+    call = adapter.render_count(request(*messages))
+    assert call is not None
+    assert msgspec.json.decode(call.body)["thinking"] == {"type": "enabled", "budget_tokens": 2_000}
