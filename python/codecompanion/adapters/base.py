@@ -132,6 +132,8 @@ class Adapter(Protocol):
     formatted_name: str
     default_model: str
     origin: str
+    returns_readable_reasoning: bool
+    """Whether reasoning that is neither signed nor encrypted is sent back, and so is part of the next prompt."""
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""

@@ -50,6 +50,7 @@ class OfflineAdapter:
     """See the module's text. `summarise(messages, most tokens)` writes summaries; it runs in a thread."""
 
     origin = ""
+    returns_readable_reasoning = False
 
     def __init__(
         self,

@@ -69,6 +69,8 @@ class WireFormat:
     """What that request needs beside the key."""
     listing_tells = False
     """Whether the listing says what a model can do: worth reading before the first request."""
+    returns_readable_reasoning = False
+    """As in `Adapter`."""
     origin_name = ""
     """What `origin` of opaque parts begins with; the host of the endpoint follows."""
 

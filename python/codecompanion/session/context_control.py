@@ -71,7 +71,10 @@ class ContextControl:
         adapter = self._services.adapters.get(adapter_name)
         self.adapter_name, self.model = adapter_name, model or adapter.default_model
         self.limits = self._resolved_limits()
-        self.meter.switch_model(self._services.calibration(adapter_name, self.model))
+        self.meter.switch_model(
+            self._services.calibration(adapter_name, self.model),
+            readable_reasoning_returns=adapter.returns_readable_reasoning,
+        )
 
     def use_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Lay the chat's own settings over the policy (triggers that are functions in the configuration).

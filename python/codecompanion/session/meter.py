@@ -42,14 +42,15 @@ class ContextMeter:
         self.calibration = calibration
         """What this model's reports have taught so far."""
         self._fixed = 0
+        self._reasoning_returns = False
         self._base: float | None = None
         self._sizes: dict[_Key, float] = {}
         self._total = 0.0
         self._seen: tuple[tuple[Message, ...], _Split] = ((), (0.0, {}))
 
-    def switch_model(self, calibration: Calibration) -> None:
+    def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
         """Forget what another model reported."""
-        self.calibration = calibration
+        self.calibration, self._reasoning_returns = calibration, readable_reasoning_returns
         self._base, self._sizes = None, {}
         self._forget_split()
 
@@ -195,12 +196,12 @@ class ContextMeter:
         """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.
 
         Sealed reasoning (signed, encrypted) goes back and is counted (recorded for Claude and GPT-5); readable
-        reasoning of Chat Completions does not, and some endpoints do not say how much of the output it was.
+        reasoning of Chat Completions mostly does not, and some endpoints do not say how much of the output it was.
         """
         size = float(usage.output_tokens)
         parts = () if isinstance(reply.content, str) else reply.content
         thoughts = [part for part in parts if isinstance(part, ReasoningPart)]
-        if not any(part.opaque for part in thoughts):
+        if not self._reasoning_returns and not any(part.opaque for part in thoughts):
             readable = self.calibration.ratio * sum(self.counter.text(part.text) for part in thoughts)
             size -= usage.reasoning_tokens or readable
         if size > 0:

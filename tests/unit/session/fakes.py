@@ -63,6 +63,7 @@ class ScriptedAdapter:
     ) -> None:
         self.name = self.formatted_name = name
         self.origin = f"scripted@{name}"
+        self.returns_readable_reasoning = False
         self._native, self._compactions, self._counts = native, list(compactions), list(counts)
         self.compacted: list[tuple[ChatRequest, str]] = []
         self.counted: list[ChatRequest] = []

@@ -208,12 +208,14 @@ def test_another_model_starts_from_what_is_known_of_it() -> None:
 def test_reasoning_that_is_not_sent_back_is_no_part_of_the_next_prompt() -> None:
     """Chat Completions; sealed reasoning goes back and counts. An endpoint may not say how much it was."""
     thought = "Let me think about it. " * 100
-    for part, told, kept in (
-        (ReasoningPart(thought), 700, 100),
-        (ReasoningPart(thought), 0, 100),
-        (ReasoningPart("", opaque="x" * 5000), 700, 800),
+    for part, told, kept, returns in (
+        (ReasoningPart(thought), 700, 100, False),
+        (ReasoningPart(thought), 0, 100, False),
+        (ReasoningPart(thought), 700, 800, True),
+        (ReasoningPart("", opaque="x" * 5000), 700, 800, False),
     ):
         chat = talk(Provider(1.0))
+        chat.meter._reasoning_returns = returns
         before = chat.meter.count(chat.view).tokens
         estimated = chat.meter.estimated_prompt(chat.view)
         message = Message(id="r", role="assistant", content=(part, TextPart("Done.")))

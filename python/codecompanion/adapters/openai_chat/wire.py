@@ -37,7 +37,9 @@ class OpenAIChat(WireFormat):
     ) -> None:
         self._path = settings.chat_path or PATH
         self._origin = origin_of(self.origin_name, settings.base_url)
-        self._renderer = ChatRenderer(settings, options or RenderOptions(), read_blob, self._origin)
+        options = options or RenderOptions()
+        self.returns_readable_reasoning = options.send_reasoning is not False
+        self._renderer = ChatRenderer(settings, options, read_blob, self._origin)
         self._new_id = new_id
         self._learned: dict[str, Learned] = {}
         self._limits: dict[str, ModelLimits] = {}
