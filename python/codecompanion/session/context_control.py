@@ -155,7 +155,10 @@ class ContextControl:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
         await self.drop_foreign_blocks()
         if self.compacts_on_demand:
-            return await self._compact_on_demand("manual", instructions)
+            changed = await self._compact_on_demand("manual", instructions)
+            if changed or self.compacts_on_demand:
+                return changed
+            # It has turned out that the provider cannot; then it is ours to do.
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":

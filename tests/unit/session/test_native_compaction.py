@@ -6,7 +6,7 @@ import pytest
 
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
 from codecompanion.context.server_side import live_blocks, threshold
-from codecompanion.errors import Overloaded, StreamCut
+from codecompanion.errors import Overloaded, RequestRejected, StreamCut
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, Restored
 from codecompanion.history import CompactionEnded, UsageReported, ViewChanged, project
 from codecompanion.messages import CompactionPart, Message, Usage
@@ -238,7 +238,7 @@ async def test_preview_and_inspector_say_what_is_the_providers(tmp_path):
 
 async def test_a_compaction_on_demand_that_fails_changes_nothing(tmp_path):
     """R-530."""
-    adapter = native(says("one"), compactions=[Overloaded("the provider is overloaded")])
+    adapter = native(says("one"), compactions=[Overloaded("the provider is overloaded")] * 2)
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 1)
@@ -249,6 +249,20 @@ async def test_a_compaction_on_demand_that_fails_changes_nothing(tmp_path):
     [failed] = bench.of(CompactionFailed)
     assert "overloaded" in failed.reason
     assert len(bench.of(CompactionStarted)) == 1
+
+
+async def test_where_asking_teaches_that_the_provider_cannot_the_summary_is_ours(tmp_path):
+    """R-540: gateways perform the compaction during a request only."""
+    replies = [says("one " * 3_000), says("OUR SUMMARY"), says("went on")]
+    adapter = native(*replies, compactions=[RequestRejected("answered instead of compacting")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert "answered instead" in bench.of(CompactionFailed)[0].reason
+    assert bench.of(Compacted)[0].summary == "OUR SUMMARY"
+    assert adapter.requests[1].purpose == "summary"
 
 
 async def test_another_provider_gets_the_full_history(tmp_path):

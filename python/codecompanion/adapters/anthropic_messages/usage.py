@@ -58,13 +58,18 @@ def merge_usage(earlier: object, later: object) -> object:
 
 
 def read_server_edits(reported: object) -> tuple[ServerEdit, ...]:
-    """Return what the server left out of the prompt by itself (`context_management.applied_edits`, R-541)."""
+    """Return what the server left out of the prompt by itself (`context_management.applied_edits`, R-541).
+
+    LiteLLM's proxy lists its compactions there too, which their block has told of, and those that failed.
+    """
     applied = reported.get("applied_edits") if isinstance(reported, Mapping) else None
     edits: list[ServerEdit] = []
     for edit in applied if isinstance(applied, list) else []:
         if isinstance(edit, Mapping):
             items = _count(edit, "cleared_tool_uses") or _count(edit, "cleared_thinking_turns") or 0
-            edits.append(ServerEdit(str(edit.get("type", "")), _count(edit, "cleared_input_tokens") or 0, items))
+            tokens = _count(edit, "cleared_input_tokens") or 0
+            if items or tokens:
+                edits.append(ServerEdit(str(edit.get("type", "")), tokens, items))
     return tuple(edits)
 
 

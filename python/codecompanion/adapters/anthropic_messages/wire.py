@@ -36,6 +36,8 @@ from codecompanion.adapters.base import (
     ChatRequest,
     CompactionDone,
     Finished,
+    TextDelta,
+    ToolCallStarted,
 )
 from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
@@ -118,17 +120,25 @@ class AnthropicMessages(WireFormat):
         return self._call(self._path, Head(fields, mark=self._mark(request)), rendered, request)
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return what came back; without a part the model wrote no summary, and nothing has changed."""
+        """Return what came back; without a part the model wrote no summary, and nothing has changed.
+
+        Raises:
+            RequestRejected: the endpoint does not compact on demand; it will not be asked again.
+        """
         decoder = self.decoder(endpoint)
         is_json = body.lstrip()[:1] == b"{"
         events = decoder.read_json(body) if is_json else [*decoder.feed(body), *decoder.finish()]
         if decoder.problem is not None:
             raise decoder.problem
-        done = next((event for event in events if isinstance(event, CompactionDone)), CompactionDone(None))
+        done = next((event for event in events if isinstance(event, CompactionDone)), None)
         finished = next((event for event in events if isinstance(event, Finished)), None)
+        if done is None and any(isinstance(event, TextDelta | ToolCallStarted) for event in events):
+            # LiteLLM's proxy does not know the key and answers the chat itself.
+            self._facts.learn(endpoint.model, "on_demand")
+            raise RequestRejected(endpoint.say(f"{endpoint.model} answered instead of compacting."))
         counted = decoder.counted
         usage = counted.compactions[-1] if counted.compactions else counted.reply
-        if done.part is None:
+        if done is None or done.part is None:
             stop = finished.stop if finished is not None else "nothing"
             _log.warning("%s: no summary came back (%s)", endpoint.name, stop)
             return CompactionDone(None, usage)
