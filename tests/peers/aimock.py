@@ -5,17 +5,16 @@ message), so one test runs over three wire formats. Set and read over its contro
 package's README and `skills/write-fixtures/SKILL.md`. `--strict`: a request no fixture fits is a 503, and a tool turn
 without its thinking block is a 400.
 
-How its bytes differ from real ones (1.43.0, compared with the recorded traffic our adapter tests replay):
+How its bytes differ from real ones (1.43.0, compared event by event with the traffic our adapter tests replay):
 
-- All: usage is 0, or about a quarter of the characters, unless a fixture names it; it never has cache or reasoning
-  figures. No endpoint counts tokens; nothing compacts (`context_management` is ignored). Keys are refused as OpenAI
-  refuses them (`error.type` `authentication_error`), on `/v1/messages` too.
-- Chat: reasoning as `reasoning_content`, in a chunk before the one with the role.
-- Responses: no `sequence_number`; item ids have a hyphen (`msg-…`, `fc-…`, `rs-…`, also `resp-…`); no
-  `obfuscation`, `logprobs`, `service_tier` or echo of the request in `response.*`; `encrypted_content` is there without
-  being asked for; no details in `usage`.
-- Messages: no `ping`; `message_start` has the final `output_tokens`; one made-up signature for every thinking block;
-  a 429 is complete, a 503 of `--strict` lacks `"type": "error"`.
+- All: usage is 0 (Chat: a quarter of the characters) unless a fixture names it, without cache and reasoning figures. No
+  endpoint counts tokens, nothing compacts (`context_management`, `compaction` are ignored). A wrong key is refused as
+  OpenAI refuses it, on `/v1/messages` too.
+- Chat: reasoning comes as `reasoning_content`, in a chunk before the one with the role.
+- Responses: most events have no `sequence_number`; ids have a hyphen (`msg-…`, `fc-…`, `rs-…`, `resp-…`); the response
+  object echoes nothing of the request; `encrypted_content` comes without being asked for, and only with `.done`.
+- Messages: no `ping`; `message_start` has the final `output_tokens`; `message_delta` lacks the prompt, which real ones
+  repeat; one made-up signature for every thinking block; the 503 of `--strict` lacks `"type": "error"`.
 - A cut stream (`truncateAfterChunks`) needs `latency`, else the connection is reset before its headers have left.
 """
 

@@ -20,7 +20,9 @@ class Wire:
 
 
 CHAT = Wire("openai_compatible", "chat")
-WIRES = (CHAT,)
+RESPONSES = Wire("openai_responses", "chat")
+MESSAGES = Wire("anthropic", "messages")
+WIRES = (CHAT, RESPONSES, MESSAGES)
 
 
 @dataclass(frozen=True)

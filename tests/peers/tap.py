@@ -38,7 +38,10 @@ class Exchange:
 
 
 class Tap:
-    """Forwards to `upstream` (without `/v1`) as long as the `with` lasts; connections cut there are cut here."""
+    """Forwards to `upstream` (without `/v1`) as long as the `with` lasts; connections cut there are cut here.
+
+    `exchanges` are the requests that have a body, so not those for the list of models.
+    """
 
     def __init__(self, upstream: str) -> None:
         self.upstream, self.url = upstream, ""
@@ -73,7 +76,8 @@ class Tap:
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_FORWARDED}
         exchange = Exchange(request.path, headers, await request.read())
-        self.exchanges.append(exchange)
+        if exchange.body:
+            self.exchanges.append(exchange)
         response = web.StreamResponse()
         try:
             async with self._session.request(

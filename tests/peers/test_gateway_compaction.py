@@ -1,0 +1,154 @@
+"""Anthropic's compaction performed by LiteLLM's proxy for another model, as the plugin asks for it and uses it.
+
+R-534…R-538, R-541, R-551. The gateway counts tokens itself, so the texts are really as long as the trigger says.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.history import UsageReported
+from codecompanion.invariants import violations
+from tests.peers.aimock import text, tools, usage
+from tests.peers.endpoints import MESSAGES, Endpoint
+from tests.peers.tap import Tap
+
+LINES = [f"{number}: the quick brown fox jumps over the lazy dog\n" for number in range(3_300)]
+LONG, SHORTER = "".join(LINES), "".join(LINES[:1_000])
+"""About 43,000 and 13,000 tokens: together they are above the smallest trigger that both sides accept."""
+AT_50_000 = {
+    "interactions": {
+        "chat": {"opts": {"context_management": {"editing": {"trigger": False}, "compaction": {"trigger": 50_000}}}}
+    }
+}
+
+
+def summary(content):
+    """Return the fixture for the gateway's summary request."""
+    return {"match": {"model": "summariser"}, "response": {"content": content, "usage": usage(61_000, 40)}}
+
+
+@pytest.fixture
+def tap(litellm):
+    with Tap(litellm.url) as running:
+        yield running
+
+
+@pytest.fixture
+def start(tap, nvim_factory, tmp_path):
+    """Return what starts a chat that asks the gateway to compact from 50,000 tokens on."""
+    endpoint = Endpoint(tap.url, MESSAGES, MESSAGES.gateway_model)
+    settings = {"options": AT_50_000, "opts": {"compaction": True}, "size": (120, 40)}
+    return lambda **more: endpoint.start_chat(nvim_factory, tmp_path, **settings, **more)
+
+
+def say_long(chat, word, lines):
+    """Send a long message that begins with `word`."""
+    chat.nvim.lua(
+        """local text = ...
+           require('codecompanion.chat.draft').set(require('codecompanion.chat').current(), text)""",
+        f"{word}\n{lines}\n",
+    )
+    chat.say("Go.")
+
+
+def blocks(exchange):
+    """Return the compaction blocks of a request, with the place of each."""
+    return [
+        (message_index, index, block)
+        for message_index, message in enumerate(exchange.json["messages"])
+        if isinstance(message["content"], list)
+        for index, block in enumerate(message["content"])
+        if block["type"] == "compaction"
+    ]
+
+
+def reported(chat):
+    return [event.payload for event in chat.log() if isinstance(event.payload, UsageReported)][-1]
+
+
+def meter(chat):
+    return chat.nvim.lua("return vim.b.codecompanion_chat.meter.tokens")
+
+
+def test_its_block_stands_for_the_history_from_then_on(start, tap, aimock):
+    aimock.answer(
+        summary("<summary>THE SUMMARY</summary>"),
+        text("alpha", "One.", usage=usage(45_000, 3)),
+        text("beta", "Two.", usage=usage(12_000, 3)),
+        text("gamma", "Three.", usage=usage(12_300, 3)),
+    )
+    chat = start()
+    say_long(chat, "alpha", LONG)
+    say_long(chat, "beta", SHORTER)
+    asked = tap.exchanges[-1]
+    edits = [{"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 50_000}}]
+    assert asked.json["context_management"]["edits"] == edits
+    assert {"compact-2026-01-12", "context-management-2025-06-27"} <= set(asked.headers["anthropic-beta"].split(","))
+    iterations = [event["usage"]["iterations"] for event in asked.events if event["type"] == "message_delta"]
+    assert [step["type"] for step in iterations[0]] == ["compaction", "message"]
+
+    assert "THE SUMMARY" in chat.text()
+    assert "left out" not in chat.text()
+    assert meter(chat) < 30_000
+    usages = reported(chat)
+    assert usages.usage.input_tokens == 12_000
+    assert [other.input_tokens for other in usages.other_passes] == [61_000]
+
+    chat.say("gamma")
+    assert "Three." in chat.text()
+    assert blocks(tap.exchanges[-1]) == [(0, 0, {"type": "compaction", "content": "THE SUMMARY"})]
+    assert b"alpha" not in tap.exchanges[-1].body
+    assert meter(chat) == 12_303
+    assert violations(chat.view().messages) == []
+    assert chat.nvim.messages() == ""
+
+
+def test_in_a_tool_loop_the_question_survives(start, tap, aimock):
+    """What the gateway loses (see `litellm_proxy.py`) is the gateway's; we send what Anthropic would take."""
+    files = [(f"{name}.txt", LONG) for name in "abcdef"]
+    read = [("read_file", {"path": f"{name}.txt"}) for name in "abcdef"]
+    aimock.answer(
+        summary("<summary>READ SIX FILES</summary>"),
+        # The gateway passes on the question alone, as if nothing had been read yet.
+        tools("which fox", *read, match={"sequenceIndex": 0}),
+        text("which fox", "The brown one."),
+        text("thanks", "You are welcome."),
+    )
+    chat = start(files=files)
+    chat.say("which fox jumps?")
+    chat.say("thanks")
+    assert "You are welcome." in chat.text()
+    [(message, block, _)] = blocks(tap.exchanges[-1])
+    assert (message, block) == (0, 0)
+    assert b"which fox jumps?" in tap.exchanges[-1].body
+    assert violations(chat.view().messages) == []
+
+
+def test_a_summary_it_could_not_make_changes_nothing(start, tap, aimock):
+    """Lesson 14: without `<summary>` tags there is no block, only an error among the applied edits."""
+    aimock.answer(summary("no tags"), text("alpha", "One."), text("beta", "Two."), text("gamma", "Three."))
+    chat = start()
+    say_long(chat, "alpha", LONG)
+    say_long(chat, "beta", SHORTER)
+    assert "Two." in chat.text()
+    before = [message.text for message in chat.view().messages]
+    chat.say("gamma")
+    assert [message.text for message in chat.view().messages] == [*before, "gamma", "Three."]
+    assert blocks(tap.exchanges[-1]) == []
+
+
+def test_on_demand_the_summary_is_ours_when_the_gateway_has_none(start, tap, aimock):
+    """R-540: LiteLLM knows `compact_20260112` only."""
+    aimock.answer(
+        text("nine headings", "OUR SUMMARY"),
+        text("OUR SUMMARY", "Going on."),
+        text("alpha", "Alpha. " * 2_000),
+    )
+    chat = start()
+    chat.say("alpha")
+    chat.nvim.command("CodeCompanionCompact!")
+    chat.nvim.wait_screen("Going on.")
+    assert ["compaction" in exchange.json for exchange in tap.exchanges] == [False, True, False, False]
+    assert blocks(tap.exchanges[-1]) == []
+    assert b"Alpha. Alpha." not in tap.exchanges[-1].body
