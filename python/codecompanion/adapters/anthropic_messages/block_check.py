@@ -17,7 +17,7 @@ from codecompanion.adapters.anthropic_messages.media import MOST_BASE64_BYTES
 THINKING_KINDS = frozenset({"thinking", "redacted_thinking"})
 _KEYS = {
     "text": frozenset({"type", "text", "cache_control", "citations"}),
-    "image": frozenset({"type", "source", "cache_control"}),
+    "image": frozenset({"type", "source", "cache_control", "transformations"}),
     "document": frozenset({"type", "source", "cache_control", "citations", "context", "title"}),
     "thinking": frozenset({"type", "thinking", "signature"}),
     "redacted_thinking": frozenset({"type", "data"}),

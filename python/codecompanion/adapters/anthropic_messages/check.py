@@ -29,11 +29,12 @@ MOST_BREAKPOINTS = 4
 _KEYS = frozenset(
     [
         *("model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences", "metadata"),
-        *("temperature", "top_p", "top_k", "thinking", "output_config", "output_format", "service_tier", "speed"),
-        *("context_management", "compaction", "cache_control", "container", "mcp_servers", "fallbacks", "thread"),
-        *("fallback_credit_token", "billing_policy", "diagnostics", "inference_geo"),
+        *("thinking", "output_config", "service_tier", "speed", "context_management", "compaction", "cache_control"),
+        *("container", "mcp_servers", "fallbacks", "fallback_credit_token", "thread", "billing_policy", "diagnostics"),
+        "inference_geo",
     ]
 )
+"""Keys of a body; those of blocks are in `block_check.py`. A test compares both with the SDK's types."""
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TOOL_KEYS = frozenset(
     [

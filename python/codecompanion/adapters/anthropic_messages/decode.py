@@ -133,14 +133,17 @@ class MessagesDecoder:
         if type(payload) is ErrorData:
             self._fail(payload)
             return
+        if payload[:6] == b"[DONE]":
+            # Gateways in front of other providers append OpenAI's end marker; ours is `message_stop`.
+            return
         try:
             event = _DECODER.decode(payload)
         except msgspec.ValidationError:
             self.problem = self._malformed("an event is not of the shape of the Messages API")
             return
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # Half an event at the end is a cut; gateways in front of other providers append OpenAI's end marker.
-            if not self._at_end and payload.strip() != b"[DONE]":
+            # Half an event at the end is a cut.
+            if not self._at_end:
                 self.problem = self._malformed("an event is not JSON")
             return
         match event.type:

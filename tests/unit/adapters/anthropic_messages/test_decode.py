@@ -1,0 +1,234 @@
+"""Events of the Messages API, one kind at a time; the recorded ones are in `tests/external`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.anthropic_messages.decode import MessagesDecoder
+from codecompanion.adapters.base import (
+    CompactionBegun,
+    CompactionDone,
+    Finished,
+    ReasoningDelta,
+    ReasoningSealed,
+    ServerEdit,
+    StreamEvent,
+    TextDelta,
+    ToolCallStarted,
+)
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.errors import MalformedReply, Overloaded, StreamCut
+from codecompanion.messages import CompactionPart, ToolCall, Usage
+
+ORIGIN = "anthropic@api.test"
+
+
+def decoder() -> MessagesDecoder:
+    numbers = iter(range(100))
+    return MessagesDecoder(Endpoint(name="t", base_url="https://api.test"), ORIGIN, lambda: f"new_{next(numbers)}")
+
+
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, **fields}
+
+
+def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        event("content_block_start", index=index, content_block=start),
+        *(event("content_block_delta", index=index, delta=delta) for delta in deltas),
+        event("content_block_stop", index=index),
+    ]
+
+
+def stream(*blocks: list[dict[str, Any]], stop: str | None = "end_turn", end: bool = True, **delta: Any) -> bytes:
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    events = [event("message_start", message={"model": "claude-x", "usage": usage, "content": []})]
+    events += [one for several in blocks for one in several]
+    events.append(event("message_delta", delta={"stop_reason": stop}, usage={"output_tokens": 5}, **delta))
+    if end:
+        events.append(event("message_stop"))
+    return b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in events)
+
+
+def decode(body: bytes) -> list[StreamEvent]:
+    reader = decoder()
+    events = [*reader.feed(body), *reader.finish()]
+    assert reader.problem is None, reader.problem
+    return events
+
+
+TEXT = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "He"}, {"type": "text_delta", "text": "y"})
+
+
+def test_text_of_one_piece_is_one_event() -> None:
+    """A burst costs the host one event."""
+    assert decode(stream(TEXT)) == [TextDelta("Hey"), Finished("stop", (), Usage(10, 5), "claude-x")]
+
+
+def test_thinking_is_shown_and_sealed() -> None:
+    """With every field it came with, also those nobody knows."""
+    start = {"type": "thinking", "thinking": "", "signature": "", "future": {"a": 1}}
+    deltas = (
+        {"type": "thinking_delta", "thinking": "let "},
+        {"type": "thinking_delta", "thinking": "me", "estimated_tokens": 5},
+        {"type": "signature_delta", "signature": "sig"},
+    )
+    shown, sealed, _ = decode(stream(block(0, start, *deltas)))
+    assert shown == ReasoningDelta("let me", "thinking")
+    assert isinstance(sealed, ReasoningSealed)
+    assert sealed.origin == ORIGIN
+    assert json.loads(sealed.opaque) == {**start, "thinking": "let me", "signature": "sig"}
+
+
+def test_thinking_that_is_not_displayed_is_sealed_all_the_same() -> None:
+    """`display: omitted`: empty text, but a signature that has to go back."""
+    start = {"type": "thinking", "thinking": "", "signature": ""}
+    (sealed, _) = decode(stream(block(0, start, {"type": "signature_delta", "signature": "sig"})))
+    assert isinstance(sealed, ReasoningSealed)
+
+
+def test_thinking_without_a_signature_cannot_go_back() -> None:
+    """Gateways in front of other models send such."""
+    start = {"type": "thinking", "thinking": "whole", "signature": ""}
+    assert decode(stream(block(0, start)))[0] == ReasoningDelta("whole", "thinking")
+    assert not any(isinstance(one, ReasoningSealed) for one in decode(stream(block(0, start))))
+
+
+def test_server_tools_are_kept_as_they_came() -> None:
+    """A paused reply has to be given back whole."""
+    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"encrypted_content": "x"}]}
+    delta = {"type": "input_json_delta", "partial_json": '{"query":"q"}'}
+    first, second, finished = decode(stream(block(0, use, delta), block(1, found), stop="pause_turn"))
+    assert isinstance(first, ReasoningSealed)
+    assert isinstance(second, ReasoningSealed)
+    assert json.loads(first.opaque) == {**use, "input": {"query": "q"}}
+    assert json.loads(second.opaque) == found
+    assert isinstance(finished, Finished)
+    assert finished.stop == "paused"
+
+
+def test_calls_are_told_when_they_begin_and_whole_at_the_end() -> None:
+    """In their place among the text; ids that are missing or repeated are replaced."""
+    calls = [
+        block(k, {"type": "tool_use", "id": call_id, "name": name, "input": {}}, {"type": "input_json_delta", **given})
+        for k, (call_id, name, given) in enumerate(
+            [("a", "x", {"partial_json": '{"p":'}), ("a", "y", {}), (None, "z", {"partial_json": ""})], 1
+        )
+    ]
+    calls[0].insert(2, event("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": "1}"}))
+    events = decode(stream(TEXT, *calls, stop="tool_use"))
+    assert events[:4] == [TextDelta("Hey"), ToolCallStarted("x"), ToolCallStarted("y"), ToolCallStarted("z")]
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.tool_calls == (
+        ToolCall("a", "x", '{"p":1}'),
+        ToolCall("new_0", "y", "{}"),
+        ToolCall("new_1", "z", "{}"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "deltas"),
+    [
+        ({"content": None}, [{"content": "sum", "encrypted_content": "enc"}]),
+        ({"content": "sum", "encrypted_content": "enc"}, []),
+        ({"content": None}, [{"content": "sum"}, {"encrypted_content": "enc"}]),
+    ],
+)
+def test_a_compaction_is_kept_as_it_came(start: dict[str, Any], deltas: list[dict[str, Any]]) -> None:
+    """In one delta, whole at its start (on demand), or in two."""
+    body = stream(block(0, {"type": "compaction", **start}, *({"type": "compaction_delta", **one} for one in deltas)))
+    begun, done, _ = decode(body)
+    assert begun == CompactionBegun()
+    assert isinstance(done, CompactionDone)
+    assert isinstance(done.part, CompactionPart)
+    assert (done.part.origin, done.part.text) == (ORIGIN, "sum")
+    assert json.loads(done.part.opaque) == [{"type": "compaction", "content": "sum", "encrypted_content": "enc"}]
+
+
+def test_a_failed_compaction_is_none() -> None:
+    """`content: null`."""
+    events = decode(stream(block(0, {"type": "compaction", "content": None}), TEXT))
+    assert events[:2] == [CompactionBegun(), CompactionDone(None)]
+
+
+def test_server_edits_and_passes_are_told() -> None:
+    """R-538, R-541."""
+    applied = [{"type": "clear_tool_uses_20250919", "cleared_input_tokens": 70, "cleared_tool_uses": 3}]
+    finished = decode(stream(TEXT, context_management={"applied_edits": applied}))[-1]
+    assert isinstance(finished, Finished)
+    assert finished.server_edits == (ServerEdit("clear_tool_uses_20250919", 70, 3),)
+
+
+def test_citations_and_unknown_events_are_let_go() -> None:
+    """They say nothing that is needed."""
+    cited = block(0, {"type": "text", "text": "a"}, {"type": "citations_delta", "citation": {"url": "u"}})
+    body = stream([event("ping")], cited, [event("content_block_sparkle", index=0)])
+    assert decode(body)[0] == TextDelta("a")
+
+
+def test_a_reply_without_stop_reason_is_complete_with_its_end_marker() -> None:
+    """`message_stop` decides (lesson 39)."""
+    finished = decode(stream(TEXT, stop=None))[-1]
+    assert isinstance(finished, Finished)
+    assert finished.stop == "stop"
+
+
+def test_without_the_end_marker_a_reply_is_cut() -> None:
+    """Even when the stop reason has arrived."""
+    reader = decoder()
+    assert [*reader.feed(stream(TEXT, end=False)), *reader.finish()] == [TextDelta("Hey")]
+    assert isinstance(reader.problem, StreamCut)
+
+
+def test_an_openai_end_marker_behind_it_is_let_go() -> None:
+    """Gateways append it."""
+    assert isinstance(decode(stream(TEXT) + b"data: [DONE]\n\n")[-1], Finished)
+    reader = decoder()
+    reader.feed(stream(TEXT, end=False) + b"data: [DONE]\n\n")
+    reader.finish()
+    assert isinstance(reader.problem, StreamCut)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"data: not json\n\n",
+        b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n',
+        b'data: {"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"x"}}\n\n',
+        b'data: {"type":"content_block_start","index":0}\n\n',
+        b"data: [1]\n\n",
+        b"<html>\n\n",
+        stream(block(0, {"type": "tool_use", "id": "a", "input": {}}), stop="tool_use"),
+    ],
+)
+def test_what_is_no_reply_is_malformed(body: bytes) -> None:
+    """The sentence says so."""
+    reader = decoder()
+    reader.feed(body)
+    reader.finish() if reader.problem is None else None
+    assert type(reader.problem) is MalformedReply
+
+
+@pytest.mark.parametrize("body", [b"[]", b"nope", b'{"type":"message"}'])
+def test_json_that_is_no_message_is_not_taken_for_one(body: bytes) -> None:
+    """From a gateway that does not stream."""
+    reader = decoder()
+    assert reader.read_json(body) == []
+    assert reader.problem is not None
+
+
+def test_an_error_event_before_the_reply_has_its_class() -> None:
+    """It can be tried again; later it is a cut."""
+    broken = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
+    body = f"event: error\ndata: {json.dumps(broken)}\n\n".encode()
+    first = decoder()
+    assert first.feed(body) == []
+    assert isinstance(first.problem, Overloaded)
+    second = decoder()
+    assert second.feed(stream(TEXT, end=False) + body) == [TextDelta("Hey")]
+    assert isinstance(second.problem, StreamCut)

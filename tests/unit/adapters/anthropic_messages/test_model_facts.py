@@ -1,0 +1,112 @@
+"""What is believed of a model: the listing, refusals, its name, in this order."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.anthropic_messages.model_facts import ModelFacts
+from codecompanion.models import ModelLimits
+
+NEW = (
+    *("claude-opus-4-6", "claude-opus-5-5", "claude-sonnet-4-6", "claude-sonnet-5", "claude-haiku-5-5"),
+    *("claude-fable-5-1", "claude-mythos-preview", "anthropic.claude-opus-4-7-v1", "anthropic/claude-sonnet-4.6"),
+    "claude-opus-4-6-20260205",
+)
+OLD = ("claude-opus-4-5", "claude-sonnet-4-20250514", "claude-haiku-4-5-20251001", "claude-3-7-sonnet-20250219")
+
+
+def listing(**fields: object) -> bytes:
+    return msgspec.json.encode({"data": [{"type": "model", "id": "claude-haiku-4-5-20251001", **fields}]})
+
+
+def support(*, supported: bool) -> dict[str, bool]:
+    return {"supported": supported}
+
+
+@pytest.mark.parametrize("model", NEW)
+def test_new_models_are_known_to_compact(model: str) -> None:
+    """Those of the provider's list, and later ones of their lines."""
+    assert ModelFacts().compacts(model, "threshold") is True
+    assert ModelFacts().compacts(model, "on_demand") is True
+
+
+@pytest.mark.parametrize("model", OLD)
+def test_old_models_are_known_not_to(model: str) -> None:
+    """The client's compaction takes over (R-534)."""
+    assert ModelFacts().compacts(model, "threshold") is False
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "deepseek-chat", "claude", ""])
+def test_of_other_models_nothing_is_known(model: str) -> None:
+    """A gateway may compact for them; its user says so."""
+    assert ModelFacts().compacts(model, "threshold") is None
+
+
+def test_the_listing_is_believed() -> None:
+    """Over the name, for the dated name and its alias."""
+    facts = ModelFacts()
+    capabilities = {
+        "context_management": {"supported": True, "compact_20260112": support(supported=True)},
+        "compaction": {"supported": True, "summarize": support(supported=False)},
+    }
+    facts.read_listing(listing(max_input_tokens=200_000, max_tokens=64_000, capabilities=capabilities))
+    for model in ("claude-haiku-4-5-20251001", "claude-haiku-4-5"):
+        assert facts.compacts(model, "threshold") is True
+        assert facts.compacts(model, "on_demand") is False
+        assert facts.limits(model) == ModelLimits(200_000, 64_000)
+
+
+@pytest.mark.parametrize(
+    "capabilities", [None, {}, "x", {"context_management": None}, {"context_management": {"supported": True}}]
+)
+def test_a_listing_that_does_not_say_leaves_the_name(capabilities: object) -> None:
+    """Gateways list ids only."""
+    facts = ModelFacts()
+    facts.read_listing(listing(capabilities=capabilities))
+    assert facts.compacts("claude-haiku-4-5-20251001", "threshold") is False
+    assert facts.limits("claude-haiku-4-5-20251001") is None
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"data": 3}', b'{"data": [{"id": 3}]}', b"<html>"])
+def test_what_is_no_listing_teaches_nothing(body: bytes) -> None:
+    """Nor does it fail."""
+    facts = ModelFacts()
+    facts.read_listing(body)
+    assert facts.limits("m") is None
+
+
+def test_a_refusal_is_remembered_for_its_model() -> None:
+    """It is news once."""
+    facts = ModelFacts()
+    assert facts.learn("claude-opus-5", "threshold")
+    assert not facts.learn("claude-opus-5", "threshold")
+    assert facts.compacts("claude-opus-5", "threshold") is False
+    assert facts.compacts("claude-opus-5", "on_demand") is True
+    assert facts.has_quirk("claude-opus-5", "threshold")
+    assert not facts.has_quirk("claude-sonnet-5", "threshold")
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("claude-opus-5-5", 64_000),
+        ("claude-opus-4-20250514", 16_384),
+        ("claude-3-7-sonnet-20250219", 16_384),
+        ("claude-3-5-haiku-latest", 8_192),
+        ("claude-3-opus-20240229", 4_096),
+        ("some-other-model", 8_192),
+    ],
+)
+def test_a_request_without_a_limit_gets_one(model: str, tokens: int) -> None:
+    """Small where prompt and limit together must fit the window."""
+    assert ModelFacts().output_limit(model) == tokens
+
+
+def test_a_listed_limit_is_used() -> None:
+    """But for old models only downwards."""
+    facts = ModelFacts()
+    entries = [{"id": "claude-opus-5", "max_tokens": 128_000}, {"id": "claude-opus-4-1", "max_tokens": 32_000}]
+    facts.read_listing(msgspec.json.encode({"data": entries}))
+    assert facts.output_limit("claude-opus-5") == facts.largest_output("claude-opus-5") == 128_000
+    assert facts.output_limit("claude-opus-4-1") == 16_384

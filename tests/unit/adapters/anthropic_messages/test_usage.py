@@ -1,0 +1,98 @@
+"""Figures of the Messages API become a `Usage` that does not overlap (R-538)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.anthropic_messages.usage import (
+    Counted,
+    merge_usage,
+    normalise_usage,
+    read_server_edits,
+)
+from codecompanion.adapters.base import ServerEdit
+from codecompanion.messages import Usage
+
+
+def entry(kind: str, fresh: int, output: int, **more: int) -> dict[str, Any]:
+    return {"type": kind, "input_tokens": fresh, "output_tokens": output, **more}
+
+
+def test_the_prompt_is_input_and_both_cache_figures() -> None:
+    """`input_tokens` leaves the cache out here."""
+    counted = normalise_usage(
+        {
+            "input_tokens": 5,
+            "cache_read_input_tokens": 90,
+            "cache_creation_input_tokens": 7,
+            "output_tokens": 20,
+            "output_tokens_details": {"thinking_tokens": 12},
+        }
+    )
+    assert counted.reply == Usage(5, 20, 90, 7, 12)
+    assert counted.reply.prompt_tokens == 102
+    assert counted.other_passes == ()
+
+
+def test_the_context_is_the_last_message_entry() -> None:
+    """Never a sum, never a compaction; the others are billed too."""
+    passes = [entry("message", 100, 1), entry("compaction", 180_000, 3_500), entry("message", 23_000, 1_000)]
+    counted = normalise_usage({"input_tokens": 23_100, "output_tokens": 1_001, "iterations": passes})
+    assert counted.reply == Usage(23_000, 1_000)
+    assert counted.other_passes == (Usage(100, 1), Usage(180_000, 3_500))
+    assert counted.compactions == (Usage(180_000, 3_500),)
+
+
+def test_a_compaction_alone_has_no_reply() -> None:
+    """On demand, or paused behind it: the top level is zero."""
+    counted = normalise_usage({"input_tokens": 0, "output_tokens": 0, "iterations": [entry("compaction", 144, 276)]})
+    assert counted == Counted(None, (Usage(144, 276),), (Usage(144, 276),))
+
+
+def test_one_pass_keeps_the_details_of_the_whole() -> None:
+    """Entries do not tell thinking apart."""
+    reported = {
+        **entry("", 9, 8),
+        "iterations": [entry("message", 9, 8, cache_read_input_tokens=3)],
+        "output_tokens_details": {"thinking_tokens": 4},
+    }
+    assert normalise_usage(reported).reply == Usage(9, 8, 3, 0, 4)
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [None, [], {}, {"output_tokens": -1}, {"output_tokens": 1.5}, {"input_tokens": True}, {"input_tokens": 10**13}],
+)
+def test_a_report_without_figures_is_none(reported: object) -> None:
+    """None, not zero tokens."""
+    assert normalise_usage(reported) == Counted()
+
+
+@pytest.mark.parametrize("passes", [None, "x", [], [3], [{"type": "message"}], [{"type": "compaction"}]])
+def test_odd_iterations_leave_the_top_level(passes: object) -> None:
+    """A gateway may send anything."""
+    assert normalise_usage({"input_tokens": 3, "output_tokens": 4, "iterations": passes}).reply == Usage(3, 4)
+
+
+def test_later_figures_replace_earlier_ones() -> None:
+    """`message_delta` is cumulative, and leaves out what it does not know."""
+    start = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}
+    assert merge_usage(start, {"output_tokens": 9, "input_tokens": None}) == {**start, "output_tokens": 9}
+    assert merge_usage(start, None) == start
+    assert merge_usage(None, {"output_tokens": 9}) == {"output_tokens": 9}
+
+
+def test_applied_edits_are_read() -> None:
+    """Tool uses, or turns of thinking."""
+    applied = [
+        {"type": "clear_tool_uses_20250919", "cleared_input_tokens": 70, "cleared_tool_uses": 3},
+        {"type": "clear_thinking_20251015", "cleared_input_tokens": 5, "cleared_thinking_turns": 2},
+        "odd",
+    ]
+    assert read_server_edits({"applied_edits": applied}) == (
+        ServerEdit("clear_tool_uses_20250919", 70, 3),
+        ServerEdit("clear_thinking_20251015", 5, 2),
+    )
+    assert read_server_edits(None) == read_server_edits({"applied_edits": None}) == ()
