@@ -138,6 +138,21 @@ async def test_edited_history_makes_later_thinking_droppable() -> None:
     assert len(server.refusals) == 1
 
 
+async def test_edited_history_does_not_stand_in_the_way_of_compaction_and_counting() -> None:
+    """They learn from the same refusal."""
+    script = [reply("noon", thinking="hm"), reply(summary="all of it")]
+    async with AnthropicServer(script) as server, chat_with(server, fields={"model": OPUS.id}) as chat:
+        await chat.ask("What time is it?")
+        chat.view[1] = msgspec.structs.replace(chat.view[1], content="What was that?")
+        done = await chat.adapter.compact(chat.request(), "")
+        assert done.part is not None
+    script = [reply("noon", thinking="hm")]
+    async with AnthropicServer(script) as server, chat_with(server, fields={"model": OPUS.id}) as chat:
+        await chat.ask("What time is it?")
+        chat.view[1] = msgspec.structs.replace(chat.view[1], content="What was that?")
+        assert await chat.adapter.count_tokens(chat.request()) > 1_000
+
+
 async def test_an_overflow_tells_its_figures() -> None:
     """They decide how much smaller the next request has to be (R-535)."""
     async with AnthropicServer() as server, chat_with(server) as chat:

@@ -148,11 +148,13 @@ class HttpAdapter:
         Raises:
             AdapterError: it did not; nothing was changed.
         """
-        call = self._wire.render_compaction(request, instructions)
-        if call is None:
-            raise RequestRejected(f"{self.name}: {request.model} does not compact on demand.")
         endpoint = await self._endpoint(request.model)
-        return self._wire.read_compaction(await self._ask("compaction", call, endpoint), endpoint)
+        body = await self._ask(
+            "compaction", request, endpoint, lambda: self._wire.render_compaction(request, instructions)
+        )
+        if body is None:
+            raise RequestRejected(f"{self.name}: {request.model} does not compact on demand.")
+        return self._wire.read_compaction(body, endpoint)
 
     async def count_tokens(self, request: ChatRequest) -> int:
         """Return the provider's own count of the request's prompt.
@@ -160,11 +162,11 @@ class HttpAdapter:
         Raises:
             AdapterError: it could not be asked.
         """
-        call = self._wire.render_count(request)
-        if call is None:
-            raise RequestRejected(f"{self.name}: the endpoint has no way to count {request.model}.")
         endpoint = await self._endpoint(request.model)
-        count = self._wire.read_count(await self._ask("count", call, endpoint))
+        body = await self._ask("count", request, endpoint, lambda: self._wire.render_count(request))
+        if body is None:
+            raise RequestRejected(f"{self.name}: the endpoint has no way to count {request.model}.")
+        count = self._wire.read_count(body)
         if count is None:
             raise MalformedReply(endpoint.say("the answer to a count holds no count."))
         return count
@@ -224,21 +226,35 @@ class HttpAdapter:
             error = error_from_exception(caught, endpoint)
         raise error
 
-    async def _ask(self, what: Literal["compaction", "count"], call: HttpCall, endpoint: Endpoint) -> bytes:
-        """Send a request whose answer is one JSON object; passing trouble is tried again like that of a reply."""
-        attempt = 1
-        while True:
+    async def _ask(
+        self,
+        what: Literal["compaction", "count"],
+        request: ChatRequest,
+        endpoint: Endpoint,
+        render: Callable[[], HttpCall | None],
+    ) -> bytes | None:
+        """Send a request whose answer comes at once, None when there is no such request.
+
+        Passing trouble is tried again like that of a reply, and a refusal teaches as much.
+        """
+        call = render()
+        attempt, lessons = 1, 0
+        while call is not None:
             try:
                 response = await self._send(call, endpoint, stream=False)
                 return response.content
             except AdapterError as caught:
                 error = caught
+            if lessons < _MOST_LESSONS and self._wire.learn_refusal(error, request):
+                call, lessons = render(), lessons + 1
+                continue
             wait = self._wait(error, attempt)
             if wait is None:
                 self._wire.learn_missing(what, error, endpoint.model)
                 raise error
             await self._sleep(wait)
             attempt += 1
+        return None
 
     async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield its events."""
