@@ -81,9 +81,10 @@ def tools(when: str, *calls: tuple[str, dict[str, Any]], **options: Any) -> dict
     return _fixture(when, {"toolCalls": wanted}, {"match": {"hasToolResult": False}} | options)
 
 
-def failure(when: str, status: int, message: str, kind: str, **options: Any) -> dict[str, Any]:
-    """Return a fixture that answers with an error; `retryAfter` in seconds."""
-    return _fixture(when, {"error": {"message": message, "type": kind}, "status": status}, options)
+def failure(when: str, status: int, message: str, kind: str, code: str = "", **options: Any) -> dict[str, Any]:
+    """Return a fixture that answers with an error; `retryAfter` in seconds, `code` for the OpenAI formats."""
+    error = {"message": message, "type": kind} | ({"code": code} if code else {})
+    return _fixture(when, {"error": error, "status": status}, options)
 
 
 _BESIDE_THE_RESPONSE = {"latency", "chunkSize", "truncateAfterChunks", "chaos"}

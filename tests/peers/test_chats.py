@@ -25,7 +25,7 @@ def _plain(content):
 
 def test_text_streams_in_and_the_meter_shows_what_was_reported(endpoint, aimock, nvim_factory, tmp_path):
     words = " ".join(f"word{number}" for number in range(30))
-    aimock.answer(text("hello", f"{words} the end", usage=usage(900, 12), latency=40, chunkSize=8))
+    aimock.answer(text("hello", f"{words} the end", usage=usage(900, 12), latency=60, chunkSize=8))
     chat = endpoint.start_chat(nvim_factory, tmp_path)
     chat.send("hello")
     assert "the end" not in chat.nvim.wait_screen("word3")
@@ -116,6 +116,31 @@ def test_a_stream_cut_in_the_middle_keeps_what_arrived(endpoint, aimock, nvim_fa
     assert chat.view().messages[-1].cut
     chat.say("again")
     assert "Here I am." in chat.text()
+    assert violations(chat.view().messages) == []
+
+
+def test_a_request_that_is_too_long_is_sent_smaller(endpoint, aimock, nvim_factory, tmp_path):
+    """R-535; the gateway wraps the sentence in its own (`ContextWindowExceededError`)."""
+    too_long = {
+        "anthropic": ("prompt is too long: 208310 tokens > 200000 maximum", ""),
+        "openai": (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 131000 tokens.",
+            "context_length_exceeded",
+        ),
+    }
+    message, code = too_long["anthropic" if endpoint.wire is MESSAGES else "openai"]
+    aimock.answer(
+        failure("beta", 400, message, "invalid_request_error", code, match={"sequenceIndex": 0}),
+        text("beta", "Here I am."),
+        text("alpha", "Alpha. " * 2_000),
+    )
+    chat = endpoint.start_chat(nvim_factory, tmp_path)
+    chat.say("alpha")
+    chat.say("beta")
+    assert "Here I am." in chat.text()
+    refused, taken = [str(request["messages"]) for request in aimock.requests()[-2:]]
+    assert len(taken) < len(refused)
+    assert "beta" in taken
     assert violations(chat.view().messages) == []
 
 

@@ -5,6 +5,8 @@ R-534…R-538, R-541, R-551. The gateway counts tokens itself, so the texts are 
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from codecompanion.history import UsageReported
@@ -39,7 +41,7 @@ def start(tap, nvim_factory, tmp_path):
     """Return what starts a chat that asks the gateway to compact from 50,000 tokens on."""
     endpoint = Endpoint(tap.url, MESSAGES, MESSAGES.gateway_model)
     settings = {"options": AT_50_000, "opts": {"compaction": True}, "size": (120, 40)}
-    return lambda **more: endpoint.start_chat(nvim_factory, tmp_path, **settings, **more)
+    return lambda **more: endpoint.start_chat(nvim_factory, tmp_path, **(settings | more))
 
 
 def say_long(chat, word, lines):
@@ -136,6 +138,23 @@ def test_a_summary_it_could_not_make_changes_nothing(start, tap, aimock):
     chat.say("gamma")
     assert [message.text for message in chat.view().messages] == [*before, "gamma", "Three."]
     assert blocks(tap.exchanges[-1]) == []
+
+
+def test_what_the_gateway_clears_is_told(start, aimock):
+    """R-536, R-541: `clear_tool_uses_20250919`, when it is wanted."""
+    aimock.answer(
+        tools("read all", *[("read_file", {"path": f"{name}.txt"}) for name in "abc"]),
+        text("read all", "Read."),
+        text("thanks", "You are welcome."),
+    )
+    files = [(f"{name}.txt", "some words\n" * 300) for name in "abc"]
+    chat = start(files=files, opts={"clear_tool_uses": {"trigger": 2_000, "keep": 1}})
+    chat.say("read all")
+    chat.say("thanks")
+    assert "You are welcome." in chat.text()
+    upstream = [message["content"] for message in aimock.requests()[-1]["messages"] if message["role"] == "tool"]
+    assert [content.startswith("[Cleared") for content in upstream] == [True, True, False]
+    assert re.search(r"left out 2 old tool results on its side \([\d,]+ tokens", chat.text())
 
 
 def test_on_demand_the_summary_is_ours_when_the_gateway_has_none(start, tap, aimock):
