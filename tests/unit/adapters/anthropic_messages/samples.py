@@ -9,7 +9,7 @@ import msgspec
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.messages import CallMark, CompactionPart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
+from codecompanion.messages import CompactionPart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
 
 MODEL = "claude-opus-4-6"
 ORIGIN = "anthropic@api.anthropic.com"
@@ -73,6 +73,3 @@ def compaction(block: dict[str, Any] = UNSIGNED, origin: str = ORIGIN, number: i
     """Return the message that holds a provider's compaction."""
     part = CompactionPart(origin, msgspec.json.encode([block]).decode(), str(block["content"]))
     return Message(id=f"c{number}", role="assistant", content=(part,), tag="compact_summary")
-
-
-MARK = CallMark

@@ -1,0 +1,253 @@
+"""Everything of a Messages request beside the messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.anthropic_messages.options import MessagesOptions, ToolClearing
+from codecompanion.adapters.anthropic_messages.parameters import (
+    SMALLEST_TRIGGER,
+    beta_header,
+    fit_thinking,
+    let_mismatches_go,
+)
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.registry import make_wire
+from codecompanion.errors import ConfigError, NetworkFailed, RequestRejected
+from codecompanion.messages import Message
+from tests.unit.adapters.anthropic_messages.samples import (
+    MODEL,
+    SIGNED,
+    assistant,
+    body,
+    compaction,
+    request,
+    result,
+    thinking,
+    user,
+    wire,
+)
+
+ENABLED = {"type": "enabled", "budget_tokens": 4096}
+LOOP = (user(1), assistant(1, thinking("a"), calls=("c",)), result(1, "c"))
+
+
+def betas(format_: Any, wanted: ChatRequest) -> list[str]:
+    return [name for name in format_.render(wanted).headers.get("anthropic-beta", "").split(",") if name]
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "tokens"),
+    [
+        (500, {"max_output_tokens": 900, "parameters": {"max_tokens": 800}}, 500),
+        (0, {"max_output_tokens": 900, "parameters": {"max_tokens": 800}}, 800),
+        (0, {"max_output_tokens": 900}, 900),
+        (0, {}, 64_000),
+    ],
+)
+def test_max_tokens_is_what_was_asked_for(asked: int, settings: dict[str, Any], tokens: int) -> None:
+    """The request, then the configuration, then what is known of the model."""
+    assert body(wire(**settings), request(user(1), max_output_tokens=asked))["max_tokens"] == tokens
+
+
+def test_max_tokens_stays_within_what_the_model_has() -> None:
+    """More is refused."""
+    format_ = wire()
+    format_.read_models(msgspec.json.encode({"data": [{"id": MODEL, "max_tokens": 32_000}]}))
+    assert body(format_, request(user(1)))["max_tokens"] == 32_000
+    assert body(format_, request(user(1), max_output_tokens=100_000))["max_tokens"] == 32_000
+
+
+@pytest.mark.parametrize(
+    ("given", "max_tokens", "lacks_start", "fitted"),
+    [
+        (None, 100, True, None),
+        ({"type": "adaptive"}, 100, True, {"type": "adaptive"}),
+        (ENABLED, 8000, False, ENABLED),
+        (ENABLED, 8000, True, {"type": "disabled"}),
+        (ENABLED, 4096, False, {"type": "enabled", "budget_tokens": 2048}),
+        (ENABLED, 2000, False, {"type": "disabled"}),
+        ("odd", 100, True, "odd"),
+    ],
+)
+def test_thinking_is_made_to_fit(given: Any, max_tokens: int, lacks_start: bool, fitted: Any) -> None:
+    """The budget below the limit, with room for an answer; none where a turn began without."""
+    assert fit_thinking(given, max_tokens, lacks_start=lacks_start) == fitted
+
+
+def test_a_foreign_tool_loop_is_gone_on_with_without_a_budget() -> None:
+    """`adaptive` does not mind; a finished loop does not matter."""
+    foreign = (user(1), assistant(1, calls=("c",)), result(1, "c"))
+    format_ = wire(parameters={"thinking": ENABLED})
+    assert body(format_, request(*foreign))["thinking"] == {"type": "disabled"}
+    assert body(format_, request(*LOOP))["thinking"] == ENABLED
+    assert body(format_, request(*foreign, assistant(2, "done"), user(2)))["thinking"] == ENABLED
+
+
+def test_mismatches_can_only_be_let_go_where_thinking_is_on() -> None:
+    """The user's own setting stays."""
+    binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    assert let_mismatches_go(None) == {"type": "adaptive", **binding}
+    assert let_mismatches_go(ENABLED) == {**ENABLED, **binding}
+    assert let_mismatches_go({"type": "disabled"}) == {"type": "disabled"}
+    own = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "error"}}
+    assert let_mismatches_go(own) == own
+
+
+BOUND = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."
+
+
+def test_a_bound_model_without_thinking_gets_none_back() -> None:
+    """There is no place to say that mismatches may go."""
+    format_ = wire(parameters={"thinking": {"type": "disabled"}})
+    turn = request(*LOOP, chat_id="")
+    assert b'"thinking":"a"' in format_.render(turn).body
+    assert format_.learn_refusal(RequestRejected(BOUND), turn)
+    assert b'"thinking":"a"' not in format_.render(turn).body
+    assert not format_.learn_refusal(RequestRejected(BOUND), turn)
+
+
+def test_the_binding_control_has_its_beta() -> None:
+    """Learned, and for the model that said it only."""
+    format_ = wire()
+    format_.learn_refusal(RequestRejected(BOUND), request(*LOOP))
+    assert betas(format_, request(*LOOP)) == ["thinking-binding-controls-2026-08-01"]
+    assert betas(format_, request(*LOOP, model="claude-sonnet-5")) == []
+
+
+def test_threshold_compaction_as_it_is_asked_for() -> None:
+    """R-536; never below what the API takes, only where the session wants it, and for a reply."""
+    format_ = wire()
+    edits = body(format_, request(user(1), compact_at=100))["context_management"]["edits"]
+    trigger = {"type": "input_tokens", "value": SMALLEST_TRIGGER}
+    assert edits == [{"type": "compact_20260112", "trigger": trigger}]
+    assert betas(format_, request(user(1), compact_at=100)) == ["compact-2026-01-12", "context-management-2025-06-27"]
+    for fields in ({}, {"compact_at": 60_000, "purpose": "summary"}, {"compact_at": 60_000, "model": "gpt-5"}):
+        assert "context_management" not in body(format_, request(user(1), **fields))
+
+
+def test_options_of_context_management() -> None:
+    """Clearing comes first: it may make compaction needless."""
+    options = MessagesOptions(
+        compaction_instructions="Keep names.",
+        pause_after_compaction=True,
+        clear_tool_uses=ToolClearing(trigger=80_000, keep=5, clear_at_least=1_000),
+    )
+    clearing, compacting = body(wire(options), request(user(1), compact_at=70_000))["context_management"]["edits"]
+    assert clearing == {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": 80_000},
+        "keep": {"type": "tool_uses", "value": 5},
+        "exclude_tools": ["memory"],
+        "clear_at_least": {"type": "input_tokens", "value": 1_000},
+    }
+    assert (compacting["instructions"], compacting["pause_after_compaction"]) == ("Keep names.", True)
+    assert betas(wire(options), request(user(1))) == ["context-management-2025-06-27"]
+
+
+def test_behind_a_signed_compaction_the_server_does_not_compact() -> None:
+    """It refuses to; the block has a beta of its own."""
+    wanted = request(compaction(SIGNED), user(1), compact_at=60_000)
+    assert "context_management" not in body(wire(), wanted)
+    assert betas(wire(), wanted) == ["compact-2026-09-04"]
+
+
+def test_words_of_the_user_stand_behind_a_whole_prompt() -> None:
+    """Instructions replace the provider's own prompt entirely."""
+    format_ = wire()
+
+    def asked(instructions: str, options: MessagesOptions | None = None) -> dict[str, Any]:
+        call = (wire(options) if options else format_).render_compaction(request(user(1)), instructions)
+        assert call is not None
+        parameter: dict[str, Any] = msgspec.json.decode(call.body)["compaction"]
+        return parameter
+
+    assert asked("") == {"type": "summarize"}
+    assert asked("names")["instructions"].endswith("in particular:\n\nnames")
+    assert asked("", MessagesOptions(compaction_instructions="Mine."))["instructions"] == "Mine."
+    assert asked("names", MessagesOptions(compaction_instructions="Mine."))["instructions"] == "Mine.\n\nnames"
+    assert len(asked("x" * 20_000)["instructions"]) == 16_384
+
+
+def test_what_a_model_can_is_told_without_a_conversation() -> None:
+    """The session asks before it decides."""
+    format_ = wire()
+    empty = ChatRequest(messages=(), model=MODEL)
+    assert format_.render_compaction(empty, "") is not None
+    assert format_.render_count(empty) is not None
+    assert format_.render_compaction(ChatRequest(messages=(), model="claude-3-5-haiku-latest"), "") is None
+
+
+def test_refusals_teach_only_what_they_say() -> None:
+    """Nothing is learned from other errors, nor twice."""
+    format_ = wire()
+    plain, compacting = request(user(1)), request(user(1), compact_at=60_000)
+    refusal = RequestRejected("t: claude-x does not support the 'compact_20260112' context management strategy.")
+    assert not format_.learn_refusal(NetworkFailed("compact_20260112"), compacting)
+    assert not format_.learn_refusal(RequestRejected("something else"), compacting)
+    assert not format_.learn_refusal(refusal, plain)
+    assert format_.compacts_natively(MODEL)
+    assert format_.learn_refusal(refusal, compacting)
+    assert not format_.learn_refusal(refusal, compacting)
+    assert not format_.compacts_natively(MODEL)
+
+
+def test_the_users_betas_are_kept() -> None:
+    """Whatever the case of the header."""
+    assert beta_header({"Anthropic-Beta": "b, a"}, ["c", "a"]) == {"anthropic-beta": "b,a,c"}
+    assert beta_header({}, []) == {}
+
+
+def test_breakpoints_are_four_at_most_and_stay_where_they_were() -> None:
+    """Tools, system, the user's last two messages; none of its own for a summary or beside automatic caching."""
+    system = Message(id="s", role="system", content="You help.")
+    marked = wire().render(request(system, *LOOP, assistant(2, "done"), user(2))).body
+    assert marked.count(b"cache_control") == 4
+    assert b'"content":"contents","cache_control":' in marked
+    assert b"cache_control" not in wire().render(request(user(1), purpose="summary")).body
+    automatic = wire(parameters={"cache_control": {"type": "ephemeral"}}).render(request(user(1))).body
+    assert automatic.count(b"cache_control") == 1
+
+
+def test_one_tool_at_a_time_can_be_asked_for() -> None:
+    """Beside what the user chose."""
+    choice = body(wire(parallel_tool_calls=False), request(user(1)))["tool_choice"]
+    assert choice == {"type": "auto", "disable_parallel_tool_use": True}
+    given = wire(parallel_tool_calls=False, parameters={"tool_choice": {"type": "any"}})
+    assert body(given, request(user(1)))["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
+    assert "tool_choice" not in body(given, request(user(1), tools=()))
+
+
+def test_paths_can_be_set() -> None:
+    """Counting stands below the chat's path."""
+    format_ = wire(chat_path="/anthropic/v1/messages")
+    assert format_.render(request(user(1))).path == "/anthropic/v1/messages"
+    count = format_.render_count(request(user(1)))
+    assert count is not None
+    assert count.path == "/anthropic/v1/messages/count_tokens"
+
+
+@pytest.mark.parametrize(("answer", "count"), [(b'{"input_tokens": 7}', 7), (b"{}", None), (b"x", None)])
+def test_a_count_is_read(answer: bytes, count: int | None) -> None:
+    """None when there is none."""
+    assert wire().read_count(answer) == count
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"options": {"compactoin": True}}, "adapters.http.c.opts"),
+        ({"options": {"cache_ttl": "2h"}}, "adapters.http.c.opts.cache_ttl"),
+        ({"options": {"clear_tool_uses": {"keep": -1}}}, "adapters.http.c.opts.clear_tool_uses.keep"),
+        ({"parameters": {"system": "x"}}, "adapters.http.c.parameters.system"),
+    ],
+)
+def test_a_wrong_option_is_named(fields: dict[str, Any], words: str) -> None:
+    """At setup, with the key."""
+    settings = AdapterSettings(name="c", kind="anthropic", base_url="https://api.anthropic.com", **fields)
+    with pytest.raises(ConfigError) as caught:
+        make_wire(settings, lambda _: b"")
+    assert caught.value.key.startswith(words)
