@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.anthropic_messages.drafts import Draft, finish_calls, read_input
+from codecompanion.adapters.anthropic_messages.drafts import READ_EVENT, Draft, finish_calls, read_input
 from codecompanion.adapters.anthropic_messages.usage import Counted, merge_usage, normalise_usage, read_server_edits
 from codecompanion.adapters.base import (
     CompactionBegun,
@@ -43,19 +43,6 @@ _STOP_REASONS: dict[str, StopReason] = {
     "refusal": "filtered",
     "model_context_window_exceeded": "window",
 }
-
-
-class _Event(msgspec.Struct):
-    type: Any = None
-    index: Any = None
-    message: Any = None
-    content_block: Any = None
-    delta: Any = None
-    usage: Any = None
-    context_management: Any = None
-
-
-_DECODER = msgspec.json.Decoder(_Event)
 
 
 class MessagesDecoder:
@@ -137,7 +124,7 @@ class MessagesDecoder:
             # Gateways in front of other providers append OpenAI's end marker; ours is `message_stop`.
             return
         try:
-            event = _DECODER.decode(payload)
+            event = READ_EVENT.decode(payload)
         except msgspec.ValidationError:
             self.problem = self._malformed("an event is not of the shape of the Messages API")
             return

@@ -1,4 +1,4 @@
-"""Content blocks whose deltas are still arriving, and the calls they become."""
+"""Events of a stream, content blocks whose deltas are still arriving, and the calls they become."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ import msgspec
 
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.messages import ToolCall
+
+
+class StreamedEvent(msgspec.Struct):
+    """One payload of the stream, whatever its type; the fields are looked into when they are needed."""
+
+    type: Any = None
+    index: Any = None
+    message: Any = None
+    content_block: Any = None
+    delta: Any = None
+    usage: Any = None
+    context_management: Any = None
+
+
+READ_EVENT = msgspec.json.Decoder(StreamedEvent)
 
 
 class Draft:
