@@ -19,6 +19,8 @@ PAGE_TOKENS = 2500
 BYTES_PER_PAGE = 50_000
 # Recorded sealed reasoning: 1,000 characters hold none, then 6.2 (OpenAI, 0 to 2,500 tokens) to 6.6 (Anthropic) each.
 _SEAL_CHARS, _SEALED_CHARS_PER_TOKEN = 1000, 6.4
+# Recorded sealed compactions (OpenAI): 3,684 and 4,068 characters for 297 and 342 tokens.
+_COMPACTED_CHARS_PER_TOKEN = 9.0
 
 
 def image_tokens(image: ImagePart) -> int:
@@ -48,3 +50,8 @@ def document_tokens(document: DocumentPart) -> int:
 def opaque_tokens(chars: int) -> int:
     """Return what a sealed (signed or encrypted) block of so many characters holds."""
     return max(0, round((chars - _SEAL_CHARS) / _SEALED_CHARS_PER_TOKEN))
+
+
+def compaction_tokens(chars: int) -> int:
+    """Return what a provider's sealed compaction of so many characters adds to a prompt."""
+    return max(0, round((chars - _SEAL_CHARS) / _COMPACTED_CHARS_PER_TOKEN))

@@ -30,7 +30,7 @@ from codecompanion.messages import (
     TextPart,
     ToolSpec,
 )
-from codecompanion.size_classes import document_tokens, image_tokens, opaque_tokens
+from codecompanion.size_classes import compaction_tokens, document_tokens, image_tokens, opaque_tokens
 
 # Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`. `p` is
 # whatever is not listed. The lead bytes of UTF-8 stand for scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
@@ -167,7 +167,7 @@ class MessageCounter(msgspec.Struct, frozen=True):
                 # What is shown may be a summary; the sealed block that goes back holds all of it.
                 return max(self.text(part.text), opaque_tokens(len(part.opaque)))
             case CompactionPart():
-                return part.tokens or self.text(part.text) or opaque_tokens(len(part.opaque))
+                return part.tokens or self.text(part.text) or compaction_tokens(len(part.opaque))
             case ImagePart():
                 return image_tokens(part)
             case DocumentPart():

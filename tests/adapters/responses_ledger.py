@@ -53,9 +53,9 @@ class Ledger:
         half = response_id.partition("_")[2][:18] or self._hex(18)
         return f"{prefix}_{half}{self._hex(32)}"
 
-    def seal(self, item_id: str, *, finished: bool = True) -> str:
-        """Return a new encrypted content for the item."""
-        text = "gAAAAAB" + base64.urlsafe_b64encode(bytes.fromhex(self._hex(384))).decode()
+    def seal(self, item_id: str, chars: int = 264, *, finished: bool = True) -> str:
+        """Return a new encrypted content of that length for the item."""
+        text = ("gAAAAAB" + base64.urlsafe_b64encode(bytes.fromhex(self._hex(chars // 2 * 4))).decode())[:chars]
         self._sealed[text] = item_id
         if not finished:
             self._unfinished.add(text)

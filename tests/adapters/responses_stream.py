@@ -131,14 +131,15 @@ class Rendering:
                 phase = {"phase": item.phase} if isinstance(item, Text) and item.phase else {}
                 return {**base, "status": status, "content": [_part(item, item.text)], **phase, "role": "assistant"}
             case Thought():
-                seal = {"encrypted_content": self.ledger.seal(own)} if self._seals_reasoning else {}
+                sealed = {"encrypted_content": self.ledger.seal(own, _sealed_chars(item))}
+                seal = sealed if self._seals_reasoning else {}
                 summary = [{"type": "summary_text", "text": text} for text in item.summary]
                 return {**base, "content": [], **seal, "summary": summary}
             case Call():
                 call_id = item.call_id or self.ledger.new_id("call")
                 return {**base, "status": status, "arguments": item.arguments, "call_id": call_id, "name": item.name}
             case Compacted():
-                return {**base, "encrypted_content": self.ledger.seal(own)}
+                return {**base, "encrypted_content": self.ledger.seal(own, _sealed_chars(item))}
             case _:
                 assert_never(item)
 
@@ -149,7 +150,8 @@ class Rendering:
     def _sealed_again(self, item: dict[str, Any], *, finished: bool = True) -> dict[str, Any]:
         if "encrypted_content" not in item:
             return item
-        return {**item, "encrypted_content": self.ledger.seal(item["id"], finished=finished)}
+        chars = len(item["encrypted_content"])
+        return {**item, "encrypted_content": self.ledger.seal(item["id"], chars, finished=finished)}
 
     def _item_events(self, index: int, pair: tuple[Item, dict[str, Any]]) -> list[Event]:
         item, finished = pair
@@ -239,6 +241,11 @@ def _tokens_of(item: Item) -> int:
             return count(item.name) + count(item.arguments)
         case _:
             assert_never(item)
+
+
+def _sealed_chars(item: Thought | Compacted) -> int:
+    """Return how long the sealed content is: recorded of reasoning with 0 to 2,500 tokens, and of two compactions."""
+    return round(1_060 + 6.2 * item.tokens if isinstance(item, Thought) else 1_000 + 9 * item.tokens)
 
 
 def _part(item: Text | Declined, text: str) -> Event:

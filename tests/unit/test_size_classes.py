@@ -7,6 +7,7 @@ from codecompanion.size_classes import (
     BYTES_PER_PAGE,
     PAGE_TOKENS,
     UNKNOWN_IMAGE_TOKENS,
+    compaction_tokens,
     document_tokens,
     image_tokens,
     opaque_tokens,
@@ -34,3 +35,10 @@ def test_a_page_lies_between_what_was_recorded_for_an_empty_and_a_full_one() -> 
 def test_a_seal_alone_holds_nothing() -> None:
     assert opaque_tokens(0) == opaque_tokens(900) == 0
     assert opaque_tokens(7400) == 1000
+
+
+def test_a_sealed_compaction_counts_as_recorded() -> None:
+    """Two of OpenAI's, with the tokens their usage told; around them 100 characters of JSON."""
+    for chars, told in ((3684, 297), (4068, 342)):
+        assert abs(compaction_tokens(chars + 100) - told) <= 0.05 * told
+    assert compaction_tokens(300) == 0

@@ -206,7 +206,7 @@ class ContextControl:
     def learn(self, usage: Usage, estimated: int, *, compacted: bool) -> None:
         """Take in what the provider counted for the reply that now ends the view.
 
-        After its own compaction it counted only what it had left; what we send again behind the block comes on top.
+        After its own compaction that may be only what it had left.
         """
         view, compact_at = self._log.view, self.compact_at
         if not compacted:
@@ -214,7 +214,7 @@ class ContextControl:
             self._watch_native(usage.prompt_tokens > compact_at > 0)
             return
         self._watch_native(False)
-        self.meter.anchor_after_compaction(usage, view)
+        self.meter.anchor_after_compaction(usage, estimated, view)
 
     def _watch_native(self, missed: bool) -> None:
         """Take over when an endpoint passes the threshold again and again without compacting: it ignores it."""

@@ -7,17 +7,31 @@ request is the sum over its messages, and only what nobody has reported on yet i
 count is exact, behind a tool result nearly so, and an edit, a compaction or an undo takes out and brings back what
 was really counted, so that the meter is right at once.
 
-A message is known by its id and estimate: an edited message is another one, and its undo the old one again.
+A message is known by its id and estimate: an edited message is another one, and its undo the old one again. Sealed
+reasoning goes back with every request, but many models read only that of the turn that is on (OpenAI before GPT-5.6,
+Claude before 4.5): whether this one does is learned at the first turn behind one that reasoned.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from codecompanion.calibration import Calibration, Count, is_plausible
 from codecompanion.context.work import Measure
-from codecompanion.history import ChangeUndone, LogEvent, UsageReported, View, apply, project
+from codecompanion.history import (
+    ChangeUndone,
+    EventPayload,
+    LogEvent,
+    RequestSent,
+    UsageReported,
+    View,
+    ViewChanged,
+    apply,
+    project,
+)
 from codecompanion.messages import Message, ReasoningPart, TextPart, ToolSpec, Usage, with_changes
 from codecompanion.tokens import MessageCounter
 
@@ -30,8 +44,23 @@ _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
 _RESUMED_REPORTS = 20
 
 _Key = tuple[str, int]
-_Split = tuple[float, dict[_Key, int]]
-"""The tokens of the messages that are known, and the estimates of those that are not."""
+
+
+class _Split(msgspec.Struct, frozen=True):
+    """Messages taken apart: the tokens of those that are known, and the estimates of those that are not.
+
+    `past_thoughts`: how much of `known` is reasoning of earlier turns, `thoughts` of the turn that is on.
+    """
+
+    known: float = 0.0
+    new: Mapping[_Key, int] = {}
+    past_thoughts: float = 0.0
+    thoughts: float = 0.0
+
+    @property
+    def estimate(self) -> int:
+        """Return the estimate of what nobody has reported on."""
+        return sum(self.new.values())
 
 
 class ContextMeter:
@@ -45,13 +74,18 @@ class ContextMeter:
         self._reasoning_returns = False
         self._base: float | None = None
         self._sizes: dict[_Key, float] = {}
+        self._thoughts: dict[_Key, float] = {}
+        """How much of a reply's size is reasoning."""
+        self._forgets_thoughts = False
+        """Whether the model reads no reasoning of earlier turns."""
         self._total = 0.0
-        self._seen: tuple[tuple[Message, ...], _Split] = ((), (0.0, {}))
+        self._seen: tuple[tuple[Message, ...], _Split] = ((), _Split())
 
     def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
         """Forget what another model reported."""
         self.calibration, self._reasoning_returns = calibration, readable_reasoning_returns
-        self._base, self._sizes = None, {}
+        self._base, self._sizes, self._thoughts = None, {}, {}
+        self._forgets_thoughts = False
         self._forget_split()
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
@@ -81,11 +115,11 @@ class ContextMeter:
     def _count(self, messages: Sequence[Message]) -> Count:
         if self._base is None:
             return self.calibration.count(self._fixed + self.counter.count_messages(messages))
-        known, new = self._split(messages)
-        added = self.calibration.ratio * sum(new.values())
+        split = self._split(messages)
+        known, added = self._read(split), self.calibration.ratio * split.estimate
         tokens = max(0.0, self._base + known + added)
         taken = self._total - self._base - known
-        if not new and abs(taken) < 1:
+        if not split.new and abs(taken) < 1:
             return Count(tokens=round(tokens), lower=round(tokens), upper=round(tokens), exact=True)
         doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN + _FLOOR
         return Count(tokens=round(tokens), lower=max(0, math.floor(tokens - doubt)), upper=math.ceil(tokens + doubt))
@@ -93,23 +127,31 @@ class ContextMeter:
     def _split(self, messages: Sequence[Message]) -> _Split:
         """Return what is known of the messages; what was looked at last is not looked at again when it only grew."""
         messages = tuple(messages)
-        before, (known, new) = self._seen
+        before, split = self._seen
         # Tuples ask for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
         if messages[: len(before)] != before:
-            before, known, new = (), 0.0, {}
-        new = dict(new)
+            before, split = (), _Split()
+        known, new, past, thoughts = split.known, dict(split.new), split.past_thoughts, split.thoughts
         for message in messages[len(before) :]:
+            if message.role == "user":
+                past, thoughts = past + thoughts, 0.0
             key = self._key(message)
             size = self._sizes.get(key)
             if size is None:
                 new[key] = key[1]
             else:
                 known += size
-        self._seen = messages, (known, new)
-        return known, new
+                thoughts += self._thoughts.get(key, 0.0)
+        split = _Split(known, new, past, thoughts)
+        self._seen = messages, split
+        return split
+
+    def _read(self, split: _Split) -> float:
+        """Return how much of the known tokens the model reads."""
+        return split.known - split.past_thoughts if self._forgets_thoughts else split.known
 
     def _forget_split(self) -> None:
-        self._seen = (), (0.0, {})
+        self._seen = (), _Split()
 
     def _key(self, message: Message) -> _Key:
         return message.id, message.tokens or self.counter.message(message)
@@ -136,10 +178,11 @@ class ContextMeter:
         if prompt_tokens > 0:
             self._take(prompt_tokens, view.messages, teaches=True)
 
-    def anchor_after_compaction(self, usage: Usage, view: View) -> None:
+    def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
         """Take in what was counted for the reply behind the provider's own compaction, which ends the view (R-538).
 
-        It counted its block and what always goes along; what is sent again behind the block keeps the size it had.
+        Anthropic counted its block and what always goes along; what is sent again behind the block keeps the size it
+        had. OpenAI was recorded to count what came in: that says nothing of the block, which stays an estimate.
         """
         reply = view.messages[-1]
         block = next((message for message in reversed(view.messages) if message.compaction is not None), None)
@@ -147,10 +190,14 @@ class ContextMeter:
             return
         if self._base is None:
             self._base = min(usage.prompt_tokens, self._expected_base())
-        self._sizes[self._key(block)] = usage.prompt_tokens - self._base
+        left, came = self._base + self._key(block)[1], self.calibration.count(estimated_prompt).tokens
+        if usage.prompt_tokens**2 < left * came:
+            self._sizes[self._key(block)] = usage.prompt_tokens - self._base
+            # Unless the output holds the block as well.
+            if usage.output_tokens < reply.tokens or is_plausible(usage.output_tokens, reply.tokens):
+                self._take_reply(usage, reply)
         self._forget_split()
-        self._take_reply(usage, reply)
-        self._total = self._base + self._split(view.messages)[0]
+        self._total = self._base + self._read(self._split(view.messages))
 
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
         """Take in what the log of a chat says this model reported, so that a restored chat counts as before.
@@ -166,11 +213,18 @@ class ContextMeter:
         }
         newest = dict(list(reports.items())[-_RESUMED_REPORTS:])
         start = min(newest, default=len(events))
-        view = project(events[:start])
+        view, compacted = project(events[:start]), False
+        for event in events[:start]:
+            compacted = _compacts_in_reply(event.payload, compacted)
         for index, event in enumerate(events[start:], start):
             view = project(events[: index + 1]) if isinstance(event.payload, ChangeUndone) else apply(view, event)
+            compacted = _compacts_in_reply(event.payload, compacted)
             report = newest.get(index)
-            if report is not None and view.messages and view.messages[-1].id == report.message_id:
+            if report is None or not view.messages or view.messages[-1].id != report.message_id:
+                continue
+            if compacted:
+                self.anchor_after_compaction(report.usage, report.estimated_prompt_tokens, view)
+            else:
                 self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False)
 
     def _expected_base(self) -> float:
@@ -178,19 +232,33 @@ class ContextMeter:
 
     def _take(self, total: float, messages: Sequence[Message], *, teaches: bool) -> None:
         """Share a prompt of `total` tokens out among its messages and the base; the shares add up to the total."""
-        known, new = self._split(messages)
-        estimate, ratio, first = sum(new.values()), self.calibration.ratio, self._base is None
+        ratio, first = self.calibration.ratio, self._base is None
+        split = self._split(messages)
+        new, estimate = split.new, split.estimate
+        fresh = [message for message in messages if self._key(message) in new] if new else []
         base = self._expected_base() if self._base is None else self._base
+        if not first and any(message.role == "user" for message in fresh):
+            self._forgets_thoughts = self._forgets(total - base - ratio * estimate, split)
+        known = self._read(split)
         observed = total - base - known
         told = is_plausible(observed, estimate) and (not first or estimate >= _MOSTLY_MESSAGES)
-        if told and teaches and all(_is_text(message) for message in messages if self._key(message) in new):
+        if told and teaches and all(map(_is_text, fresh)):
             self.calibration = self.calibration.learn(observed, estimate)
         share = observed / estimate if told and estimate else ratio
         self._sizes.update({key: share * tokens for key, tokens in new.items()})
-        self._seen = tuple(messages), (known + share * estimate, {})
+        self._seen = tuple(messages), msgspec.structs.replace(split, known=split.known + share * estimate, new={})
         self._base, self._total = total - known - share * estimate, total
         if first and teaches and estimate <= _MOSTLY_FIXED:
             self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed)
+
+    def _forgets(self, read: float, split: _Split) -> bool:
+        """Return whether the model forgets reasoning: a turn has begun, and about `read` known tokens were counted.
+
+        What there is of it must be more than the estimate may be off, or nothing is learned.
+        """
+        if split.past_thoughts <= self.calibration.ratio * split.estimate * _NEW_MARGIN + _FLOOR:
+            return self._forgets_thoughts
+        return abs(read - split.known + split.past_thoughts) < abs(read - split.known)
 
     def _take_reply(self, usage: Usage, reply: Message) -> None:
         """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.
@@ -204,10 +272,23 @@ class ContextMeter:
         if not self._reasoning_returns and not any(part.opaque for part in thoughts):
             readable = self.calibration.ratio * sum(self.counter.text(part.text) for part in thoughts)
             size -= usage.reasoning_tokens or readable
+        elif thoughts:
+            self._thoughts[self._key(reply)] = float(min(usage.reasoning_tokens, usage.output_tokens))
         if size > 0:
             beside = self._sizes[self._key(reply)] if reply.compaction is not None else 0.0
             self._sizes[self._key(reply)] = beside + size
             self._total += size
+
+
+def _compacts_in_reply(payload: EventPayload, so_far: bool) -> bool:
+    """Return whether the provider compacted since the last request was sent."""
+    match payload:
+        case RequestSent():
+            return False
+        case ViewChanged(report=report) if report.get("stage") == "server":
+            return True
+        case _:
+            return so_far
 
 
 def _is_text(message: Message) -> bool:

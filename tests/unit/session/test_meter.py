@@ -14,8 +14,10 @@ from codecompanion.calibration import Calibration
 from codecompanion.history import (
     ChangeUndone,
     EventPayload,
+    Insertion,
     LogEvent,
     MessageAdded,
+    RequestSent,
     UsageReported,
     View,
     ViewChanged,
@@ -262,14 +264,15 @@ def test_a_providers_count_is_the_count() -> None:
 def test_after_a_providers_own_compaction_the_meter_shows_what_is_left() -> None:
     """R-538: the last pass counted its block and the fixed part; what is sent again keeps the size it had."""
     chat = talk(Provider(1.4), steps=8)
-    base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
+    base, before = chat.truth - sum(map(chat.provider.size, chat.view.messages)), chat.view
     kept = chat.view.messages[-2:]
     block = chat.meter.counted(
         Message(id="block", role="assistant", content=(CompactionPart("anthropic", "[]", text="A summary. " * 40),))
     )
     chat.view = with_messages(chat.view, [block, *kept])
+    estimated = chat.meter.estimated_prompt(before)
     reply = chat.add("Going on.", "assistant")
-    chat.meter.anchor_after_compaction(Usage(base + 500, 20), chat.view)
+    chat.meter.anchor_after_compaction(Usage(base + 500, 20), estimated, chat.view)
     wanted = base + 500 + sum(map(chat.provider.size, kept)) + 20
     assert abs(chat.meter.count(chat.view).tokens - wanted) <= 30
     assert reply in chat.view.messages
@@ -280,8 +283,83 @@ def test_a_compaction_in_the_first_reply_is_taken_in_too() -> None:
     part = CompactionPart("anthropic", "[]", text="A summary. " * 40)
     message = Message(id="r", role="assistant", content=(part, TextPart("Going on.")))
     chat.view = append(chat.view, chat.meter.counted(message))
-    chat.meter.anchor_after_compaction(Usage(900, 20), chat.view)
+    chat.meter.anchor_after_compaction(Usage(900, 20), 60_000, chat.view)
     assert chat.meter.count(chat.view).tokens == 920
+
+
+def test_a_provider_that_counts_what_came_in_says_nothing_of_its_block() -> None:
+    """Recorded of OpenAI: the usage of a reply that compacted is that of the whole prompt, the block in the output."""
+    chat = talk(Provider(1.0), steps=30)
+    base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
+    came, estimated = chat.truth, chat.meter.estimated_prompt(chat.view)
+    block = Message(id="block", role="assistant", content=(CompactionPart("openai", "x" * 4600),))
+    chat.view = with_messages(chat.view, [chat.meter.counted(block), *chat.view.messages[:1]])
+    reply = chat.add("Going on.", "assistant")
+    chat.meter.anchor_after_compaction(Usage(came, 430), estimated, chat.view)
+    wanted = base + 400 + chat.provider.size(chat.view.messages[1]) + chat.provider.size(reply)
+    count = chat.meter.count(chat.view)
+    assert abs(count.tokens - wanted) <= 40
+    assert not count.exact
+    chat.meter.take_provider_count(wanted + 60, chat.view)
+    assert chat.meter.count(chat.view).tokens == wanted + 60
+
+
+class Thinker(Chat):
+    """A chat with a model that thinks; `forgets`: it reads no thoughts of earlier turns."""
+
+    def __init__(self, *, forgets: bool, thoughts: int = 400) -> None:
+        super().__init__(Provider(1.0, hidden=900))
+        self.forgets, self.thoughts = forgets, thoughts
+
+    @property
+    def truth(self) -> int:
+        messages = self.view.messages
+        turn = max((k for k, message in enumerate(messages) if message.role == "user"), default=0)
+        read = messages[turn:] if self.forgets else messages
+        return super().truth + self.thoughts * sum(message.role == "assistant" for message in read)
+
+    def think(self) -> None:
+        estimated, prompt = self.meter.estimated_prompt(self.view), self.truth
+        content = (ReasoningPart("", opaque="x" * (1000 + 6 * self.thoughts)), TextPart("Done. " * 30))
+        reply = self.meter.counted(Message(id=f"a{len(self.view.messages)}", role="assistant", content=content))
+        self.provider.hidden -= self.provider.size(reply) - MessageCounter().text("Done. " * 30)
+        self.view = append(self.view, reply)
+        output = MessageCounter().text("Done. " * 30) + self.thoughts
+        self.meter.learn(Usage(prompt, output, reasoning_tokens=self.thoughts), estimated, self.view)
+
+    def turn(self) -> list[float]:
+        """Ask and let tools run; return how far the count was off before each request."""
+        errors = []
+        self.add("And what about the next one?", "user")
+        for _ in range(4):
+            errors.append(self.error)
+            self.think()
+            self.add(LINE * 12)
+        errors.append(self.error)
+        self.think()
+        return errors
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_reasoning_that_a_model_forgets_is_left_out_from_the_second_time_on(forgets: bool) -> None:
+    """GPT-5 and Claude before 4.5 read only the reasoning of the turn that is on; a turn here thinks 2,000 tokens."""
+    chat = Thinker(forgets=forgets)
+    chat.turn()
+    second = chat.turn()
+    assert (second[0] > 0.3) == forgets
+    for _ in range(4):
+        assert max(chat.turn()) < 0.01
+    messages = chat.view.messages
+    assert abs(chat.meter.measure(()).tokens - 900) < 100, "what was forgotten is not taken for the fixed part"
+    assert chat.meter.measure(messages[-3:]).tokens < chat.meter.measure(messages).tokens
+
+
+def test_little_reasoning_teaches_nothing() -> None:
+    """Less than the estimate of what is new may be off says nothing about what the model reads."""
+    chat = Thinker(forgets=False, thoughts=2)
+    for _ in range(4):
+        chat.turn()
+    assert not chat.meter._forgets_thoughts
 
 
 def test_a_server_that_cuts_the_history_is_followed() -> None:
@@ -337,6 +415,30 @@ def test_a_chat_restored_behind_an_undo_counts_what_came_back() -> None:
     restored.resume(events, "a", "m")
     assert project(events).messages == chat.view.messages
     assert restored.count(chat.view).tokens == chat.truth
+
+
+def test_a_chat_restored_behind_a_providers_compaction_counts_what_is_left() -> None:
+    """R-538: the report of the reply that compacted is about its block and the fixed part, not about the whole view."""
+    chat = talk(Provider(1.3), steps=3)
+    events = events_of(chat)
+    *gone, rules = chat.view.messages
+    block = chat.meter.counted(
+        Message(id="b", role="assistant", content=(CompactionPart("x", "[]", "Summary. " * 50),))
+    )
+    reply = chat.meter.counted(Message(id="r", role="assistant", content="Going on."))
+    compacted = ViewChanged(
+        change_id="c", kind="compacted", removed=tuple(message.id for message in gone),
+        inserted=(Insertion(block, rules.id),), report={"stage": "server"},
+    )  # fmt: skip
+    base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
+    report = UsageReported(message_id="r", adapter="a", model="m", usage=Usage(base + 300, 12),
+                           estimated_prompt_tokens=chat.meter.estimated_prompt(chat.view))  # fmt: skip
+    sent = RequestSent(turn_id="t", adapter="a", model="m", messages=9, estimated_tokens=9)
+    events += [LogEvent(90 + k, 0.0, p) for k, p in enumerate([sent, compacted, MessageAdded(message=reply), report])]
+    restored = ContextMeter(MessageCounter(), chat.meter.calibration)
+    restored.set_fixed_part(SYSTEM, (TOOL,))
+    restored.resume(events, "a", "m")
+    assert abs(restored.count(project(events)).tokens - (base + 300 + chat.provider.size(rules) + 12)) <= 30
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8), st.floats(0.6, 2.2), st.integers(0, 5000))
