@@ -207,25 +207,9 @@ class Turn:
         # A reply may be nothing but the provider's compaction, which is in the view already.
         empty = finished.stop == "compacted" and not message.content
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
-        if usage is not None:
-            payloads.append(
-                UsageReported(
-                    message_id=message.id,
-                    adapter=session.adapter_name,
-                    model=session.model,
-                    usage=usage,
-                    estimated_prompt_tokens=estimated,
-                    other_passes=finished.other_passes,
-                    server_edits=tuple(
-                        ServerEdited(edit.kind, edit.cleared_tokens, edit.cleared_items)
-                        for edit in finished.server_edits
-                    ),
-                    cost_usd=session.services.price(
-                        session.adapter_name, session.model, (usage, *finished.other_passes)
-                    ),
-                )
-            )
-        await session.log.write(*payloads)
+        payloads += self._reported(message.id, finished, estimated, empty=empty)
+        if payloads:
+            await session.log.write(*payloads)
         if usage is not None and not empty:
             session.control.learn(usage, estimated, compacted=compacted)
             session.keep_calibration()
@@ -244,6 +228,28 @@ class Turn:
                 f" ({edit.cleared_tokens:,} tokens; {edit.kind})."
             )
         session.show_meter()
+
+    def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[EventPayload]:
+        """Return what is logged of the figures of a reply, nothing when the provider gave none."""
+        session, usage, others = self._session, finished.usage, finished.other_passes
+        adapter, model, services = session.adapter_name, session.model, session.services
+        if usage is None or empty:
+            passes = (*([usage] if usage else []), *others)
+            return [services.passes_reported(adapter, model, message_id, passes)] if passes else []
+        edits = tuple(
+            ServerEdited(edit.kind, edit.cleared_tokens, edit.cleared_items) for edit in finished.server_edits
+        )
+        reported = UsageReported(
+            message_id=message_id,
+            adapter=adapter,
+            model=model,
+            usage=usage,
+            estimated_prompt_tokens=estimated,
+            other_passes=others,
+            server_edits=edits,
+            cost_usd=services.price(adapter, model, (usage, *others)),
+        )
+        return [reported]
 
     def _message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
         """Return the reply as a message; without an end marker it is marked as cut and its calls do not count."""

@@ -151,13 +151,15 @@ async def test_a_stream_cut_while_compacting_ends_the_compaction(tmp_path):
 
 async def test_a_pause_behind_the_compaction_is_gone_on_with(tmp_path):
     """R-536: pause_after_compaction; the pass is billed, no empty message is stored."""
-    paused: Reply = (CompactionDone(BLOCK), Finished("compacted", (), Usage(input_tokens=90_000, output_tokens=50)))
+    spent = Usage(input_tokens=90_000, output_tokens=50)
+    paused: Reply = (CompactionDone(BLOCK), Finished("compacted", (), None, "", (spent,)))
     adapter = native(says("one"), paused, says("two"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 2)
     assert [m.text for m in session.log.view.messages] == ["", "question 2", "two"]
-    assert len([e for e in bench.store.load_events("chat-1") if isinstance(e.payload, UsageReported)]) == 1
+    [reported] = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, UsageReported)]
+    assert reported.other_passes == (spent,)
 
 
 async def test_compact_asks_the_provider_where_it_can(tmp_path):
