@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from codecompanion.adapters.base import StreamEvent
 from codecompanion.adapters.error_map import Endpoint, unexpected_content
-from codecompanion.adapters.wire import ReplyDecoder
+from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.errors import StreamCut
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
-from codecompanion.adapters.base import ChatRequest, CompactionDone, StreamEvent
+from codecompanion.adapters.base import ChatRequest, CompactionDone
 from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.errors import AdapterError
 from codecompanion.models import ModelLimits
 
@@ -22,8 +23,11 @@ KEY_TEMPLATE = "${api_key}"
 
 
 def origin_of(origin_name: str, base_url: str) -> str:
-    """Return the `origin` of parts that only this endpoint can read: its wire format and host."""
-    return f"{origin_name}@{urlsplit(base_url).hostname or ''}"
+    """Return the `origin` of parts that only this endpoint can read: its wire format, host and port.
+
+    Two servers on one machine are two endpoints, which know nothing of each other's signatures.
+    """
+    return f"{origin_name}@{urlsplit(base_url).netloc.rpartition('@')[2].lower()}"
 
 
 class HttpCall(msgspec.Struct, frozen=True):
@@ -32,30 +36,6 @@ class HttpCall(msgspec.Struct, frozen=True):
     path: str
     body: bytes
     headers: dict[str, str] = {}
-
-
-class ReplyDecoder(Protocol):
-    """Feed it the bytes of the body, then ask for the end.
-
-    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
-    `seen_done`: the end marker has arrived; `seen_output`: something of the reply has.
-    """
-
-    seen_done: bool
-    seen_output: bool
-    problem: AdapterError | None
-
-    def feed(self, piece: bytes) -> list[StreamEvent]:
-        """Take in bytes of an event stream; return the events they completed."""
-        ...
-
-    def finish(self) -> list[StreamEvent]:
-        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
-        ...
-
-    def read_json(self, body: bytes) -> list[StreamEvent]:
-        """Take in a whole reply that is one JSON object."""
-        ...
 
 
 class WireFormat:

@@ -26,9 +26,9 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
-from codecompanion.adapters.sse import ErrorData, SseDecoder
-from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.sse import ErrorData
 from codecompanion.messages import CompactionPart
 
 THINKING_FIELD = "thinking"
@@ -45,15 +45,12 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
-class MessagesDecoder:
-    """Feed it the bytes of the body; then ask for the end.
-
-    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
-    """
+class MessagesDecoder(ReplyDecoder):
+    """The decoder of one reply; `origin` is put on what only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, origin: str, new_id: Callable[[], str]) -> None:
-        self._endpoint, self._origin, self._new_id = endpoint, origin, new_id
-        self._sse = SseDecoder()
+        super().__init__(endpoint)
+        self._origin, self._new_id = origin, new_id
         self._drafts: dict[int, Draft] = {}
         self._calls: list[Draft] = []
         self._stop_reason = ""
@@ -62,22 +59,6 @@ class MessagesDecoder:
         self._model = ""
         self._text: list[str] = []
         self._events: list[StreamEvent] = []
-        self._at_end = False
-        self.seen_done = False
-        self.seen_output = False
-        self.problem: AdapterError | None = None
-
-    def feed(self, piece: bytes) -> list[StreamEvent]:
-        """Take in bytes of an event stream; return the events they completed."""
-        return self._take(self._sse.feed(piece))
-
-    def finish(self) -> list[StreamEvent]:
-        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
-        self._at_end = True
-        events = self._take(self._sse.finish())
-        if self.problem is None:
-            self._close(events)
-        return events
 
     def read_json(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object."""
@@ -98,7 +79,7 @@ class MessagesDecoder:
             self._end_block(index)
         self._end_message(message, message)
         self.seen_done = True
-        events = self._take([])
+        events = self._collect()
         self._close(events)
         return events
 
@@ -107,12 +88,8 @@ class MessagesDecoder:
         """Return what the endpoint has counted so far."""
         return normalise_usage(self._usage)
 
-    def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
-        for payload in payloads:
-            if self.problem is not None or self.seen_done:
-                break
-            self._read(payload)
-        self._flush_text()
+    def _collect(self) -> list[StreamEvent]:
+        self._flush()
         events, self._events = self._events, []
         return events
 
@@ -153,6 +130,7 @@ class MessagesDecoder:
             # `ping`, and events that are added later, say nothing that is needed.
 
     def _begin_message(self, message: Any) -> None:
+        self._begun = True
         if isinstance(message, Mapping):
             self._usage = merge_usage(self._usage, message.get("usage"))
             if isinstance(message.get("model"), str):
@@ -176,11 +154,11 @@ class MessagesDecoder:
             case "thinking":
                 self._add_thinking(draft, block.get("thinking"))
             case "tool_use":
-                self._flush_text()
+                self._flush()
                 self._calls.append(draft)
                 self._events.append(ToolCallStarted(str(block.get("name") or "")))
             case "compaction":
-                self._flush_text()
+                self._flush()
                 self._events.append(CompactionBegun())
         self.seen_output = self.seen_output or draft.kind != "text"
 
@@ -215,7 +193,7 @@ class MessagesDecoder:
                 if draft.block.get("signature"):
                     self._seal(draft.block)
             case "compaction":
-                self._flush_text()
+                self._flush()
                 self._events.append(self._compaction(draft.block))
             case _:
                 if draft.json:
@@ -223,7 +201,7 @@ class MessagesDecoder:
                 self._seal(draft.block)
 
     def _seal(self, block: Mapping[str, Any]) -> None:
-        self._flush_text()
+        self._flush()
         self._events.append(ReasoningSealed(self._origin, msgspec.json.encode(block).decode()))
 
     def _compaction(self, block: Mapping[str, Any]) -> CompactionDone:
@@ -240,26 +218,18 @@ class MessagesDecoder:
         if not isinstance(text, str) or not text:
             return
         draft.text.append(text)
-        self._flush_text()
+        self._flush()
         last = self._events[-1] if self._events else None
         if isinstance(last, ReasoningDelta):
             self._events[-1] = ReasoningDelta(last.text + text, THINKING_FIELD)
         else:
             self._events.append(ReasoningDelta(text, THINKING_FIELD))
 
-    def _flush_text(self) -> None:
+    def _flush(self) -> None:
         if self._text:
             self._events.append(TextDelta("".join(self._text)))
             self._text.clear()
             self.seen_output = True
-
-    def _fail(self, payload: bytes) -> None:
-        self._flush_text()
-        if self.seen_output:
-            said = what_provider_said(bytes(payload), self._endpoint)
-            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
-        else:
-            self.problem = error_from_payload(bytes(payload), self._endpoint)
 
     def _close(self, events: list[StreamEvent]) -> None:
         """Append `Finished`, or say why the reply is not complete."""
@@ -277,18 +247,3 @@ class MessagesDecoder:
             stop = "stop"
         counted, edits = self.counted, read_server_edits(self._edits)
         events.append(Finished(stop, calls, counted.reply, self._model, counted.other_passes, edits))
-
-    def _why_incomplete(self) -> AdapterError:
-        if self.seen_output:
-            return self._cut("the reply ended before its end marker. What arrived is kept.")
-        if b'"error"' in self._sse.stray:
-            return error_from_payload(self._sse.stray, self._endpoint)
-        if self._sse.stray.strip():
-            return self._malformed("the body is no event stream; check base_url")
-        return self._cut("the reply ended before its end marker; nothing had arrived.")
-
-    def _malformed(self, text: str) -> MalformedReply:
-        return MalformedReply(self._endpoint.say(f"the reply cannot be read: {text}."))
-
-    def _cut(self, text: str) -> StreamCut:
-        return StreamCut(self._endpoint.say(text))

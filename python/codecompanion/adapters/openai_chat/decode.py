@@ -25,12 +25,12 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
 from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
 from codecompanion.adapters.openai_chat.usage import normalise_usage
-from codecompanion.adapters.sse import ErrorData, SseDecoder
-from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.sse import ErrorData
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -80,17 +80,12 @@ class _Chunk(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Chunk)
 
 
-class ChatDecoder:
-    """Feed it the bytes of the body; then ask for the end.
-
-    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
-    `origin` is put on what only this endpoint can read.
-    """
+class ChatDecoder(ReplyDecoder):
+    """The decoder of one reply; `origin` is put on what only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, new_id: Callable[[], str], origin: str = "") -> None:
-        self._endpoint = endpoint
+        super().__init__(endpoint)
         self._origin = origin
-        self._sse = SseDecoder()
         self._calls = ToolCallAssembler(new_id, origin)
         self._details = ReasoningDetails()
         self._finish_reason = ""
@@ -98,20 +93,6 @@ class ChatDecoder:
         self._model = ""
         self._text: list[str] = []
         self._events: list[StreamEvent] = []
-        self.seen_done = False
-        self.seen_output = False
-        self.problem: AdapterError | None = None
-
-    def feed(self, piece: bytes) -> list[StreamEvent]:
-        """Take in bytes of an event stream; return the events they completed."""
-        return self._take(self._sse.feed(piece))
-
-    def finish(self) -> list[StreamEvent]:
-        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
-        events = self._take(self._sse.finish())
-        if self.problem is None:
-            self._close(events)
-        return events
 
     def read_json(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (a gateway that does not stream)."""
@@ -120,18 +101,14 @@ class ChatDecoder:
             self._close(events)
         return events
 
-    def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
-        for payload in payloads:
-            if self.problem is not None or self.seen_done:
-                break
-            self._read(payload)
-        self._flush_text()
+    def _collect(self) -> list[StreamEvent]:
+        self._flush()
         events, self._events = self._events, []
         return events
 
     def _read(self, payload: bytes) -> None:
         if payload[:6] == b"[DONE]":
-            self.seen_done = True
+            self.seen_done = self._begun = True
             return
         if type(payload) is ErrorData:
             self._fail(payload)
@@ -155,7 +132,7 @@ class ChatDecoder:
         elif chunk.x_groq is not None or chunk.done is not None or chunk.choices is None:
             self._read_unusual(chunk)
         if not self._model and isinstance(chunk.model, str):
-            self._model = chunk.model
+            self._model, self._begun = chunk.model, True
 
     def _read_choice(self, choice: _Choice) -> None:
         delta = choice.delta or choice.message
@@ -185,7 +162,7 @@ class ChatDecoder:
         for delta in deltas:
             name = self._calls.add(delta)
             if name:
-                self._flush_text()
+                self._flush()
                 self._events.append(ToolCallStarted(name))
                 self.seen_output = True
 
@@ -215,7 +192,7 @@ class ChatDecoder:
                 self._text.append(part["text"])
 
     def _add_reasoning(self, text: str, field: str) -> None:
-        self._flush_text()
+        self._flush()
         last = self._events[-1] if self._events else None
         if isinstance(last, ReasoningDelta) and last.field == field:
             self._events[-1] = ReasoningDelta(last.text + text, field)
@@ -223,7 +200,7 @@ class ChatDecoder:
             self._events.append(ReasoningDelta(text, field))
         self.seen_output = True
 
-    def _flush_text(self) -> None:
+    def _flush(self) -> None:
         if self._text:
             self._events.append(TextDelta("".join(self._text)))
             self._text.clear()
@@ -236,14 +213,6 @@ class ChatDecoder:
             self.problem = self._malformed(
                 "this is Ollama's own format, not Chat Completions; set base_url to Ollama's address plus /v1"
             )
-
-    def _fail(self, payload: bytes) -> None:
-        self._flush_text()
-        if self.seen_output:
-            said = what_provider_said(bytes(payload), self._endpoint)
-            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
-        else:
-            self.problem = error_from_payload(bytes(payload), self._endpoint)
 
     def _close(self, events: list[StreamEvent]) -> None:
         """Append `Finished`, or say why the reply is not complete."""
@@ -264,21 +233,3 @@ class ChatDecoder:
             # They may come in pieces up to the end, so the block is complete only now.
             events.append(ReasoningSealed(self._origin, details))
         events.append(Finished(stop, calls, normalise_usage(self._usage), self._model))
-
-    def _why_incomplete(self) -> AdapterError:
-        if self.seen_output:
-            return self._cut("the reply ended before its end marker. What arrived is kept.")
-        if self._model or self.seen_done:
-            return self._cut("the reply ended before it began.")
-        stray = self._sse.stray.strip()
-        if stray.startswith(b"{"):
-            return error_from_payload(stray, self._endpoint)
-        if stray:
-            return self._malformed("the reply is no event stream")
-        return self._cut("the reply was empty.")
-
-    def _cut(self, sentence: str) -> StreamCut:
-        return StreamCut(f"{self._endpoint.name}: {sentence}")
-
-    def _malformed(self, sentence: str) -> MalformedReply:
-        return MalformedReply(f"{self._endpoint.name}: the reply cannot be read: {sentence}.")

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.base import Finished, StopReason, StreamEvent
-from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.error_map import Endpoint, error_from_payload
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody, Out
-from codecompanion.adapters.sse import ErrorData, SseDecoder
-from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.sse import ErrorData
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
 # Between the beginning of a compaction and its end nothing else was recorded.
@@ -54,32 +54,15 @@ _EVENT = msgspec.json.Decoder(_Event)
 _RESPONSE = msgspec.json.Decoder(_Response)
 
 
-class ResponsesDecoder:
-    """Feed it the bytes of the body; then ask for the end. See `ReplyDecoder`."""
+class ResponsesDecoder(ReplyDecoder):
+    """The decoder of one reply; `origin` is put on what only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, origin: str) -> None:
-        self._endpoint = endpoint
-        self._sse = SseDecoder()
+        super().__init__(endpoint)
         self._out = Out(origin)
         self._drafts = Drafts(self._out)
         self._model = ""
-        self._begun = False
         self._last: _Response | None = None
-        self.seen_done = self.seen_output = False
-        self.problem: AdapterError | None = None
-
-    def feed(self, piece: bytes) -> list[StreamEvent]:
-        """Take in bytes of an event stream; return the events they completed."""
-        return self._take(self._sse.feed(piece))
-
-    def finish(self) -> list[StreamEvent]:
-        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
-        events = self._take(self._sse.finish())
-        self._drafts.release_compaction()
-        events += self._out.take()
-        if self.problem is None:
-            self._close(events)
-        return events
 
     def read_json(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
@@ -95,19 +78,20 @@ class ResponsesDecoder:
             self.problem = self._malformed("it does not have the shape of Responses")
             return []
         self._end(response)
-        events = self._out.take()
-        self.seen_output = self._out.seen
+        events = self._collect()
         if self.problem is None:
             self._close(events)
         return events
 
-    def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
-        for payload in payloads:
-            if self.problem is not None or self.seen_done:
-                break
-            self._read(payload)
+    def _collect(self) -> list[StreamEvent]:
+        if self._at_end:
+            self._drafts.release_compaction()
         self.seen_output = self._out.seen
         return self._out.take()
+
+    def _flush(self) -> None:
+        self._drafts.release_compaction()
+        self.seen_output = self._out.seen
 
     def _read(self, payload: bytes) -> None:
         if payload[:6] == b"[DONE]":
@@ -121,7 +105,7 @@ class ResponsesDecoder:
             self.problem = self._malformed("an event is not JSON")
             return
         if type(payload) is ErrorData or event.type == "error" or (event.error and not event.type):
-            self._fail(bytes(payload))
+            self._fail(payload)
             return
         if event.response is not None and isinstance(event.response.model, str):
             self._model = event.response.model
@@ -200,32 +184,6 @@ class ResponsesDecoder:
         if calls and stop == "stop":
             stop = "tool_calls"
         events.append(Finished(stop, calls, normalise_usage(response.usage), self._model))
-
-    def _fail(self, payload: bytes) -> None:
-        self._drafts.release_compaction()
-        if self._out.seen:
-            said = what_provider_said(payload, self._endpoint)
-            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
-        else:
-            self.problem = error_from_payload(payload, self._endpoint)
-
-    def _why_incomplete(self) -> AdapterError:
-        if self.seen_output:
-            return self._cut("the reply ended before its end marker. What arrived is kept.")
-        if self._begun:
-            return self._cut("the reply ended before it began.")
-        stray = self._sse.stray.strip()
-        if stray.startswith(b"{"):
-            return error_from_payload(stray, self._endpoint)
-        if stray:
-            return self._malformed("the reply is no event stream")
-        return self._cut("the reply was empty.")
-
-    def _cut(self, sentence: str) -> StreamCut:
-        return StreamCut(f"{self._endpoint.name}: {sentence}")
-
-    def _malformed(self, sentence: str) -> MalformedReply:
-        return MalformedReply(f"{self._endpoint.name}: the reply cannot be read: {sentence}.")
 
 
 def _key(event: _Event) -> Any:

@@ -1,0 +1,99 @@
+"""What decoding a reply is in every wire format: bytes in any pieces → payloads → stream events, and how it may end.
+
+A reply is complete only with its end marker (lesson 39); a body that ends without one, an error in its middle and a
+body that is no event stream at all each get their sentence here. What a payload means is the format's business.
+"""
+
+from __future__ import annotations
+
+from codecompanion.adapters.base import StreamEvent
+from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.sse import SseDecoder
+from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+
+
+_ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
+
+
+class ReplyDecoder:
+    """Feed it the bytes of the body, then ask for the end.
+
+    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
+    `seen_done`: the end marker has arrived; `seen_output`: something of the reply has.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._sse = SseDecoder()
+        self._at_end = False
+        self._begun = False
+        self.seen_done = False
+        self.seen_output = False
+        self.problem: AdapterError | None = None
+
+    def feed(self, piece: bytes) -> list[StreamEvent]:
+        """Take in bytes of an event stream; return the events they completed."""
+        return self._take(self._sse.feed(piece))
+
+    def finish(self) -> list[StreamEvent]:
+        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
+        self._at_end = True
+        events = self._take(self._sse.finish())
+        if self.problem is None:
+            self._close(events)
+        return events
+
+    def read_json(self, body: bytes) -> list[StreamEvent]:
+        """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
+        raise NotImplementedError
+
+    def _read(self, payload: bytes) -> None:
+        """Take in one payload."""
+        raise NotImplementedError
+
+    def _collect(self) -> list[StreamEvent]:
+        """Return the events since the last time; `seen_output` is right behind it."""
+        raise NotImplementedError
+
+    def _flush(self) -> None:
+        """Make an event of what has arrived and was held back; `seen_output` is right behind it."""
+        raise NotImplementedError
+
+    def _close(self, events: list[StreamEvent]) -> None:
+        """Append `Finished`, or say in `problem` why the reply is not complete."""
+        raise NotImplementedError
+
+    def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
+        for payload in payloads:
+            if self.problem is not None or self.seen_done:
+                break
+            self._read(payload)
+        return self._collect()
+
+    def _fail(self, payload: bytes) -> None:
+        """Take in an error the provider reported in its reply."""
+        self._flush()
+        if self.seen_output:
+            said = what_provider_said(payload, self._endpoint)
+            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
+        else:
+            self.problem = error_from_payload(payload, self._endpoint)
+
+    def _why_incomplete(self) -> AdapterError:
+        """Return the error for a body that ended without an end marker."""
+        if self.seen_output:
+            return self._cut("the reply ended before its end marker. What arrived is kept.")
+        if self._begun:
+            return self._cut("the reply ended before it began.")
+        stray = self._sse.stray.strip()
+        if stray.startswith(b"{") and any(word in stray for word in _ERROR_WORDS):
+            return error_from_payload(stray, self._endpoint)
+        if stray:
+            return self._malformed("the reply is no event stream; check base_url")
+        return self._cut("the reply was empty.")
+
+    def _cut(self, sentence: str) -> StreamCut:
+        return StreamCut(self._endpoint.say(sentence))
+
+    def _malformed(self, sentence: str) -> MalformedReply:
+        return MalformedReply(self._endpoint.say(f"the reply cannot be read: {sentence}."))
