@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -182,6 +183,51 @@ async def test_calls_of_another_model_are_marked_for_gemini_when_it_asks(make_ad
         assert (await collect(make_adapter(server.url), request(*history, tools=(WEATHER,)))).text == "ok"
         sent = server.requests[-1].json["messages"][1]["tool_calls"]
     assert [call.get("extra_content") for call in sent] == [FOREIGN_CALL, None]
+
+
+async def test_ids_of_another_endpoint_take_the_form_that_is_asked_for(make_adapter: MakeAdapter) -> None:
+    """OpenAI and Mistral's models behind a gateway; the calls keep their results, and ids that fit stay."""
+    too_long = "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40"
+    letters = "Tool call id was chatcmpl-tool-1 but must be a-z, A-Z, 0-9, with a length of 9."
+
+    def answer(seen: Received) -> Answer:
+        ids = [call["id"] for call in seen.json["messages"][1]["tool_calls"]]
+        if any(len(call_id) > 40 for call_id in ids):
+            return failure(400, too_long, code="string_above_max_length")
+        return failure(400, letters) if seen.json["model"] == "ministral" and len(ids[0]) != 9 else reply("ok")
+
+    calls = (ToolCall("x" * 46, "weather"), ToolCall("c2", "weather"))
+    history = (user(), Message(id="a", role="assistant", tool_calls=calls), result("x" * 46), result("c2"))
+    async with ChatServer(default=answer, models=()) as server:
+        adapter = make_adapter(server.url)
+        for model, tries in (("test-model", 2), ("ministral", 3)):
+            before = len(server.requests)
+            assert (await collect(adapter, request(*history, tools=(WEATHER,), model=model))).text == "ok"
+            assert len(server.requests) == before + tries
+            sent = server.requests[-1].json["messages"]
+            assert [call["id"] for call in sent[1]["tool_calls"]] == [message["tool_call_id"] for message in sent[2:]]
+            assert (sent[3]["tool_call_id"] == "c2") is (model == "test-model")
+
+
+async def test_an_endpoint_that_takes_no_user_behind_a_tool_gets_a_reply_between(make_adapter: MakeAdapter) -> None:
+    """Mistral's models: words queued while tools ran, or a turn that was stopped, end in a dead chat otherwise."""
+
+    def answer(seen: Received) -> Answer:
+        roles = [message["role"] for message in seen.json["messages"]]
+        if any(pair == ("tool", "user") for pair in pairwise(roles)):
+            return failure(400, "Unexpected role 'user' after role 'tool'")
+        return reply(" ".join(roles))
+
+    history = (user(), Message(id="a", role="assistant", tool_calls=(ToolCall("c1", "weather"),)), result("c1"))
+    async with ChatServer(default=answer) as server:
+        adapter = make_adapter(server.url)
+        for more in ((), (user("And now?", 1),), (user("And now?", 1), user("Well?", 2))):
+            wanted = request(*history, *more, tools=(WEATHER,), chat_id="c")
+            outcome = await collect(adapter, wanted)
+            between = ["assistant"] if more else []
+            assert outcome.text.split() == ["user", "assistant", "tool", *between, *("user" for _ in more)]
+        assert len(server.refusals) == 0
+        assert len(server.requests) == 4
 
 
 DETAILS = [{"type": "reasoning.encrypted", "data": "gAAAA", "id": "rs_1", "format": "openai-responses-v1", "index": 0}]

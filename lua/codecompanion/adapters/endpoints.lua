@@ -81,7 +81,7 @@ return {
     key = "MISTRAL_API_KEY",
     model = "mistral-medium-latest",
     include_usage = false,
-    options = { short_call_ids = true },
+    options = { short_call_ids = true, reasoning_field = "content.thinking" },
     about = "Mistral. Key: environment variable MISTRAL_API_KEY.",
   },
   xai = {

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from codecompanion.adapters.function_names import LONGEST_NAME
+from codecompanion.adapters.openai_chat.call_ids import LONGEST_ID
 from codecompanion.adapters.openai_chat.decode import REASONING_FIELDS
 
-LONGEST_CALL_ID = 40
-"""At OpenAI. Compatible endpoints write longer ones (vLLM), and some keep things in them (LiteLLM)."""
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 _IMAGE = re.compile(r"https?://.|data:image/[a-z+.-]+;base64,.")
 _PDF = re.compile(r"data:application/pdf;base64,.")
@@ -70,7 +69,7 @@ def check_body(body: Mapping[str, Any], extras: Iterable[str] = ()) -> list[str]
     return problems or _check_order(messages)
 
 
-def check_message(message: object, longest_id: int = LONGEST_CALL_ID) -> list[str]:
+def check_message(message: object, longest_id: int = LONGEST_ID) -> list[str]:
     """Return what is wrong with one message by itself, as the ends of sentences; `longest_id` 0 = any length."""
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:

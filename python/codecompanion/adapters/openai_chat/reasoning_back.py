@@ -41,9 +41,14 @@ def add_reasoning(
     elif readable:
         for part in parts:
             if not part.origin and part.text:
-                _add_readable(fields, part, field or part.field)
+                _add_readable(fields, part, field or _own_field(part))
     if required and message.tool_calls:
         fields.setdefault(REQUIRED_FIELD, "")
+
+
+def _own_field(part: ReasoningPart) -> str:
+    """Return the field the reasoning came in; a part of `content` is nothing that others take."""
+    return REQUIRED_FIELD if part.field == MISTRAL_THINKING else part.field
 
 
 _ENTRIES = list[msgspec.Raw]

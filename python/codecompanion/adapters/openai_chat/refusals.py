@@ -4,7 +4,8 @@ Chat Completions is copied by many servers, each with gaps, and behind a gateway
 known beforehand is data of the entry (`lua/codecompanion/adapters/endpoints.lua`); this is for the rest. Sources: the
 error texts of OpenAI ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM),
 DeepSeek and Moonshot ("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a
-thought_signature").
+thought_signature"), OpenAI behind gateways ("tool_calls[0].id: string too long"), Mistral's models behind gateways
+("must be a-z, A-Z, 0-9, with a length of 9", "Unexpected role 'user' after role 'tool'").
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import re
 from typing import Literal
 
 import msgspec
+
+from codecompanion.adapters.openai_chat.call_ids import IdForm
 
 _NOT_TAKEN = re.compile(
     r"unsupported|not supported|not support|unrecogni[sz]ed|unknown|unexpected|extra[_ ](?:forbidden|inputs?|fields?)"
@@ -24,6 +27,9 @@ _WANTS_REASONING = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WANTS_SIGNATURE = re.compile(r"missing.{0,20}thought_?signature|thought_?signature.{0,40}(?:missing|required)", re.I)
+_WANTS_SHORT_IDS = re.compile(r"tool_call(?:s\[\d+\]\.|_)id.{0,20}(?:string )?too long", re.IGNORECASE)
+_WANTS_LETTERS = re.compile(r"tool call id .{1,300} but must be .{0,40}length of 9", re.IGNORECASE | re.DOTALL)
+_WANTS_REPLY = re.compile(r"unexpected role '(?:user|system)' after role 'tool'", re.IGNORECASE)
 _REASONING_NAMES = re.compile(r"\breasoning(?:_content|_details)?\b", re.IGNORECASE)
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
@@ -32,7 +38,8 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     """What requests to one model must heed beyond the configuration.
 
     `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
-    tool must have `reasoning_content`, if only an empty one; "refused": none may.
+    tool must have `reasoning_content`, if only an empty one; "refused": none may. `call_ids` None = as configured.
+    `reply_to_tools`: an assistant must speak between a tool's result and the user.
     """
 
     stream_options: bool = True
@@ -40,6 +47,8 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     limit_field: str | None = None
     reasoning: Literal["", "required", "refused"] = ""
     sign_calls: bool = False
+    call_ids: IdForm | None = None
+    reply_to_tools: bool = False
 
 
 NOTHING_LEARNED = Learned()
@@ -55,6 +64,12 @@ def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
         return None if learned.reasoning else change(learned, reasoning="required")
     if _WANTS_SIGNATURE.search(said):
         return None if learned.sign_calls else change(learned, sign_calls=True)
+    if _WANTS_REPLY.search(said):
+        return None if learned.reply_to_tools else change(learned, reply_to_tools=True)
+    if _WANTS_LETTERS.search(said):
+        return None if learned.call_ids == "letters" else change(learned, call_ids="letters")
+    if _WANTS_SHORT_IDS.search(said):
+        return None if learned.call_ids else change(learned, call_ids="short")
     other = _OTHER_LIMIT.get(limit_field, "")
     refused = _NOT_TAKEN.search(said) is not None
     if limit_field and _names(limit_field, said) and (refused or (other and _names(other, said))):

@@ -7,7 +7,6 @@ encoder over the whole history) costs time in proportion to the history on every
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from base64 import b64encode
 from collections import OrderedDict
@@ -19,7 +18,8 @@ import msgspec
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.function_names import function_name
-from codecompanion.adapters.openai_chat.body_check import LONGEST_CALL_ID, check_message
+from codecompanion.adapters.openai_chat.body_check import check_message
+from codecompanion.adapters.openai_chat.call_ids import LONGEST_ID, IdForm, wire_id
 from codecompanion.adapters.openai_chat.check import check_request, repair_request
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
@@ -34,16 +34,18 @@ NO_OUTPUT = "(no output)"
 FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """Stands on calls that another model made, for Gemini, which checks that its own are signed
 (https://ai.google.dev/gemini-api/docs/thought-signatures)."""
+NO_REPLY = {"role": "assistant", "content": "[No reply: the user went on.]"}
+"""Stands between a tool's result and the user's next words, for Mistral's models, which refuse a user there."""
 _CHATS_KEPT = 4
-_SHORT_ID_LENGTH = 9
 
 
 class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What differs between endpoints: the known keys of `AdapterSettings.options`.
 
     send_reasoning: give readable reasoning back, always or in turns that called tools. reasoning_field: where, "" = in
-    the field it came in. system_role: `developer` for endpoints that want it. short_call_ids: nine letters and digits
-    (Mistral refuses other ids). image_input, document_input: False = send a note instead of images, of PDFs.
+    the field it came in, `content.thinking` = as a part of the content (Mistral). system_role: `developer` for
+    endpoints that want it. short_call_ids: nine letters and digits (Mistral refuses other ids). image_input,
+    document_input: False = send a note instead of images, of PDFs.
     """
 
     send_reasoning: SendReasoning = False
@@ -71,7 +73,9 @@ class ChatRenderer:
         self._options = options
         self._read_blob = read_blob
         self._origin = origin
-        self._longest_id = LONGEST_CALL_ID if settings.kind == "openai" else 0
+        self._call_ids: IdForm = (
+            "letters" if options.short_call_ids else "short" if settings.kind == "openai" else "any"
+        )
         self._kept: OrderedDict[str, tuple[_Manner, list[Message], list[bytes]]] = OrderedDict()
 
     def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> bytes:
@@ -143,9 +147,11 @@ class ChatRenderer:
 
     def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
         fields = self._fields(message, answers_tools, manner)
-        for problem in check_message(fields, self._longest_id):
+        for problem in check_message(fields, LONGEST_ID if self._id_form(manner) == "short" else 0):
             # A mistake of ours; the endpoint says more about it than could be mended here.
             _log.warning("message %s as rendered %s", message.id, problem)
+        if manner.learned.reply_to_tools and answers_tools and message.role == "user":
+            return encode(NO_REPLY) + b"," + encode(fields)
         return encode(fields)
 
     def _fields(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
@@ -153,7 +159,7 @@ class ChatRenderer:
             case "assistant":
                 return self._assistant(message, answers_tools, manner)
             case "tool":
-                call_id = self._call_id(message.tool_call_id or "")
+                call_id = wire_id(message.tool_call_id or "", self._id_form(manner))
                 return {"role": "tool", "tool_call_id": call_id, "content": message.text or NO_OUTPUT}
             case "user" if not isinstance(message.content, str):
                 return {"role": "user", "content": self._user_parts(message)}
@@ -165,7 +171,8 @@ class ChatRenderer:
         learned, opaque_origin = manner.learned, self._origin if manner.send_opaque else ""
         fields: dict[str, Any] = {"role": "assistant", "content": message.text or None}
         if message.tool_calls:
-            calls = [self._render_call(call, opaque_origin) for call in message.tool_calls]
+            form = self._id_form(manner)
+            calls = [self._render_call(call, form, opaque_origin) for call in message.tool_calls]
             if learned.sign_calls and not any("extra_content" in call for call in calls):
                 # Of parallel calls only the first is signed.
                 calls[0]["extra_content"] = FOREIGN_CALL
@@ -184,25 +191,19 @@ class ChatRenderer:
             )
         return fields
 
-    def _render_call(self, call: ToolCall, opaque_origin: str) -> dict[str, Any]:
+    def _id_form(self, manner: _Manner) -> IdForm:
+        return manner.learned.call_ids or self._call_ids
+
+    def _render_call(self, call: ToolCall, form: IdForm, opaque_origin: str) -> dict[str, Any]:
         arguments = call.arguments or "{}"
         if not is_json_object(arguments):
             # A model that wrote broken JSON must not break the chat for ever: several endpoints parse what they get.
             arguments = encode({"invalid_json": arguments}).decode()
         function = {"name": function_name(call.name), "arguments": arguments}
-        rendered: dict[str, Any] = {"id": self._call_id(call.id), "type": "function", "function": function}
+        rendered: dict[str, Any] = {"id": wire_id(call.id, form), "type": "function", "function": function}
         if call.opaque and opaque_origin and call.origin == opaque_origin:
             rendered["extra_content"] = msgspec.Raw(call.opaque.encode())
         return rendered
-
-    def _call_id(self, call_id: str) -> str:
-        if self._options.short_call_ids:
-            return (
-                call_id
-                if len(call_id) == _SHORT_ID_LENGTH and call_id.isalnum()
-                else _hashed(call_id)[:_SHORT_ID_LENGTH]
-            )
-        return _hashed(call_id)[: self._longest_id] if 0 < self._longest_id < len(call_id) else call_id
 
     def _user_parts(self, message: Message) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
@@ -239,10 +240,6 @@ class ChatRenderer:
         except (LookupError, OSError, StoreError) as error:
             _log.warning("%s could not be read: %s", name, error)
             return ""
-
-
-def _hashed(call_id: str) -> str:
-    return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()
 
 
 def encode(value: Any) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
@@ -104,6 +104,7 @@ MESSAGES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(MESSAGES)
 def test_whatever_the_chat_is_the_endpoint_accepts_what_is_sent(messages: list[Message]) -> None:
     """Property: the server's own rules are the judge; a second repair changes nothing, the input is untouched."""

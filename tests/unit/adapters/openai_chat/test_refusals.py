@@ -41,6 +41,18 @@ MISTRAL = (
             "",
             Learned(sign_calls=True),
         ),
+        (
+            "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got"
+            " a string with length 43 instead.",
+            "",
+            Learned(call_ids="short"),
+        ),
+        (
+            "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+            "",
+            Learned(call_ids="letters"),
+        ),
+        ("Unexpected role 'user' after role 'tool'", "", Learned(reply_to_tools=True)),
     ],
 )
 def test_a_refusal_teaches_what_to_leave_out_or_put_in(said: str, limit_field: str, learned: Learned) -> None:

@@ -77,14 +77,16 @@ def test_short_call_ids_stay_paired_and_are_stable() -> None:
 
 
 def test_reasoning_goes_back_in_the_shape_it_came_in() -> None:
-    """Mistral's thinking is a content part."""
+    """Mistral's thinking is a content part, which nobody else takes."""
     content = (ReasoningPart("hm", MISTRAL_THINKING), TextPart("Yes"))
     message = Message(id="a", role="assistant", content=content)
     assert sent(None, message) == [{"role": "assistant", "content": "Yes"}]
-    assert sent(RenderOptions(send_reasoning=True), message)[0]["content"] == [
+    assert sent(RenderOptions(send_reasoning=True, reasoning_field=MISTRAL_THINKING), message)[0]["content"] == [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "Yes"},
     ]
+    elsewhere = {"role": "assistant", "content": "Yes", "reasoning_content": "hm"}
+    assert sent(RenderOptions(send_reasoning=True), message) == [elsewhere]
     plain = Message(
         id="a", role="assistant", content=(ReasoningPart("a", "reasoning"), ReasoningPart("b", "reasoning"))
     )
