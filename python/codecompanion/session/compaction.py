@@ -120,8 +120,6 @@ class _Run:
 
     async def _abandon(self, error: BaseException) -> None:
         """End an announced compaction that cannot go on; nothing was changed."""
-        if not self.record.id:
-            return
         cancelled = isinstance(error, asyncio.CancelledError)
         await self.record.fail("it was stopped" if cancelled else str(error), cancelled=cancelled)
 
@@ -132,7 +130,6 @@ class _Run:
         if prepared.repair.changed:
             await owner.log.write(repair_change(before, prepared.repair, owner.new_id()))
         current = prepared.repair.messages if prepared.repair.changed else before
-        ended = False
         for report in prepared.reports:
             if report.work is None:
                 continue
@@ -143,9 +140,8 @@ class _Run:
                 self._show_edit(change)
             else:
                 await self._commit_compaction(report, report.work, current)
-                ended = True
             current = report.work.messages
-        if self.record.id and not ended:
+        if self.record.is_open:
             failed = next(r for r in prepared.reports if r.event == "context_compacted")
             await self.record.fail(failed.detail)
 
@@ -153,6 +149,7 @@ class _Run:
         """Log a compaction; one that asked no model begins and ends here."""
         record = self.record
         if not report.asked:
+            # Or it takes the place of one that asked in vain.
             await record.begin(report.trigger, NO_MODEL, report.before.tokens)
         change = view_change(report, work, before, record.id, record.report(work.removed, work.summary))
         await self._owner.log.write(change)

@@ -14,7 +14,10 @@ from codecompanion.session.log import ChatLog
 
 @dataclass(slots=True)
 class CompactionRecord:
-    """A compaction on its way. `id` is "" until it has begun; it is also the id of the change that ends it well."""
+    """A compaction on its way, and the next one behind it. `id` is also the id of the change that ends it well.
+
+    `is_open`: it has begun and has not ended, in the log as in front of the user.
+    """
 
     chat_id: str
     log: ChatLog
@@ -25,21 +28,30 @@ class CompactionRecord:
     id: str = ""
     label: str = ""
     trigger: Trigger = "proactive"
+    is_open: bool = False
     _started_at: float = 0.0
 
     async def begin(self, trigger: Trigger, label: str, tokens_before: int) -> None:
-        """Announce the compaction, once; later calls only say who writes the summary now."""
+        """Announce the compaction, once; until it has ended later calls only say who writes the summary now.
+
+        Raises:
+            StoreError: it has not begun.
+        """
         self.label = label
-        if self.id:
+        if self.is_open:
             return
         self.id, self.trigger, self._started_at = self.new_id(), trigger, self.clock()
         self.on_compacting(True)
         began = CompactionBegan(compaction_id=self.id, trigger=trigger, summariser=label, tokens_before=tokens_before)
         await self.log.write(began)
+        self.is_open = True
         self.emit(CompactionStarted(chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label))
 
     async def fail(self, reason: str, *, cancelled: bool = False) -> None:
-        """End it without a change; the user reads why."""
+        """End it without a change, unless it has ended; the user reads why."""
+        if not self.is_open:
+            return
+        self.is_open = False
         text = f"Compaction skipped: {reason.rstrip('.')}. Nothing was changed."
         try:
             await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled))
@@ -62,6 +74,7 @@ class CompactionRecord:
 
     def show(self, change: ViewChanged) -> None:
         """Tell the editor of the change that ended it well."""
+        self.is_open = False
         details = change.report
         self.emit(
             Compacted(

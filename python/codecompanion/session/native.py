@@ -39,6 +39,7 @@ class NativeCompaction:
         self._record, self._log, self._model, self._report = record, log, model, report
         self._count, self._measure = count, measure
         self.done = False
+        """Whether a block has taken the place of the history."""
 
     async def take(self, event: CompactionBegun | CompactionDone) -> None:
         """Take in what the reply's stream says of it; a block is in the log before anything else of the reply is."""
@@ -46,53 +47,56 @@ class NativeCompaction:
             case CompactionBegun():
                 await to_the_end(self._begin())
             case CompactionDone(part=None):
-                await to_the_end(self._failed("the provider could not compact the chat"))
+                await to_the_end(self._fail())
             case CompactionDone(part=CompactionPart() as part):
                 await to_the_end(self._commit(part))
 
     async def run(self, trigger: Trigger, compact: Callable[[], Awaitable[CompactionDone]]) -> bool:
         """Compact on demand; return whether that changed the view. A failure has been told, nothing was changed."""
-        await to_the_end(self._begin(trigger))
         try:
+            await to_the_end(self._begin(trigger))
             done = await compact()
             if done.usage is not None:
                 await self._log.write(self._report(self._record.id, [done.usage]))
             if done.part is None:
-                await to_the_end(self._failed("the provider could not compact the chat"))
+                await to_the_end(self._fail())
             else:
                 await to_the_end(self._commit(msgspec.structs.replace(done.part, on_demand=True)))
-        except asyncio.CancelledError:
-            await to_the_end(self._failed("it was stopped", cancelled=True))
-            raise
         except CodeCompanionError as error:
-            await to_the_end(self._failed(str(error)))
+            await self.end(error)
+        except BaseException as error:
+            await self.end(error)
+            raise
         return self.done
 
-    async def close(self, why: str = "the reply ended before the provider had compacted") -> None:
-        """End what began and never came to its end (a cut stream)."""
-        if self._record.id and not self.done:
-            await to_the_end(self._failed(why))
+    async def end(self, error: BaseException | None = None) -> None:
+        """End what began and never came to its end; `error` is what kept it from it, None when nobody said."""
+        reason = "the reply ended before the provider had compacted"
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if cancelled:
+            reason = "it was stopped"
+        elif error is not None:
+            reason = str(error)
+        await to_the_end(self._record.fail(reason, cancelled=cancelled))
+        self._record.close()
 
     @property
     def _label(self) -> str:
         return f"{self._model} ({ON_THE_SERVER})"
 
     async def _begin(self, trigger: Trigger = "proactive") -> None:
+        """Announce it, unless its first sign was seen."""
         await self._record.begin(trigger, self._label, self._measure(self._log.view.messages).tokens)
 
-    async def _failed(self, reason: str, *, cancelled: bool = False) -> None:
-        if not self._record.id:
-            await self._begin()
-        self.done = False
-        await self._record.fail(reason, cancelled=cancelled)
+    async def _fail(self) -> None:
+        await self._begin()
+        await self._record.fail("the provider could not compact the chat")
         self._record.close()
-        self._record.id = ""
 
     async def _commit(self, part: CompactionPart) -> None:
         """Log the change that puts the block in place of what it stands for, then show it."""
         record, view = self._record, self._log.view
-        if not record.id:
-            await self._begin()
+        await self._begin()
         block = Message(id=record.new_id(), role="assistant", cycle=max(1, view.cycle), ts=record.clock())
         work = replace_by_block(view.messages, part, self._count, block)
         removed, replaced, inserted = difference(view.messages, work.messages)

@@ -156,8 +156,8 @@ class Session:
         """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
         self._compaction_request = None
         self._queue.give_back("stopped before it was sent")
-        if self._task is None or self.state is State.CANCELLING:
-            return
+        if self._task is None or self.state in (State.CANCELLING, State.IDLE):
+            return  # idle with a task: the turn is over and about to say so
         self.enter(State.CANCELLING, "stopping")
         self._task.cancel()
 
@@ -319,7 +319,8 @@ class Session:
         try:
             await work()
         except asyncio.CancelledError:
-            return
+            # What was on its way to the store is in the view before the chat is idle.
+            await self.log.settled()
         except CodeCompanionError as error:
             self._notice("ERROR", str(error))
         except Exception as error:
@@ -386,6 +387,8 @@ class Session:
         return self.meter.counted(message)
 
     def _on_compacting(self, running: bool) -> None:
+        if self.state is State.CANCELLING:
+            return
         if running:
             self._compacting_in = self.state
             self.enter(State.COMPACTING, "compacting… q to cancel")

@@ -195,8 +195,10 @@ class Turn:
                 save_partial=session.save_partial,
                 on_compaction=native.take,
             )
-        finally:
-            await native.close()
+        except BaseException as error:
+            await native.end(error)
+            raise
+        await native.end()
         await self._log_reply(reply, finished, estimated, compacted=native.done)
         return finished
 

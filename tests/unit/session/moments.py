@@ -1,0 +1,240 @@
+"""What can go on in a chat, told as stories that can be interrupted at every step and at every write.
+
+Threads and the store answer at once here, so that a story takes the same steps each time it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from codecompanion.adapters.base import (
+    ChatRequest,
+    CompactionBegun,
+    CompactionDone,
+    Finished,
+    ReasoningDelta,
+    ReasoningSealed,
+    TextDelta,
+)
+from codecompanion.context.server_side import live_blocks
+from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded, StoreUnavailable, StreamCut
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, SubmitFailed
+from codecompanion.history import (
+    CompactionBegan,
+    CompactionEnded,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    ViewChanged,
+    project,
+)
+from codecompanion.invariants import violations
+from codecompanion.messages import CompactionPart, Message, Usage
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from codecompanion.store.store import Store
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+
+MOST_STEPS = 2000
+LONG = "words and more words " * 400
+BLOCK = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
+LARGE = Usage(input_tokens=90_000, output_tokens=5)
+SEALED: Reply = (ReasoningDelta("hm", ""), ReasoningSealed("scripted@s", "{}"), TextDelta("one"), Finished("stop"))
+COMPACTS: Reply = (CompactionBegun(), CompactionDone(BLOCK), TextDelta("two"), Finished("stop"))
+TOO_LONG: Reply = (ContextOverflow("s: the request is too long for the model."),)
+READ = calls(("c1", "read_file", '{"path": "a.txt"}'))
+
+
+@dataclass
+class Story:
+    """What the model answers, and what the user does."""
+
+    replies: Sequence[Reply]
+    act: Callable[[Session], None]
+    questions: int = 1
+    """So many questions are asked and answered before the part that is interrupted."""
+    native: bool = False
+    compactions: Sequence[CompactionDone | Exception] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    is_over: bool = False
+    """From here on the model has but one thing to say."""
+
+    def adapter(self) -> ScriptedAdapter:
+        """Return the model of the story; behind its last reply it says the end."""
+        replies = iter(self.replies)
+
+        def answer(request: ChatRequest) -> Reply:
+            return says("THE END") if self.is_over else next(replies, says("THE END"))
+
+        return ScriptedAdapter("s", answer, native=self.native, compactions=self.compactions)
+
+
+def asks(text: str = "the question") -> Callable[[Session], None]:
+    """Return what a user does who sends a message."""
+    return lambda session: session.submit(submit(text, 77))
+
+
+def compacts(session: Session) -> None:
+    """Ask for a compaction."""
+    session.compact("")
+
+
+def goes_on(session: Session) -> None:
+    """Ask for more of the last reply."""
+    session.go_on(session.snapshot)
+
+
+def asks_then_compacts(session: Session) -> None:
+    """Ask for a compaction while the question is being answered."""
+    session.submit(submit("the question", 77))
+    session.compact("")
+
+
+PAUSED: Reply = (CompactionBegun(), CompactionDone(BLOCK), Finished("compacted"))
+HALF: Reply = (TextDelta("half"), Finished("length"))
+FULL: Reply = (TextDelta("half"), Finished("window"))
+NO_BLOCK: Reply = (CompactionBegun(), CompactionDone(None), TextDelta("two"), Finished("stop"))
+CUT: Reply = (CompactionBegun(), StreamCut("cut"))
+CUT_LATER: Reply = (CompactionDone(BLOCK), TextDelta("tw"), StreamCut("cut"))
+REFUSED: Reply = (OpaqueRefused("s: signature invalid."),)
+STOP = {"on_compact": "stop"}
+DONE = CompactionDone(BLOCK, Usage(input_tokens=400, output_tokens=20))
+
+STORIES: dict[str, Story] = {
+    "in a reply": Story([says("one"), COMPACTS], asks(), native=True),
+    "in a tool loop": Story([says("one"), READ, COMPACTS], asks(), native=True),
+    "in vain": Story([says("one"), NO_BLOCK], asks(), native=True),
+    "cut before its end": Story([says("one"), CUT], asks(), native=True),
+    "cut behind its end": Story([says("one"), CUT_LATER], asks(), native=True),
+    "with a pause": Story([says("one"), PAUSED], asks(), native=True),
+    "on demand": Story([says("one"), says("went on")], compacts, native=True, compactions=[DONE]),
+    "on demand, and stop": Story([says("one")], compacts, native=True, compactions=[DONE], settings=STOP),
+    "on demand in vain": Story([says("one")], compacts, native=True, compactions=[Overloaded("s: overloaded")]),
+    "on demand in a turn": Story([says("one"), READ], asks_then_compacts, native=True, compactions=[DONE]),
+    "our own in a turn": Story([says(LONG), READ, says("SUMMARY")], asks_then_compacts),
+    "too long": Story([says(LONG), TOO_LONG, says("SUMMARY")], asks()),
+    "too long for the summariser": Story([says(LONG), TOO_LONG, TOO_LONG], asks()),
+    "too long behind a block": Story([says(LONG), COMPACTS, TOO_LONG, says("SUMMARY")], asks(), 2, native=True),
+    "a block refused": Story([says("one"), COMPACTS, REFUSED], asks(), 2, native=True),
+    "reasoning refused": Story([SEALED, REFUSED], asks()),
+    "half a reply": Story([says("one"), HALF], asks()),
+    "a full window": Story([says(LONG), FULL, says("SUMMARY")], asks()),
+    "go on": Story([HALF, says("more"), says("and more")], goes_on),
+    "go on in vain": Story([(TextDelta("half"), StreamCut("cut")), (Overloaded("s: overloaded"),)], goes_on),
+}
+
+
+class Stage:
+    """A story being told."""
+
+    def __init__(self, story: Story, root: Path, monkeypatch: Any) -> None:
+        (root / "a.txt").write_text("content")
+        self.story = replace(story)
+        self.bench = Bench(root, self.story.adapter(), settings=story.settings)
+        self.writes: list[tuple[EventPayload, ...]] = []
+        self.full_from = -1
+        """From the write with this number on the disk is full; -1 = never."""
+        _answer_at_once(monkeypatch)
+        self._write = self.bench.store.append
+        self.bench.store.append = self._append  # type: ignore[method-assign]
+
+    async def begin(self) -> Session:
+        """Open the chat and tell what comes before the interesting part."""
+        self.session = session = await self.bench.open()
+        for number in range(self.story.questions):
+            session.submit(submit(f"question {number}", number))
+            await self.ends()
+        self.writes.clear()
+        self.bench.events.clear()
+        return session
+
+    def _append(self, chat_id: str, payloads: Sequence[EventPayload]) -> Future[list[LogEvent]]:
+        done: Future[list[LogEvent]] = Future()
+        if 0 <= self.full_from <= len(self.writes):
+            done.set_exception(StoreUnavailable("the disk is full"))
+            return done
+        self.writes.append(tuple(payloads))
+        try:
+            done.set_result(self._write(chat_id, payloads).result())
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    async def ends(self) -> None:
+        """Wait until control is back with the user."""
+        await steps_until(lambda: self.session.state is State.IDLE and self.session._task is None)
+
+    def check(self, *, wrote: bool = True) -> None:
+        """Assert what holds whatever happened. `wrote`: everything that was told could be written."""
+        bench, session = self.bench, self.session
+        assert not bench.bugs
+        assert session.state is State.IDLE
+        view = session.log.view
+        assert project(bench.store.load_events("chat-1")).messages == view.messages
+        assert len(live_blocks(view.messages)) <= 1
+        self._check_told()
+        if wrote:
+            assert violations(view.messages) == []
+            check_log(bench.store)
+        self._check_words()
+
+    def _check_told(self) -> None:
+        running = ""
+        for event in self.bench.events:
+            match event:
+                case CompactionStarted():
+                    assert not running, "two at once"
+                    running = event.compaction_id
+                case Compacted() | CompactionFailed():
+                    assert event.compaction_id == running, f"an end without a start: {event}"
+                    running = ""
+        assert not running, "a start without an end"
+
+    def _check_words(self) -> None:
+        """Nothing typed is lost: it is in the log, or it went back as a draft."""
+        if self.story.act in (compacts, goes_on):
+            return
+        logged = [m for m in _messages(self.bench.store) if m.text == "the question"]
+        assert len(logged) + len(self.bench.of(SubmitFailed)) == 1
+
+
+async def steps_until(found: Callable[[], bool]) -> None:
+    """Let everybody go on until the predicate holds; nobody waits for anything but steps here."""
+    for _ in range(MOST_STEPS):
+        if found():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it does not come to an end")
+
+
+def check_log(store: Store) -> None:
+    """Assert that every compaction in the log has one start and one end."""
+    began: list[str] = []
+    ended: list[str] = []
+    for event in store.load_events("chat-1"):
+        match event.payload:
+            case CompactionBegan(compaction_id=id):
+                began.append(id)
+            case CompactionEnded(compaction_id=id):
+                ended.append(id)
+            case ViewChanged(kind="compacted", change_id=id):
+                ended.append(id)
+    assert sorted(began) == sorted(ended)
+    assert len(set(began)) == len(began)
+
+
+def _messages(store: Store) -> list[Message]:
+    return [e.payload.message for e in store.load_events("chat-1") if isinstance(e.payload, MessageAdded)]
+
+
+def _answer_at_once(monkeypatch: Any) -> None:
+    async def to_thread(function: Callable[..., Any], *args: Any) -> Any:
+        await asyncio.sleep(0)
+        return function(*args)
+
+    monkeypatch.setattr(asyncio, "to_thread", to_thread)
