@@ -44,6 +44,8 @@ class Turn:
     def __init__(self, session: Session, turn_id: str, cycle: int) -> None:
         self._session, self.turn_id, self.cycle = session, turn_id, cycle
         self._requests = self._pauses = self._continuations = 0
+        self._prepared_for = ("", "")
+        """Adapter and model of the request that was prepared last; the user may choose others at any time."""
         self._calls: list[ToolCall] = []
         self._started_at = session.services.clock()
         self._reply: ReplySoFar | None = None
@@ -109,6 +111,7 @@ class Turn:
         """
         session = self._session
         session.enter(State.PREPARING)
+        self._prepared_for = session.adapter_name, session.model
         await session.reread_rules()
         wanted = session.take_compaction_request()
         compacted = wanted is not None and await session.control.compact(wanted)
@@ -126,6 +129,9 @@ class Turn:
         match finished.stop:
             case "paused" | "compacted":
                 self._pauses += 1
+                if finished.stop == "paused" and self._is_switched:
+                    # Nobody else goes on from another one's words.
+                    await session.ask_to_go_on(self.turn_id, self.cycle)
                 return self._pauses <= MOST_PAUSES
             case "length" | "window":
                 if finished.stop == "window" and not await session.control.recover(ContextOverflow(WINDOW_FULL)):
@@ -150,12 +156,16 @@ class Turn:
         session = self._session
         recovered = distrusted = False
         while True:
+            if self._is_switched:
+                # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
+                await self._prepare()
             try:
                 return await self._request()
             except ContextOverflow as error:
-                if recovered or not await session.control.recover(error):
-                    raise _unsendable(error, session) from None
-                recovered = True
+                if not self._is_switched:
+                    if recovered or not await session.control.recover(error):
+                        raise _unsendable(error, session) from None
+                    recovered = True
             except OpaqueRefused as error:
                 if distrusted or not await session.control.distrust_opaque():
                     raise
@@ -164,6 +174,11 @@ class Turn:
                 await self._prepare()
             self._reply = None
             session.show_meter()
+
+    @property
+    def _is_switched(self) -> bool:
+        """Return whether the user has chosen another model since the request was prepared."""
+        return self._prepared_for != (self._session.adapter_name, self._session.model)
 
     async def _request(self) -> Finished:
         session = self._session
@@ -212,7 +227,7 @@ class Turn:
         payloads += self._reported(message.id, finished, estimated, empty=empty)
         if payloads:
             await session.log.write(*payloads)
-        if usage is not None and not empty:
+        if usage is not None and not empty and not self._is_switched:
             session.control.learn(usage, estimated, compacted=compacted)
             session.keep_calibration()
         session.emit(
@@ -226,7 +241,7 @@ class Turn:
         )
         for edit in finished.server_edits:
             self._notice(
-                f"{session.adapter_name} left out {edit.cleared_items} old tool results on its side"
+                f"{self._prepared_for[0]} left out {edit.cleared_items} old tool results on its side"
                 f" ({edit.cleared_tokens:,} tokens; {edit.kind})."
             )
         session.show_meter()
@@ -234,7 +249,7 @@ class Turn:
     def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[EventPayload]:
         """Return what is logged of the figures of a reply, nothing when the provider gave none."""
         session, usage, others = self._session, finished.usage, finished.other_passes
-        adapter, model, services = session.adapter_name, session.model, session.services
+        (adapter, model), services = self._prepared_for, session.services
         if usage is None or empty:
             passes = (*([usage] if usage else []), *others)
             return [services.passes_reported(adapter, model, message_id, passes)] if passes else []

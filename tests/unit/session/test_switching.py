@@ -1,0 +1,115 @@
+"""Another model while a turn runs: who is asked, what for, and who learns from the answer (R-542; lessons 4, 7)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
+from codecompanion.errors import ContextOverflow, Overloaded
+from codecompanion.events import Meter, TurnFinished
+from codecompanion.history import UsageReported
+from codecompanion.messages import GO_ON_TAG, Usage
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+
+BIG = Usage(input_tokens=50_000, output_tokens=100)
+LONG = Usage(input_tokens=4_000, output_tokens=40_000)
+READ = ("c1", "read_file", '{"path": "a.txt"}')
+
+
+def bench_of(tmp_path, first, other, window=100_000):
+    bench = Bench(tmp_path, first)
+    bench.services.adapters.add(other, AdapterSettings(name=other.name, kind="offline", context_window=window))
+    return bench
+
+
+async def ask(bench, session, text, number=1):
+    session.submit(submit(text, number))
+    await bench.idle(session)
+
+
+async def test_a_report_belongs_to_the_model_that_wrote_the_reply(tmp_path):
+    """The user changes the model while a reply arrives: the next one neither learns from it nor believes its count."""
+    gate = asyncio.Event()
+    first = ScriptedAdapter("first", [(TextDelta("Hel"), gate, TextDelta("lo"), Finished("stop", (), BIG))])
+    other = ScriptedAdapter("other", [says("hi", Usage(input_tokens=300, output_tokens=2))])
+    bench = bench_of(tmp_path, first, other)
+    session = await bench.open()
+    session.submit(submit("one"))
+    await bench.until(lambda: bool(bench.of(Meter)) and bool(first.requests))
+    await session.use_model("other", "")
+    before = session.meter.calibration
+    gate.set()
+    await bench.idle(session)
+    [report] = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, UsageReported)]
+    assert (report.adapter, report.model) == ("first", "scripted-1")
+    assert session.meter.calibration == before
+    assert ("other", "scripted-1") not in bench.services.calibrations
+    assert bench.of(Meter)[-1].tokens < 10_000
+    await ask(bench, session, "two", 2)
+    assert [m.text for m in other.requests[0].messages[1:]] == ["one", "Hello", "two"]
+
+
+async def test_a_model_chosen_while_a_request_is_prepared_gets_one_prepared_for_it(tmp_path):
+    """Lesson 4: the window that is checked is the one of the model that is asked."""
+    gate = asyncio.Event()
+    first = ScriptedAdapter("first", [says("word " * 40_000, LONG), (gate, Overloaded("first: overloaded"))])
+    other = ScriptedAdapter("other", [says("THE SUMMARY"), says("answered")])
+    bench = bench_of(tmp_path, first, other, window=20_000)
+    session = await bench.open()
+    session.use_overrides({"compaction": {"trigger": 40_000}})
+    await ask(bench, session, "question 1")
+    session.submit(submit("question 2", 2))
+    await bench.until(lambda: len(first.requests) == 2)
+    await session.use_model("other", "")
+    gate.set()
+    await bench.idle(session)
+    assert [request.purpose for request in other.requests] == ["summary", "chat"]
+    assert session.log.view.messages[-1].text == "answered"
+
+
+async def test_an_overflow_of_the_model_before_is_no_reason_to_shrink(tmp_path):
+    """R-535: the next model has another window; nothing is learned about it, nothing is taken out."""
+    gate = asyncio.Event()
+    first = ScriptedAdapter("first", [says("a " * 4_000), (gate, ContextOverflow("first: too long", 60_000, 40_000))])
+    other = ScriptedAdapter("other", [says("answered")])
+    bench = bench_of(tmp_path, first, other)
+    session = await bench.open()
+    await ask(bench, session, "question 1")
+    session.submit(submit("question 2", 2))
+    await bench.until(lambda: len(first.requests) == 2)
+    await session.use_model("other", "")
+    gate.set()
+    await bench.idle(session)
+    assert len(other.requests[0].messages) == 4
+    assert session.limits.context_window == 100_000
+    assert bench.of(TurnFinished)[-1].reason == "done"
+
+
+async def test_tools_that_run_meanwhile_answer_to_the_next_model(tmp_path):
+    """The calls and results go along."""
+    (tmp_path / "a.txt").write_text("content")
+    first, other = ScriptedAdapter("first", [calls(READ)]), ScriptedAdapter("other", [says("done")])
+    bench = bench_of(tmp_path, first, other)
+    session = await bench.open()
+    session.submit(submit("read it"))
+    await bench.until(lambda: bool(first.requests))
+    await session.use_model("other", "")
+    await bench.idle(session)
+    roles = [message.role for message in other.requests[0].messages]
+    assert roles == ["system", "user", "assistant", "tool"]
+
+
+async def test_a_reply_paused_by_the_provider_before_is_gone_on_with_by_words(tmp_path):
+    """A pause is between a provider and itself: nobody else goes on from an assistant's words."""
+    gate = asyncio.Event()
+    first = ScriptedAdapter("first", [(TextDelta("I search"), gate, Finished("paused"))])
+    other = ScriptedAdapter("other", [says("found")])
+    bench = bench_of(tmp_path, first, other)
+    session = await bench.open()
+    session.submit(submit("search"))
+    await bench.until(lambda: bool(first.requests))
+    await session.use_model("other", "")
+    gate.set()
+    await bench.idle(session)
+    last = other.requests[0].messages[-1]
+    assert (last.role, last.tag) == ("user", GO_ON_TAG)
