@@ -115,6 +115,10 @@ class Session:
         await self._queue.deliver(turn_id, cycle)
         self.show_meter()
 
+    def give_back_queued(self) -> None:
+        """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
+        self._queue.give_back("the turn ended early")
+
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
         services = self.services
@@ -338,11 +342,8 @@ class Session:
                 return
 
     async def _run_turn(self, cycle: int) -> bool:
-        """Run one turn; return whether it ended well. What could not be stored goes back as a draft."""
-        reason = await Turn(self, self.services.new_token(), cycle).run()
-        if reason != "done":
-            self._queue.give_back("the turn ended early")
-        return reason == "done"
+        """Run one turn; return whether it ended well."""
+        return await Turn(self, self.services.new_token(), cycle).run() == "done"
 
     async def _compact_now(self, instructions: str) -> None:
         """Compact the idle chat, then let the model go on unless the user wants otherwise (R-528)."""

@@ -319,6 +319,9 @@ class Turn:
         session.enter(State.IDLE)
         session.show_meter()
         session.emit(TurnFinished(chat=session.chat_id, reason=reason, error=error, duration_ms=duration_ms))
+        if reason != "done":
+            # In the same step: what comes once the end has been told is the next turn's.
+            session.give_back_queued()
 
     def _notice(self, text: str) -> None:
         self._session.emit(Notice(chat=self._session.chat_id, level="INFO", text=text))

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
-from codecompanion.errors import InputError, NetworkFailed, StoreUnavailable, StreamCut
+from codecompanion.errors import InputError, NetworkFailed, RequestRejected, StoreUnavailable, StreamCut
 from codecompanion.events import (
     ApprovalRequested,
     Compacted,
@@ -108,6 +108,23 @@ async def test_a_submit_while_busy_is_queued_and_sent_once(tmp_path):
     assert [event.submit_id for event in bench.of(MessageSent)] == [1, 2]
     assert len(adapter.requests) == 2
     assert violations(session.log.view.messages) == []
+
+
+async def test_what_comes_right_behind_a_failed_turn_is_sent(tmp_path):
+    """Only what waited while it ran goes back: its end has been told, the next message is the next turn's."""
+
+    class HastyUser(Bench):
+        def _take(self, event):
+            super()._take(event)
+            if isinstance(event, TurnFinished) and event.reason == "failed":
+                asyncio.get_running_loop().call_soon(session.submit, submit("second", 2))
+
+    bench = HastyUser(tmp_path, ScriptedAdapter("s", [[RequestRejected("no")], says("here")]))
+    session = await bench.open()
+    session.submit(submit("first"))
+    await bench.until(lambda: len(bench.of(TurnFinished)) == 2)
+    assert bench.of(SubmitFailed) == []
+    assert [message.text for message in session.log.view.messages] == ["first", "second", "here"]
 
 
 async def test_what_was_queued_during_the_last_reply_starts_the_next_turn(tmp_path):
