@@ -35,6 +35,7 @@ from codecompanion.messages import (
     Usage,
     with_changes,
 )
+from codecompanion.session.message_sizes import Split
 from codecompanion.session.meter import ContextMeter
 from codecompanion.tokens import MessageCounter
 
@@ -177,6 +178,23 @@ def test_an_edit_takes_out_what_was_counted_not_what_was_estimated() -> None:
     assert abs(taken_out - chat.provider.size(result)) < 20
     assert not chat.meter.count(edited).exact
     assert chat.meter.measure(edited.messages).tokens == chat.meter.count(edited).tokens
+
+
+def test_what_an_edit_shows_to_be_wrong_is_not_booked_to_the_fixed_part() -> None:
+    """Of two results told in one report the first is dearer than its share: what is known of the other was too much."""
+    chat = talk(Provider(1.0))
+    base = chat.meter.measure(()).tokens
+    dear, cheap = chat.add("{[(<x>)]}" * 400), chat.add(LINE * 200)
+    chat.provider.hidden += 400
+    chat.reply()
+    cleared = chat.meter.counted(with_changes(dear, content="[cleared]"))
+    chat.view = with_messages(chat.view, [cleared if m.id == dear.id else m for m in chat.view.messages])
+    chat.provider.hidden -= 400
+    chat.reply()
+    count = chat.meter.count(chat.view)
+    assert abs(count.tokens - chat.truth) <= 1
+    assert chat.meter.measure(()).tokens == base
+    assert cheap in chat.view.messages
 
 
 def test_an_undone_edit_is_as_exact_as_before() -> None:
@@ -359,7 +377,7 @@ def test_little_reasoning_teaches_nothing() -> None:
     chat = Thinker(forgets=False, thoughts=2)
     for _ in range(4):
         chat.turn()
-    assert not chat.meter._forgets_thoughts
+    assert not chat.meter._sizes.forgets_thoughts
 
 
 def test_a_server_that_cuts_the_history_is_followed() -> None:
@@ -471,7 +489,7 @@ def test_a_count_that_goes_on_from_the_last_one_is_the_count_from_scratch(steps:
             changed = (meter.counted(with_changes(messages[at], content="gone")),) if step == "edit" else ()
             view = with_messages(view, (*messages[:at], *changed, *messages[at + 1 :]))
         going_on = meter.count(view)
-        meter._forget_split()
+        meter._sizes._seen = (), Split()
         from_scratch = meter.count(view)
         assert abs(going_on.tokens - from_scratch.tokens) <= 1
         assert going_on.exact == from_scratch.exact

@@ -1,0 +1,111 @@
+"""What each message of a chat adds to a prompt, as far as reports have told: a part of the ctx meter.
+
+A message is known by its id and estimate: an edited message is another one, and its undo the old one again. Sealed
+reasoning goes back with every request, but many models read only that of the turn that is on (OpenAI's before GPT-5.6,
+Claude before 4.5): whether this one does is learned at the first turn behind one that reasoned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from codecompanion.messages import Message
+
+Key = tuple[str, int]
+
+
+class Split(msgspec.Struct, frozen=True):
+    """Messages taken apart: the tokens of those that are known, and the estimates of those that are not.
+
+    `past_thoughts`: how much of `known` is reasoning of earlier turns, `thoughts` of the turn that is on.
+    """
+
+    known: float = 0.0
+    new: Mapping[Key, int] = {}
+    past_thoughts: float = 0.0
+    thoughts: float = 0.0
+
+    @property
+    def estimate(self) -> int:
+        """Return the estimate of what nobody has reported on."""
+        return sum(self.new.values())
+
+
+class MessageSizes:
+    """The sizes one model's reports have told; `estimate` is for messages nobody has counted yet."""
+
+    def __init__(self, estimate: Callable[[Message], int]) -> None:
+        self._estimate = estimate
+        self._sizes: dict[Key, float] = {}
+        self._thoughts: dict[Key, float] = {}
+        self.forgets_thoughts = False
+        """Whether the model reads no reasoning of earlier turns."""
+        self._seen: tuple[tuple[Message, ...], Split] = ((), Split())
+
+    def key(self, message: Message) -> Key:
+        """Return what the message is known by."""
+        return message.id, message.tokens or self._estimate(message)
+
+    def split(self, messages: Sequence[Message]) -> Split:
+        """Return what is known of the messages; what was looked at last is not looked at again when it only grew."""
+        messages = tuple(messages)
+        before, split = self._seen
+        # Tuples ask for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        if messages[: len(before)] != before:
+            before, split = (), Split()
+        known, new, past, thoughts = split.known, dict(split.new), split.past_thoughts, split.thoughts
+        for message in messages[len(before) :]:
+            if message.role == "user":
+                past, thoughts = past + thoughts, 0.0
+            key = self.key(message)
+            size = self._sizes.get(key)
+            if size is None:
+                new[key] = key[1]
+            else:
+                known += size
+                thoughts += self._thoughts.get(key, 0.0)
+        split = Split(known, new, past, thoughts)
+        self._seen = messages, split
+        return split
+
+    def read(self, split: Split) -> float:
+        """Return how much of the known tokens the model reads."""
+        return split.known - split.past_thoughts if self.forgets_thoughts else split.known
+
+    def set(self, message: Message, size: float, thoughts: float = 0.0) -> None:
+        """Note what a message is; `thoughts` of it are reasoning."""
+        key = self.key(message)
+        if key in self._sizes or key in self._seen[1].new:
+            self._seen = (), Split()
+        self._sizes[key] = size
+        if thoughts:
+            self._thoughts[key] = thoughts
+
+    def add(self, message: Message, size: float, thoughts: float = 0.0) -> None:
+        """Note what a message adds beside what was noted of it."""
+        self.set(message, self._sizes.get(self.key(message), 0.0) + size, thoughts)
+
+    def share_out(self, split: Split, share: float) -> None:
+        """Note the new messages of the last split, at `share` tokens for an estimated one."""
+        self._sizes.update({key: share * tokens for key, tokens in split.new.items()})
+        messages, _ = self._seen
+        self._seen = messages, msgspec.structs.replace(split, known=split.known + share * split.estimate, new={})
+
+    def scale(self, messages: Sequence[Message], factor: float) -> None:
+        """Correct all that is known of these messages."""
+        for key in map(self.key, messages):
+            if key in self._sizes:
+                self._sizes[key] *= factor
+                self._thoughts[key] = factor * self._thoughts.get(key, 0.0)
+        self._seen = (), Split()
+
+    def learn_forgetting(self, split: Split, read: float, doubt: float) -> None:
+        """Learn at the first request of a turn, of whose known tokens about `read` were counted, what is forgotten.
+
+        What there is to forget must be more than the doubt about the count, or nothing is learned.
+        """
+        if split.past_thoughts > doubt:
+            kept, forgotten = abs(read - split.known), abs(read - split.known + split.past_thoughts)
+            self.forgets_thoughts = forgotten < kept
