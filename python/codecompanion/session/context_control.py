@@ -13,32 +13,29 @@ from typing import Any
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.adapters.base import Adapter, ChatRequest, CompactionDone
+from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
 from codecompanion.context.budget import is_crossed, threshold_tokens
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy import Stage
-from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
-from codecompanion.context.work import Env, Measure, Messages, Trigger
-from codecompanion.errors import AdapterError, CompactionFailed, ContextOverflow
+from codecompanion.context.work import Env, Measure, Messages
+from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
-from codecompanion.history import ViewChanged
-from codecompanion.messages import SUMMARY_TAG, Message, Usage, has_opaque, is_protected, without_opaque
+from codecompanion.messages import Message, Usage
 from codecompanion.models import ResolvedLimits
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.guards import CompactionGuard
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
-from codecompanion.session.native import NativeCompaction, forget_foreign_blocks
+from codecompanion.session.native import forget_foreign_blocks
+from codecompanion.session.native_side import NativeSide
 from codecompanion.session.services import Services
 from codecompanion.tokens import MessageCounter
 
 _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
 """A provider's count is worth waiting for this long; then the estimate decides."""
-MISSED_COMPACTIONS = 2
-"""So many replies in a row above the threshold, and the provider is not expected to compact any more."""
 RECOVERED_SHARE = 0.8
 """A request that was refused as too long is sent again with at most this share of its size, or of the window."""
 
@@ -47,12 +44,11 @@ class ContextControl:
     """Everything about one chat's context window."""
 
     def __init__(self, services: Services, chat_id: str, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
-        self._services, self._chat_id, self._log = services, chat_id, log
+        self.services, self._chat_id, self.log = services, chat_id, log
         self._on_compacting = on_compacting
-        self._guard = CompactionGuard()
+        self.guard = CompactionGuard()
         self._told_unknown_window: set[str] = set()
-        self._missed = 0
-        self._without_native: set[tuple[str, str]] = set()
+        self.native = NativeSide(self)
         self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
         self.policy = services.policy({})
@@ -68,11 +64,11 @@ class ContextControl:
         Raises:
             ConfigError: there is no such adapter.
         """
-        adapter = self._services.adapters.get(adapter_name)
+        adapter = self.services.adapters.get(adapter_name)
         self.adapter_name, self.model = adapter_name, model or adapter.default_model
         self.limits = self._resolved_limits()
         self.meter.switch_model(
-            self._services.calibration(adapter_name, self.model),
+            self.services.calibration(adapter_name, self.model),
             readable_reasoning_returns=adapter.returns_readable_reasoning,
         )
 
@@ -82,15 +78,15 @@ class ContextControl:
         Raises:
             ConfigError: an option does not exist or does not fit; the policy stays as it was.
         """
-        self.policy = self._services.policy(overrides)
+        self.policy = self.services.policy(overrides)
 
     def reset_guard(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
-        self._guard = CompactionGuard()
+        self.guard = CompactionGuard()
 
     def adapter(self) -> Adapter:
         """Return the chat's adapter."""
-        return self._services.adapters.get(self.adapter_name)
+        return self.services.adapters.get(self.adapter_name)
 
     @property
     def compacts_automatically(self) -> bool:
@@ -98,26 +94,9 @@ class ContextControl:
         stages = self.policy.stages
         return self.policy.enabled and any(stage.needs_model and stage.trigger.at is not None for stage in stages)
 
-    @property
-    def compact_at(self) -> int:
-        """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
-        known = (self.adapter_name, self.model) in self._without_native
-        if known or not self.policy.enabled or not self.adapter().compacts_natively(self.model):
-            return 0
-        stage = next((stage for stage in self.policy.stages if stage.needs_model), None)
-        if stage is None:
-            return 0
-        window, reserve = self.limits.context_window, self.limits.max_output_tokens
-        return threshold(threshold_tokens(stage.trigger, window, reserve), window, reserve)
-
-    @property
-    def compacts_on_demand(self) -> bool:
-        """Return whether `/compact` is the provider's business (R-540)."""
-        return self.compact_at > 0 and self.adapter().compacts_on_demand(self.model)
-
     def request(self, messages: Messages | None = None) -> ChatRequest:
         """Return the request made of the view (or of some of its messages), with room left for the reply (R-507)."""
-        view, reserve = self._log.view, self.limits.max_output_tokens
+        view, reserve = self.log.view, self.limits.max_output_tokens
         if reserve:
             # What is left of the window, when that is less (lesson 2).
             reserve = max(1, min(reserve, self.limits.context_window - self.measured().upper))
@@ -127,42 +106,42 @@ class ContextControl:
             model=self.model,
             max_output_tokens=reserve,
             chat_id=self._chat_id,
-            compact_at=self.compact_at,
+            compact_at=self.native.compact_at,
         )
 
     def plan_request(self, *, summaries: bool = True) -> Preparation:
         """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked."""
-        rested = self._guard.allows(self._log.view.cycle, self.measured().tokens)
-        automatic = summaries and rested and not self.compact_at
+        rested = self.guard.allows(self.log.view.cycle, self.measured().tokens)
+        automatic = summaries and rested and not self.native.compact_at
         env = self._env("", manual=False)
-        return prepare(self._log.view, self.policy, env, automatic_summaries=automatic)
+        return prepare(self.log.view, self.policy, env, automatic_summaries=automatic)
 
     def plan_compaction(self, instructions: str = "") -> Preparation:
         """Return a compaction at any token count, not run yet (R-533)."""
-        return compact(self._log.view, self.policy, self._env(instructions, manual=True))
+        return compact(self.log.view, self.policy, self._env(instructions, manual=True))
 
     async def prepare(self, *, summaries: bool = True) -> Prepared:
         """Prepare the next request and commit what that changed."""
         self._tell_unknown_window()
-        await self.drop_foreign_blocks()
+        await self.native.drop_foreign_blocks()
         await self._count_when_close()
-        await self._compact_again()
+        await self.native.compact_again()
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         return prepared
 
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
-        await self.drop_foreign_blocks()
-        if self.compacts_on_demand:
-            changed = await self._compact_on_demand("manual", instructions)
-            if changed or self.compacts_on_demand:
+        await self.native.drop_foreign_blocks()
+        if self.native.compacts_on_demand:
+            changed = await self.native.compact("manual", instructions)
+            if changed or self.native.compacts_on_demand:
                 return changed
             # It has turned out that the provider cannot; then it is ours to do.
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
-                self._notice("INFO", f"Nothing was compacted: {report.detail}.")
+                self.notice("INFO", f"Nothing was compacted: {report.detail}.")
         return any(report.outcome == "changed" for report in prepared.reports)
 
     async def recover(self, overflow: ContextOverflow) -> bool:
@@ -172,108 +151,31 @@ class ContextControl:
         counts: what it stood for is summarised from the log.
         """
         if overflow.prompt_tokens:
-            self.meter.take_provider_count(overflow.prompt_tokens, self._log.view)
+            self.meter.take_provider_count(overflow.prompt_tokens, self.log.view)
         if 0 < overflow.limit_tokens < self.limits.context_window:
             self._learn_window(overflow.limit_tokens)
         refused = self.measured().tokens
-        await forget_foreign_blocks(self._log, "")
+        await forget_foreign_blocks(self.log, "")
         room = self.limits.context_window - self.limits.max_output_tokens
         target = int(RECOVERED_SHARE * min(refused, room))
         env = self._env("", manual=True)
-        await self._run(recover(self._log.view, self.policy, env, target))
+        await self._run(recover(self.log.view, self.policy, env, target))
         return self.measured().tokens < refused
-
-    async def drop_foreign_blocks(self) -> None:
-        """Leave out compactions of a provider that the chat no longer talks to, or that no longer compacts (R-542)."""
-        if not live_blocks(self._log.view.messages):
-            return
-        origin = self.adapter().origin if self.compact_at else ""
-        if await forget_foreign_blocks(self._log, origin):
-            self._notice("INFO", "The provider's own summary is left out; the full history is used instead.")
-
-    async def distrust_opaque(self) -> bool:
-        """Leave out what the provider had signed or encrypted and now refuses; return whether there was any.
-
-        Its compactions no longer count, its reasoning stays as readable text.
-        """
-        changed = await forget_foreign_blocks(self._log, "")
-        bare = tuple(without_opaque(m) for m in self._log.view.messages if has_opaque(m))
-        if bare:
-            change_id = self._services.new_token()
-            await self._log.write(ViewChanged(change_id=change_id, kind="repaired", replaced=bare))
-        return changed or bool(bare)
 
     def learn(self, usage: Usage, estimated: int, *, compacted: bool) -> None:
         """Take in what the provider counted for the reply that now ends the view.
 
         After its own compaction that may be only what it had left.
         """
-        view, compact_at = self._log.view, self.compact_at
-        if not compacted:
-            self.meter.learn(usage, estimated, view)
-            self._watch_native(usage.prompt_tokens > compact_at > 0)
-            return
-        self._watch_native(False)
-        self.meter.anchor_after_compaction(usage, estimated, view)
-
-    def _watch_native(self, missed: bool) -> None:
-        """Take over when an endpoint passes the threshold again and again without compacting: it ignores it."""
-        self._missed = self._missed + 1 if missed else 0
-        if self._missed < MISSED_COMPACTIONS:
-            return
-        self._missed = 0
-        self._without_native.add((self.adapter_name, self.model))
-        self._notice(
-            "WARN",
-            f"{self.adapter_name} was asked to compact by itself and does not; compaction is done here from now on."
-            f" Set adapters.http.{self.adapter_name}.opts.compaction = false.",
-        )
-
-    def native_compaction(self) -> NativeCompaction:
-        """Return what takes in a compaction that the provider makes during a reply."""
-        return NativeCompaction(
-            self._new_record(),
-            self._log,
-            self.model,
-            lambda about, passes: self._services.passes_reported(self.adapter_name, self.model, about, passes),
-            self.meter.counter.message,
-            self.meter.measure,
-        )
-
-    async def _compact_again(self) -> None:
-        """Ask the provider for the next compaction where the last one was asked for: it makes none by itself then."""
-        blocks, measured = live_blocks(self._log.view.messages), self.measured()
-        if not (blocks and blocks[-1].compaction and blocks[-1].compaction.on_demand):
-            return
-        cycle, window = self._log.view.cycle, self.limits.context_window
-        crossed = self.compacts_on_demand and self.compact_at <= measured.upper
-        if not crossed or not self._guard.allows(cycle, measured.tokens):
-            return
-        if await self._compact_on_demand("proactive", ""):
-            self._guard = self._guard.after_success()
+        if compacted:
+            self.meter.anchor_after_compaction(usage, estimated, self.log.view)
         else:
-            self._guard = self._guard.after_failure(cycle, measured.tokens, window, self.policy.cooldown)
-
-    async def _compact_on_demand(self, trigger: Trigger, instructions: str) -> bool:
-        head, _ = split_for_compaction(self._log.view.messages)
-        if not any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head):
-            self._notice("INFO", "Nothing was compacted: there is nothing to summarise yet.")
-            return False
-        adapter, request = self.adapter(), self.request(head)
-        limit = self._services.settings.chat.compaction_timeout_s
-
-        async def ask() -> CompactionDone:
-            try:
-                async with asyncio.timeout(limit):
-                    return await adapter.compact(request, instructions)
-            except TimeoutError:
-                raise CompactionFailed(f"{self.model} did not answer in {limit:g} s") from None
-
-        return await self.native_compaction().run(trigger, ask)
+            self.meter.learn(usage, estimated, self.log.view)
+        self.native.watch(usage, compacted=compacted)
 
     async def _count_when_close(self) -> None:
         """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
-        count, window = self.meter.count(self._log.view), self.limits.context_window
+        count, window = self.meter.count(self.log.view), self.limits.context_window
         thresholds = [self._threshold(stage) for stage in self.policy.stages]
         limits = [at for at in (*thresholds, window - self.limits.max_output_tokens) if at]
         adapter = self.adapter()
@@ -281,7 +183,7 @@ class ContextControl:
             return
         try:
             async with asyncio.timeout(COUNT_LIMIT_S):
-                self.meter.take_provider_count(await adapter.count_tokens(self.request()), self._log.view)
+                self.meter.take_provider_count(await adapter.count_tokens(self.request()), self.log.view)
         except (AdapterError, TimeoutError) as error:
             _log.info("the provider's count could not be had, the estimate decides: %s", error)
 
@@ -290,7 +192,7 @@ class ContextControl:
         old = self.limits
         self._named_windows[self.adapter_name, self.model] = tokens
         self.limits = self._resolved_limits()
-        self._notice(
+        self.notice(
             "WARN",
             f"{self.model or self.adapter_name} takes {tokens} tokens, not {old.context_window}."
             f' Set models["{self.model}"].context_window to {tokens}.',
@@ -303,37 +205,38 @@ class ContextControl:
 
     def _resolved_limits(self) -> ResolvedLimits:
         """Return the limits in force; a window that a refusal named is not forgotten."""
-        limits = self._services.limits(self.adapter_name, self.model, self.policy.default_window)
+        limits = self.services.limits(self.adapter_name, self.model, self.policy.default_window)
         named = self._named_windows.get((self.adapter_name, self.model), limits.context_window)
         if named < limits.context_window:
             return msgspec.structs.replace(limits, context_window=named, source="endpoint")
         return limits
 
-    def _new_record(self) -> CompactionRecord:
+    def new_record(self) -> CompactionRecord:
+        """Return the record of a compaction that may come."""
         return CompactionRecord(
             chat_id=self._chat_id,
-            log=self._log,
-            emit=self._services.emit,
-            clock=self._services.clock,
-            new_id=self._services.new_token,
+            log=self.log,
+            emit=self.services.emit,
+            clock=self.services.clock,
+            new_id=self.services.new_token,
             on_compacting=self._on_compacting,
         )
 
     async def _run(self, preparation: Preparation) -> Prepared:
         compactor = Compactor(
             chat_id=self._chat_id,
-            log=self._log,
-            emit=self._services.emit,
-            new_id=self._services.new_token,
-            timeout_s=self._services.settings.chat.compaction_timeout_s,
+            log=self.log,
+            emit=self.services.emit,
+            new_id=self.services.new_token,
+            timeout_s=self.services.settings.chat.compaction_timeout_s,
             summariser=self._summariser,
-            new_record=self._new_record,
-            passes_reported=self._services.passes_reported,
+            new_record=self.new_record,
+            passes_reported=self.services.passes_reported,
         )
         return await compactor.run(preparation, self.policy)
 
     def _env(self, instructions: str, *, manual: bool) -> Env:
-        view, services = self._log.view, self._services
+        view, services = self.log.view, self.services
         window, ratio = self._summariser_size()
         return Env(
             window=self.limits.context_window,
@@ -355,17 +258,17 @@ class ContextControl:
         wanted = self.policy.summary_adapter
         if use_chat_adapter or not wanted.name:
             return Summariser(self.adapter(), self.model)
-        adapter = self._services.adapters.get(wanted.name)
+        adapter = self.services.adapters.get(wanted.name)
         return Summariser(adapter, wanted.model or adapter.default_model)
 
     def _summariser_size(self) -> tuple[int, float]:
         """Return the summariser's window, and how far its tokens exceed the estimate (lesson 3)."""
         wanted = self.policy.summary_adapter
-        if not wanted.name or wanted.name not in self._services.adapters.names():
+        if not wanted.name or wanted.name not in self.services.adapters.names():
             return self.limits.context_window, self.meter.calibration.ratio * (1 + self.meter.calibration.margin)
-        model = wanted.model or self._services.adapters.get(wanted.name).default_model
-        limits = self._services.limits(wanted.name, model, self.policy.default_window)
-        calibration = self._services.calibration(wanted.name, model)
+        model = wanted.model or self.services.adapters.get(wanted.name).default_model
+        limits = self.services.limits(wanted.name, model, self.policy.default_window)
+        calibration = self.services.calibration(wanted.name, model)
         return limits.context_window, calibration.ratio * (1 + calibration.margin)
 
     def _watch(self, prepared: Prepared) -> None:
@@ -376,13 +279,13 @@ class ContextControl:
                 continue
             problem = self._problem(report, stage)
             if not problem:
-                self._guard = self._guard.after_success()
+                self.guard = self.guard.after_success()
                 continue
-            cycle, cooldown = self._log.view.cycle, self.policy.cooldown
+            cycle, cooldown = self.log.view.cycle, self.policy.cooldown
             tokens, window = report.after.tokens, self.limits.context_window
-            self._guard = self._guard.after_failure(cycle, tokens, window, cooldown)
-            if not self._guard.allows(cycle, tokens):
-                self._notice(
+            self.guard = self.guard.after_failure(cycle, tokens, window, cooldown)
+            if not self.guard.allows(cycle, tokens):
+                self.notice(
                     "WARN",
                     f"Automatic compaction rests for {cooldown.cycles} of your messages (less when the chat grows"
                     f" a lot) after {cooldown.failures} tries: {problem}. /compact still works.",
@@ -404,7 +307,7 @@ class ContextControl:
         if self.limits.source != "default" or self.model in self._told_unknown_window:
             return
         self._told_unknown_window.add(self.model)
-        self._notice(
+        self.notice(
             "WARN",
             f"The context window of {self.model or self.adapter_name} is unknown; {self.limits.context_window} tokens"
             f' are assumed. Set models["{self.model}"].context_window to its real size.',
@@ -412,7 +315,7 @@ class ContextControl:
 
     def meter_event(self) -> Meter:
         """Return the meter as the editor shows it."""
-        count, window = self.meter.count(self._log.view), self.limits.context_window
+        count, window = self.meter.count(self.log.view), self.limits.context_window
         thresholds = {stage.id: self._threshold(stage) for stage in self.policy.stages}
         return Meter(
             chat=self._chat_id,
@@ -431,7 +334,8 @@ class ContextControl:
 
     def measured(self) -> Measure:
         """Return the size of the next request as it stands."""
-        return self.meter.measure(self._log.view.messages)
+        return self.meter.measure(self.log.view.messages)
 
-    def _notice(self, level: str, text: str) -> None:
-        self._services.emit(Notice(chat=self._chat_id, level=level, text=text))  # type: ignore[arg-type]
+    def notice(self, level: str, text: str) -> None:
+        """Tell the user something in one sentence."""
+        self.services.emit(Notice(chat=self._chat_id, level=level, text=text))  # type: ignore[arg-type]

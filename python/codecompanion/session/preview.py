@@ -24,9 +24,9 @@ def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
     """Return `{title, text, filetype, state}`: the next request as it stands, and what /compact would change now."""
     before = log.view.messages
     sections = [_section("Before the next request", before, dry_run(control.plan_request()))]
-    if control.compact_at:
-        sections.append(f"# The provider compacts by itself from {control.compact_at:,} tokens on")
-    if control.compacts_on_demand:
+    if control.native.compact_at:
+        sections.append(f"# The provider compacts by itself from {control.native.compact_at:,} tokens on")
+    if control.native.compacts_on_demand:
         sections.append(_by_the_provider(control, before))
     else:
         sections.append(_section("With /compact now", before, dry_run(control.plan_compaction())))

@@ -202,7 +202,7 @@ class Session:
         await self.log.write(ModelSet(adapter=self.adapter_name, model=self.model))
         if self._task is None:
             # While a turn runs, its next preparation does this.
-            await self.control.drop_foreign_blocks()
+            await self.control.native.drop_foreign_blocks()
         self.emit(
             ModelChanged(
                 chat=self.chat_id,

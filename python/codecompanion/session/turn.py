@@ -167,7 +167,7 @@ class Turn:
                         raise _unsendable(error, session) from None
                     recovered = True
             except OpaqueRefused as error:
-                if distrusted or not await session.control.distrust_opaque():
+                if distrusted or not await session.control.native.distrust_opaque():
                     raise
                 distrusted = True
                 self._notice(f"{error} It is left out from here on; the readable history is sent instead.")
@@ -199,7 +199,7 @@ class Turn:
         session.enter(State.STREAMING, "waiting for the model")
         session.emit(ReplyStarted(chat=session.chat_id, adapter=session.adapter_name, model=session.model))
         self._reply = reply = ReplySoFar()
-        native = session.control.native_compaction()
+        native = session.control.native.compaction()
         try:
             finished = await stream_reply(
                 adapter,

@@ -1,0 +1,130 @@
+"""What a chat leaves to its provider: compaction during a request and on demand, and when that ends (R-534…R-542)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from codecompanion.adapters.base import CompactionDone
+from codecompanion.context.budget import threshold_tokens
+from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
+from codecompanion.context.work import Trigger
+from codecompanion.errors import CompactionFailed
+from codecompanion.history import ViewChanged
+from codecompanion.messages import SUMMARY_TAG, Usage, has_opaque, is_protected, without_opaque
+from codecompanion.session.native import NativeCompaction, forget_foreign_blocks
+
+if TYPE_CHECKING:
+    from codecompanion.session.context_control import ContextControl
+
+MISSED_COMPACTIONS = 2
+"""So many replies in a row above the threshold, and the provider is not expected to compact any more."""
+
+
+class NativeSide:
+    """The provider's part in one chat's context management."""
+
+    def __init__(self, control: ContextControl) -> None:
+        self._control = control
+        self._missed = 0
+        self._silent: set[tuple[str, str]] = set()
+
+    @property
+    def compact_at(self) -> int:
+        """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
+        control = self._control
+        silent = (control.adapter_name, control.model) in self._silent
+        if silent or not control.policy.enabled or not control.adapter().compacts_natively(control.model):
+            return 0
+        stage = next((stage for stage in control.policy.stages if stage.needs_model), None)
+        if stage is None:
+            return 0
+        window, reserve = control.limits.context_window, control.limits.max_output_tokens
+        return threshold(threshold_tokens(stage.trigger, window, reserve), window, reserve)
+
+    @property
+    def compacts_on_demand(self) -> bool:
+        """Return whether `/compact` is the provider's business (R-540)."""
+        return self.compact_at > 0 and self._control.adapter().compacts_on_demand(self._control.model)
+
+    def compaction(self) -> NativeCompaction:
+        """Return what takes in a compaction that the provider makes."""
+        control = self._control
+        return NativeCompaction(
+            control.new_record(),
+            control.log,
+            control.model,
+            lambda about, passes: control.services.passes_reported(control.adapter_name, control.model, about, passes),
+            control.meter.counter.message,
+            control.meter.measure,
+        )
+
+    async def compact(self, trigger: Trigger, instructions: str) -> bool:
+        """Let the provider compact now; return whether the view changed. The user has been told if not."""
+        control = self._control
+        head, _ = split_for_compaction(control.log.view.messages)
+        if not any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head):
+            control.notice("INFO", "Nothing was compacted: there is nothing to summarise yet.")
+            return False
+        adapter, request = control.adapter(), control.request(head)
+        limit = control.services.settings.chat.compaction_timeout_s
+
+        async def ask() -> CompactionDone:
+            try:
+                async with asyncio.timeout(limit):
+                    return await adapter.compact(request, instructions)
+            except TimeoutError:
+                raise CompactionFailed(f"{control.model} did not answer in {limit:g} s") from None
+
+        return await self.compaction().run(trigger, ask)
+
+    async def compact_again(self) -> None:
+        """Ask the provider for the next compaction where the last one was asked for: it makes none by itself then."""
+        control = self._control
+        blocks, measured = live_blocks(control.log.view.messages), control.measured()
+        if not (blocks and blocks[-1].compaction and blocks[-1].compaction.on_demand):
+            return
+        cycle, window = control.log.view.cycle, control.limits.context_window
+        crossed = self.compacts_on_demand and self.compact_at <= measured.upper
+        if not crossed or not control.guard.allows(cycle, measured.tokens):
+            return
+        if await self.compact("proactive", ""):
+            control.guard = control.guard.after_success()
+        else:
+            control.guard = control.guard.after_failure(cycle, measured.tokens, window, control.policy.cooldown)
+
+    def watch(self, usage: Usage, *, compacted: bool) -> None:
+        """Take over when an endpoint passes the threshold again and again without compacting: it ignores it."""
+        missed = not compacted and usage.prompt_tokens > self.compact_at > 0
+        self._missed = self._missed + 1 if missed else 0
+        if self._missed < MISSED_COMPACTIONS:
+            return
+        control, self._missed = self._control, 0
+        self._silent.add((control.adapter_name, control.model))
+        control.notice(
+            "WARN",
+            f"{control.adapter_name} was asked to compact by itself and does not; compaction is done here from now on."
+            f" Set adapters.http.{control.adapter_name}.opts.compaction = false.",
+        )
+
+    async def drop_foreign_blocks(self) -> None:
+        """Leave out compactions of a provider that the chat no longer talks to, or that no longer compacts (R-542)."""
+        control = self._control
+        if not live_blocks(control.log.view.messages):
+            return
+        origin = control.adapter().origin if self.compact_at else ""
+        if await forget_foreign_blocks(control.log, origin):
+            control.notice("INFO", "The provider's own summary is left out; the full history is used instead.")
+
+    async def distrust_opaque(self) -> bool:
+        """Leave out what the provider had signed or encrypted and now refuses; return whether there was any.
+
+        Its compactions no longer count, its reasoning stays as readable text.
+        """
+        log = self._control.log
+        changed = await forget_foreign_blocks(log, "")
+        bare = tuple(without_opaque(message) for message in log.view.messages if has_opaque(message))
+        if bare:
+            change_id = self._control.services.new_token()
+            await log.write(ViewChanged(change_id=change_id, kind="repaired", replaced=bare))
+        return changed or bool(bare)
