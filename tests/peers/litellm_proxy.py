@@ -10,12 +10,15 @@ How it differs from the real providers (1.106.0, seen on the wire and in its `co
 - The compaction block has neither `encrypted_content` nor `signature`; it begins with `content: ""`, not null. Whether
   the summary was put into `<summary>` tags decides if there is a block at all.
 - After a compaction only the newest user question goes to the model: of a tool loop its calls and results are lost.
-- `pause_after_compaction` is ignored (with a warning in `applied_edits`), the on-demand form (`compaction=`) unknown.
+- `pause_after_compaction` is ignored (with a warning in `applied_edits`). The on-demand form (`compaction`) is too: the
+  chat is answered instead. `applied_edits` lists the compaction, also one that failed (`error`).
 - `message_start` says 0 tokens; the prompt is only told by `message_delta`, which has no cache figures.
 - A thinking block has no signature. Tool ids are `call_…`.
 - Errors are wrapped: `litellm.RateLimitError: RateLimitError: … - {"error": …}`, and a 429 of Chat Completions has the
   type `throttling_error` and the code `"429"`; `retry-after` is not passed on.
-- A stream cut behind it ends cleanly, after an error event (lesson 39); Chat Completions without `[DONE]`.
+- A stream cut behind it ends cleanly, after an error event (lesson 39); Chat Completions without `[DONE]`. What it had
+  not read yet when the connection broke is lost. An answer it cannot read becomes a complete reply without content.
+- Without a database a wrong key is 400 "No connected db.", not 401.
 - `/v1/messages` for `openai/…` models would go to the Responses API, where the trigger becomes OpenAI's own
   compaction, which aimock does not have; so the upstream of `messages` is `hosted_vllm/…`.
 """
