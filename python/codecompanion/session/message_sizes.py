@@ -17,20 +17,20 @@ Key = tuple[str, int]
 
 
 class Split(msgspec.Struct, frozen=True):
-    """Messages taken apart: the tokens of those that are known, and the estimates of those that are not.
+    """Messages taken apart: the tokens of those that are known, and those that nobody has reported on.
 
     `past_thoughts`: how much of `known` is reasoning of earlier turns, `thoughts` of the turn that is on.
     """
 
     known: float = 0.0
-    new: Mapping[Key, int] = {}
+    new: Mapping[Key, Message] = {}
     past_thoughts: float = 0.0
     thoughts: float = 0.0
 
     @property
     def estimate(self) -> int:
         """Return the estimate of what nobody has reported on."""
-        return sum(self.new.values())
+        return sum(tokens for _, tokens in self.new)
 
 
 class MessageSizes:
@@ -62,7 +62,7 @@ class MessageSizes:
             key = self.key(message)
             size = self._sizes.get(key)
             if size is None:
-                new[key] = key[1]
+                new[key] = message
             else:
                 known += size
                 thoughts += self._thoughts.get(key, 0.0)
@@ -89,7 +89,7 @@ class MessageSizes:
 
     def share_out(self, split: Split, share: float) -> None:
         """Note the new messages of the last split, at `share` tokens for an estimated one."""
-        self._sizes.update({key: share * tokens for key, tokens in split.new.items()})
+        self._sizes.update({key: share * key[1] for key in split.new})
         messages, _ = self._seen
         self._seen = messages, msgspec.structs.replace(split, known=split.known + share * split.estimate, new={})
 

@@ -40,7 +40,7 @@ _NEW_MARGIN, _TAKEN_MARGIN, _FLOOR = 0.12, 0.01, 16
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
 # Behind an edit a report differs from what was expected by up to 2 % of what stayed (recorded and replayed sessions).
 _TAKEN_MOST = 0.05
-_RESUMED_REPORTS = 20
+_RESUMED_REPORTS = 150
 
 
 class ContextMeter:
@@ -108,7 +108,7 @@ class ContextMeter:
     def _report(self, usage: Usage, estimated_prompt: int, view: View, *, teaches: bool) -> None:
         if usage.prompt_tokens <= 0:
             return
-        *prompt, reply = view.messages
+        prompt, reply = view.messages[:-1], view.messages[-1]
         changed = self.estimated_prompt(view) - reply.tokens - estimated_prompt
         total = usage.prompt_tokens + self.calibration.ratio * changed
         self._take(total, prompt, teaches=teaches and changed == 0)
@@ -174,8 +174,7 @@ class ContextMeter:
         """Share a prompt of `total` tokens out among its messages and the base; the shares add up to the total."""
         sizes, ratio, first = self._sizes, self.calibration.ratio, self._base is None
         split = sizes.split(messages)
-        estimate = split.estimate
-        fresh = [message for message in messages if sizes.key(message) in split.new] if split.new else []
+        estimate, fresh = split.estimate, split.new.values()
         base = self._expected_base() if self._base is None else self._base
         if not first and any(message.role == "user" for message in fresh):
             sizes.learn_forgetting(split, total - base - ratio * estimate, ratio * estimate * _NEW_MARGIN + _FLOOR)
