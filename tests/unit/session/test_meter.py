@@ -426,7 +426,7 @@ def test_a_restored_chat_counts_as_before_and_teaches_nothing_twice() -> None:
 
 def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
     """The result was dearer than its estimate; forty reports later that is still known."""
-    chat = talk(Provider(1.0, dearer={"m4": 900}), steps=2)
+    chat = talk(Provider(1.0, dearer={"m4": 300}), steps=2)
     dear = chat.view.messages[4]
     for _ in range(40):
         chat.add("go on", "user")
