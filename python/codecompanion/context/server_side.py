@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from codecompanion.context.window_selection import first_pending
+from codecompanion.context.window_selection import first_pending, is_answering
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import LogEvent, ViewChanged
 from codecompanion.messages import SUMMARY_TAG, CompactionPart, Message, is_protected, is_typed_by_user, with_changes
@@ -53,8 +53,8 @@ def replace_by_block(messages: Messages, part: CompactionPart, count: Callable[[
 
 
 def _running_request(head: Messages) -> list[Message]:
-    """Return what the user typed for the loop that is running: all since the last finished reply."""
-    if not head or head[-1].role != "tool":
+    """Return what the user typed that is being answered: all since the last finished reply."""
+    if not is_answering(head):
         return []
     typed: list[Message] = []
     for message in reversed(head):

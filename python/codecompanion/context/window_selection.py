@@ -6,7 +6,7 @@ import msgspec
 
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.invariants import with_partners
-from codecompanion.messages import SUMMARY_TAG, is_protected, is_typed_by_user
+from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, is_protected, is_typed_by_user
 from codecompanion.placeholders import quoted_request
 
 
@@ -57,13 +57,26 @@ def first_pending(messages: Messages) -> int:
     return len(messages)
 
 
+def is_answering(head: Messages) -> bool:
+    """Return whether the model is in the middle of its answer: behind tool results, or asked to go on with a reply.
+
+    What was attached meanwhile stands behind them and changes nothing.
+    """
+    for message in reversed(head):
+        if message.tag == GO_ON_TAG:
+            return True
+        if message.role != "user" or message.tag in (None, SUMMARY_TAG):
+            return message.role == "tool"
+    return False
+
+
 def _interrupted_request(head: Messages) -> str:
-    """Return the words of the user a running loop works on, "" when none is running: it ends in tool results (R-551).
+    """Return the words of the user that are being answered, "" when nothing is (R-551).
 
     All that was typed since the last finished reply counts, in order: what steers a loop does not end its request. In
     a loop that has been compacted before the earlier words stand at the end of the last summary.
     """
-    if not head or head[-1].role != "tool":
+    if not is_answering(head):
         return ""
     words: list[str] = []
     for message in reversed(head):

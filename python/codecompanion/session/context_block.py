@@ -31,11 +31,18 @@ class ContextBlock:
         self.rules = RuleKeeper(services)
         self._waiting: deque[Message] = deque()
         self._joining = asyncio.Lock()
+        self._shown_at = 0
 
     def show(self) -> None:
         """Show the context block: what is in the view, and what waits to join it."""
+        self._shown_at = self._log.changes
         items = context_items((*self._log.view.messages, *self._waiting))
         self._services.emit(ContextItems(chat=self._log.chat_id, items=items))
+
+    def show_changes(self) -> None:
+        """Show it again when the view was changed since: a compaction may have taken attachments out, or back in."""
+        if self._shown_at != self._log.changes:
+            self.show()
 
     def add(self, message: Message) -> None:
         """Let a message wait for the next request boundary."""

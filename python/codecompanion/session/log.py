@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from codecompanion.history import ChangeUndone, EventPayload, LogEvent, View, apply, project
+from codecompanion.history import ChangeUndone, EventPayload, LogEvent, View, ViewChanged, apply, project
 from codecompanion.store.store import Store
 
 T = TypeVar("T")
@@ -39,6 +39,10 @@ class ChatLog:
     def __init__(self, store: Store, chat_id: str, view: View | None = None) -> None:
         self._store, self.chat_id = store, chat_id
         self.view = view or View()
+        self.changes = 0
+        """How often the view was changed other than by a message at its end."""
+        self.compactions = 0
+        """How many of these changes were compactions."""
         self._order = asyncio.Lock()
 
     async def write(self, *payloads: EventPayload) -> Sequence[LogEvent]:
@@ -56,6 +60,9 @@ class ChatLog:
             events = await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
             for event in events:
                 self.view = apply(self.view, event)
+                if isinstance(event.payload, ViewChanged):
+                    self.changes += 1
+                    self.compactions += event.payload.kind == "compacted"
             return events
 
     async def events(self) -> Sequence[LogEvent]:
@@ -75,6 +82,7 @@ class ChatLog:
             payloads = [ChangeUndone(change_id=change_id) for change_id in change_ids]
             await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
             self.view = await asyncio.to_thread(lambda: project(self._store.load_events(self.chat_id)))
+            self.changes += 1
 
     async def settled(self) -> None:
         """Wait until everything handed to the store so far is in the view."""

@@ -8,7 +8,7 @@ too, because between a call and its result nothing may stand.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -26,7 +26,15 @@ from codecompanion.events import (
 )
 from codecompanion.events import State as StateEvent
 from codecompanion.history import MessageAdded, ModelSet
-from codecompanion.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall, ToolSpec
+from codecompanion.messages import (
+    GO_ON_TAG,
+    RULES_TAG,
+    SUMMARY_TAG,
+    Message,
+    ToolCall,
+    ToolSpec,
+    is_typed_by_user,
+)
 from codecompanion.models import ResolvedLimits
 from codecompanion.requests import Snapshot, Submit
 from codecompanion.session.approval_desk import ApprovalDesk
@@ -89,6 +97,7 @@ class Session:
     def show_meter(self) -> None:
         """Show how large the next request is."""
         self.emit(self.control.meter_event())
+        self.context.show_changes()
 
     @property
     def has_queued(self) -> bool:
@@ -235,41 +244,49 @@ class Session:
         self.show_meter()
 
     async def regenerate(self, snapshot: Snapshot) -> None:
-        """Answer the last user message again; the old answer leaves the view, never the log.
+        """Answer the user's last message again; the old answer leaves the view, never the log.
+
+        Behind a compaction its summary is what is answered; what was attached since stays.
 
         Raises:
             InputError: a turn is running, or there is no user message.
         """
         self._must_be_idle("the reply is still being written")
         messages = self.log.view.messages
-        last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
+        last = next((i for i in range(len(messages) - 1, -1, -1) if _asks(messages[i])), None)
         if last is None:
             raise InputError("there is no message to answer yet")
         self.snapshot = snapshot
-        old = tuple(message.id for message in messages[last + 1 :])
+        old = tuple(m.id for m in messages[last + 1 :] if m.role != "user" or m.tag == GO_ON_TAG)
         if old:
             await self.context.remove("regenerated", old)
         self._start(partial(self._turns, answer_again=True))
 
     def go_on(self, snapshot: Snapshot) -> None:
-        """Let the model go on with its last reply: one that was cut, or ended at the output limit.
+        """Let the model go on: with a reply that was cut or ended at the output limit, or where it never answered.
 
         Raises:
-            InputError: a turn is running, or the chat does not end in a reply.
+            InputError: a turn is running, or there is nothing to go on with.
         """
         self._must_be_idle("the reply is still being written")
-        if not self.log.view.messages or self.log.view.messages[-1].role != "assistant":
-            raise InputError("there is no reply to go on with; send a message")
+        if _newest(self.log.view.messages) is None:
+            raise InputError("there is nothing to go on with; send a message")
         self.snapshot = snapshot
         self._start(self._go_on)
 
     async def _go_on(self) -> None:
         cycle = max(1, self.log.view.cycle)
-        await self.ask_to_go_on("", cycle)
+        await self._ask_behind_reply(cycle)
         await self._run_turn(cycle)
 
-    async def ask_to_go_on(self, turn_id: str, cycle: int) -> None:
-        """Log the message of ours that lets a model go on where its reply ended; it opens no cycle."""
+    async def _ask_behind_reply(self, cycle: int) -> None:
+        """Ask the model to go on when the chat ends in words of its own; else it has something to answer."""
+        newest = _newest(self.log.view.messages)
+        if newest is not None and newest.role == "assistant":
+            await self.ask_to_go_on("", cycle)
+
+    async def ask_to_go_on(self, turn_id: str, cycle: int) -> str:
+        """Log the message of ours that lets a model go on where its reply ended; return its id. It opens no cycle."""
         message = Message(
             id=self.services.new_token(),
             role="user",
@@ -280,6 +297,7 @@ class Session:
             ts=self.services.clock(),
         )
         await self.log.write(MessageAdded(message=self._counted(message)))
+        return message.id
 
     async def stop(self) -> None:
         """Cancel what runs and wait until the history is valid again."""
@@ -338,6 +356,8 @@ class Session:
             answer_again = False
             cycle = self.log.view.cycle + 1 if new_cycle else max(1, self.log.view.cycle)
             self.enter(State.PREPARING)
+            if not new_cycle:
+                await self._ask_behind_reply(cycle)
             if not await self._run_turn(cycle):
                 return
 
@@ -355,11 +375,8 @@ class Session:
             return
         match self.services.settings.chat.on_compact:
             case "submit":
-                cycle = max(1, self.log.view.cycle)
-                if self.log.view.messages[-1].role == "assistant":
-                    # A provider's own summary is not a message that can be answered.
-                    await self.ask_to_go_on("", cycle)
-                await self._run_turn(cycle)
+                # A provider's own summary is not a message that can be answered.
+                await self._go_on()
             case "ask":
                 self._notice("INFO", "Compacted. Send a message, or regenerate, to let the model go on.")
             case "stop":
@@ -410,3 +427,13 @@ class Session:
 
     def _notice(self, level: str, text: str) -> None:
         self.emit(Notice(chat=self.chat_id, level=level, text=text))  # type: ignore[arg-type]
+
+
+def _asks(message: Message) -> bool:
+    """Return whether the message is what a reply answers: typed by the user, or the summary of what was."""
+    return message.tag == SUMMARY_TAG or is_typed_by_user(message)
+
+
+def _newest(messages: Sequence[Message]) -> Message | None:
+    """Return the newest message that is no attachment, None when there is none."""
+    return next((m for m in reversed(messages) if m.role != "user" or m.tag == GO_ON_TAG or _asks(m)), None)

@@ -44,6 +44,7 @@ class Turn:
     def __init__(self, session: Session, turn_id: str, cycle: int) -> None:
         self._session, self.turn_id, self.cycle = session, turn_id, cycle
         self._requests = self._pauses = self._continuations = 0
+        self._compactions = session.log.compactions
         self._prepared_for = ("", "")
         """Adapter and model of the request that was prepared last; the user may choose others at any time."""
         self._calls: list[ToolCall] = []
@@ -95,14 +96,18 @@ class Turn:
             if waits:
                 return waits
             finished = await self._answer()
+            if isinstance(finished, str):
+                return finished
             if finished.tool_calls:
                 self._calls.extend(finished.tool_calls)
                 await self._run_tools(finished)
                 stopped = repeated_call(self._calls)
                 if stopped:
                     return stopped
-            elif not await self._goes_on(finished):
-                return ""
+            else:
+                ended = await self._why_ended(finished)
+                if ended is not None:
+                    return ended
 
     async def _prepare(self) -> str:
         """Run the policy before every request (R-518), behind the compaction the user asked for meanwhile.
@@ -114,66 +119,88 @@ class Turn:
         self._prepared_for = session.adapter_name, session.model
         await session.reread_rules()
         wanted = session.take_compaction_request()
-        compacted = wanted is not None and await session.control.compact(wanted)
-        reports = (await session.control.prepare(summaries=wanted is None)).reports
+        if wanted is not None:
+            await session.control.compact(wanted)
+        await session.control.prepare(summaries=wanted is None)
         session.show_meter()
-        compacted |= any(report.event == "context_compacted" and report.outcome == "changed" for report in reports)
+        return self._waits()
+
+    def _waits(self) -> str:
+        """Return why the turn ends here when the chat was compacted and the user is to be asked (R-528), else ""."""
+        session = self._session
+        compacted = session.log.compactions > self._compactions
+        self._compactions = session.log.compactions
         wish = session.services.settings.chat.on_compact
         if not compacted or wish == "submit" or session.has_queued:
             return ""
         return f'Compacted (on_compact = "{wish}"). Send a message, or regenerate, to let the model go on.'
 
-    async def _goes_on(self, finished: Finished) -> bool:
-        """Return whether a reply without calls is not the end yet: paused by the provider, or cut by a limit."""
-        session = self._session
+    async def _why_ended(self, finished: Finished) -> str | None:
+        """Return why the turn ends with a reply without calls, "" as it should.
+
+        None: that was not the end yet, it was paused by the provider or cut by a limit.
+        """
         match finished.stop:
             case "paused" | "compacted":
                 self._pauses += 1
                 if finished.stop == "paused" and self._is_switched:
                     # Nobody else goes on from another one's words.
-                    await session.ask_to_go_on(self.turn_id, self.cycle)
-                return self._pauses <= MOST_PAUSES
+                    await self._session.ask_to_go_on(self.turn_id, self.cycle)
+                return "" if self._pauses > MOST_PAUSES else self._waits() or None
             case "length" | "window":
-                if finished.stop == "window" and not await session.control.recover(ContextOverflow(WINDOW_FULL)):
-                    self._notice("The reply filled the context window, and nothing more can be taken out of it.")
-                    return False
-                if self._continuations >= session.services.settings.chat.max_output_continuations:
-                    self._notice("The reply ended at the model's output limit. /continue lets it go on.")
-                    return False
-                self._continuations += 1
-                await session.ask_to_go_on(self.turn_id, self.cycle)
-                return True
+                return await self._continue(finished.stop == "window")
             case "filtered":
                 self._notice("The provider refused to go on with this reply (content filter).")
-                return False
+                return ""
             case "stop" | "tool_calls":
-                return False
+                return ""
             case _:
                 assert_never(finished.stop)
 
-    async def _answer(self) -> Finished:
-        """Send the request; one the provider refuses for its size or its opaque parts is mended once (R-535)."""
+    async def _continue(self, is_full: bool) -> str | None:
+        """Ask for the rest of a reply that a limit has cut, as often as the user wants, or return why not."""
+        session = self._session
+        if self._continuations >= session.services.settings.chat.max_output_continuations:
+            limit = "in a full context window" if is_full else "at the model's output limit"
+            self._notice(f"The reply ended {limit}. /continue lets it go on.")
+            return ""
+        self._continuations += 1
+        asked = await session.ask_to_go_on(self.turn_id, self.cycle)
+        if is_full and not await session.control.recover(ContextOverflow(WINDOW_FULL)):
+            await session.context.remove("repaired", (asked,))
+            self._notice("The reply filled the context window, and nothing more can be taken out of it.")
+            return ""
+        return self._waits() or None
+
+    async def _answer(self) -> Finished | str:
+        """Send the request; one the provider refuses for its size or its opaque parts is mended once (R-535).
+
+        Returns why the turn ends here when the user is to be asked before it is sent again (R-528).
+        """
         session = self._session
         recovered = distrusted = False
         while True:
-            if self._is_switched:
-                # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
-                await self._prepare()
+            # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
+            waits = await self._prepare() if self._is_switched else ""
+            if waits:
+                return waits
             try:
                 return await self._request()
             except ContextOverflow as error:
                 if not self._is_switched:
                     if recovered or not await session.control.recover(error):
                         raise _unsendable(error, session) from None
-                    recovered = True
+                    recovered, waits = True, self._waits()
             except OpaqueRefused as error:
                 if distrusted or not await session.control.native.distrust_opaque():
                     raise
                 distrusted = True
                 self._notice(f"{error} It is left out from here on; the readable history is sent instead.")
-                await self._prepare()
+                waits = await self._prepare()
             self._reply = None
             session.show_meter()
+            if waits:
+                return waits
 
     @property
     def _is_switched(self) -> bool:

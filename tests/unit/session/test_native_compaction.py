@@ -217,6 +217,8 @@ async def test_behind_a_compaction_on_demand_the_next_one_is_asked_for_too(tmp_p
     session.compact("")
     await bench.idle(session)
     await talk(bench, session, 2, first=2)
+    session.go_on(session.snapshot)
+    await bench.idle(session)
     assert [event.trigger for event in bench.of(Compacted)] == ["manual", "proactive"]
     assert [m.text for m in session.log.view.messages] == ["", "question 3", "three"]
 

@@ -1,0 +1,193 @@
+"""Answer again, go on, attach in between: what the next request contains then (R-528, R-540, R-551; lessons 37, 39)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
+from codecompanion.errors import InputError, Overloaded
+from codecompanion.events import ContextItems, Notice, TurnFinished
+from codecompanion.messages import GO_ON_TAG, Message, Usage
+from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session.state import State
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_native_compaction import BLOCK, compacts_and_says, native, talk
+from tests.unit.session.test_recovery import LONG, too_long
+
+RULES = Message(id="rules-1", role="user", tag="rules", path="AGENTS.md", content="Use tabs.")
+FILE = Message(id="file-1", role="user", tag="file", path="a.txt", content="A")
+HALF = (TextDelta("half"), Finished("length"))
+READ = ("c1", "read_file", '{"path": "a.txt"}')
+STOP = {"on_compact": "stop"}
+
+
+def texts(session):
+    return [m.text for m in session.log.view.messages]
+
+
+async def test_answering_again_behind_a_providers_compaction_keeps_it(tmp_path):
+    """R-540, R-003: rules are no question; the history is not thrown away for them."""
+    adapter = native(says("one"), says("again"), compactions=[CompactionDone(BLOCK)])
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "ask"})
+    session = await bench.open()
+    await session.attach(RULES)
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert any("regenerate" in notice.text for notice in bench.of(Notice))
+    await session.regenerate(session.snapshot)
+    await bench.idle(session)
+    assert session.log.view.messages[1].compaction is not None
+    assert session.log.view.messages[-1].text == "again"
+    assert adapter.requests[-1].messages[-1].role == "user"
+
+
+async def test_answering_again_takes_back_the_whole_reply(tmp_path):
+    """A reply that was gone on with is one reply; what was attached since is no question but belongs to the answer."""
+    adapter = ScriptedAdapter("s", [HALF, says("whole"), says("again")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.attach(FILE)
+    await session.regenerate(session.snapshot)
+    await bench.idle(session)
+    assert texts(session) == ["question 1", "A", "again"]
+
+
+async def test_answering_again_needs_a_question(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    session = await bench.open()
+    await session.attach(RULES)
+    with pytest.raises(InputError, match="no message to answer"):
+        await session.regenerate(session.snapshot)
+    with pytest.raises(InputError, match="send a message"):
+        session.go_on(session.snapshot)
+    assert session.state is State.IDLE
+
+
+async def test_going_on_can_be_tried_again(tmp_path):
+    """Lesson 39: the first try may fail; what asks for more is said once."""
+    adapter = ScriptedAdapter("s", [HALF, (Overloaded("s: busy"),), says(" whole")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert session.log.view.messages[-1].tag == GO_ON_TAG
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert [m.tag for m in session.log.view.messages] == [None, None, GO_ON_TAG, None]
+    assert texts(session)[-1] == " whole"
+
+
+async def test_a_loop_that_was_stopped_can_be_gone_on_with(tmp_path):
+    """R-336: the model has its results and no answer yet; nothing needs to be said to it."""
+    (tmp_path / "a.txt").write_text("content")
+    adapter = ScriptedAdapter("s", [calls(READ), says("done")])
+    bench = Bench(tmp_path, adapter, settings={"max_provider_requests_per_turn": 1})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert [m.role for m in session.log.view.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_question_that_failed_can_be_gone_on_with(tmp_path):
+    adapter = ScriptedAdapter("s", [(Overloaded("s: busy"),), says("answer")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert texts(session) == ["question 1", "answer"]
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+async def test_what_is_attached_in_a_loop_does_not_end_its_request(tmp_path, is_native):
+    """R-551: the user's words survive a compaction in the middle of the work, also behind an attachment."""
+    (tmp_path / "a.txt").write_text(LONG)
+    gate = asyncio.Event()
+    if is_native:
+        adapter = native((gate, *calls(READ)), compacts_and_says("done"))
+    else:
+        adapter = ScriptedAdapter("s", [(gate, *calls(READ)), too_long(), says("SUMMARY"), says("done")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("the question"))
+    await bench.until(lambda: session.state is State.STREAMING)
+    await session.attach(FILE)
+    gate.set()
+    await bench.idle(session)
+    assert texts(session)[-1] == "done"
+    assert any(text.endswith("the question") for text in texts(session))
+    assert not any(m.role == "tool" for m in session.log.view.messages)
+
+
+async def test_a_continuation_that_is_compacted_still_ends_in_the_users_words(tmp_path):
+    """R-536, R-551: with a pause behind the compaction the next request must not end in the provider's block."""
+    paused = (CompactionBegun(), CompactionDone(BLOCK), Finished("compacted"))
+    adapter = native(HALF, paused, says("rest"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert [m.role for m in adapter.requests[-1].messages] == ["system", "assistant", "user"]
+    assert "question 1" in adapter.requests[-1].messages[-1].text
+    assert texts(session)[-1] == "rest"
+
+
+async def test_a_reply_that_filled_the_window_goes_on_from_the_users_words(tmp_path):
+    """R-535, R-551: its beginning is summarised; what was asked for is not."""
+    full = (TextDelta("half"), Finished("window"))
+    adapter = ScriptedAdapter("s", [says(LONG), full, says("SUMMARY"), says("whole")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    [summary, reply] = session.log.view.messages
+    assert summary.text.startswith(SUMMARY_PREFIX + "SUMMARY")
+    assert summary.text.endswith("question 2")
+    assert reply.text == "whole"
+
+
+async def test_what_is_attached_is_shown_as_it_is_after_a_compaction(tmp_path):
+    """The context block never lists what the model does not see any more."""
+    adapter = native(says("one"), compacts_and_says("two"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(FILE)
+    await talk(bench, session, 2)
+    assert "file-1" not in [m.id for m in session.log.view.messages]
+    assert bench.of(ContextItems)[-1].items == ()
+
+
+async def test_our_own_compaction_shows_what_is_attached_too(tmp_path):
+    adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("SUMMARY"), says("two")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(FILE)
+    await talk(bench, session, 2)
+    assert bench.of(ContextItems)[-1].items == ()
+
+
+@pytest.mark.parametrize("wish", ["ask", "stop"])
+@pytest.mark.parametrize("way", ["pause", "again"])
+async def test_after_a_providers_compaction_too_the_chat_waits_if_it_shall(tmp_path, wish, way):
+    """R-528, R-536, lesson 12."""
+    large = Usage(input_tokens=90_000, output_tokens=5)
+    done = CompactionDone(BLOCK)
+    if way == "pause":
+        adapter = native(says("one"), says("two"), (CompactionBegun(), done, Finished("compacted")), says("answer"))
+    else:
+        adapter = native(says("one"), says("two", large), says("answer"), compactions=[done] * 2)
+    bench = Bench(tmp_path, adapter, settings={"on_compact": wish})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    if way == "again":
+        session.compact("")
+        await bench.idle(session)
+    await talk(bench, session, 2, first=2)
+    assert texts(session) == ["", "question 3"]
+    assert "on_compact" in bench.of(TurnFinished)[-1].error
+    await session.regenerate(session.snapshot)
+    await bench.idle(session)
+    assert texts(session) == ["", "question 3", "answer"]
