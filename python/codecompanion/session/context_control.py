@@ -47,7 +47,8 @@ class ContextControl:
         self.services, self._chat_id, self.log = services, chat_id, log
         self._on_compacting = on_compacting
         self.guard = CompactionGuard()
-        self._told_unknown_window: set[str] = set()
+        self._told_unknown_window: set[tuple[str, str]] = set()
+        self._counts_late: set[tuple[str, str]] = set()
         self.native = NativeSide(self)
         self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
@@ -134,10 +135,17 @@ class ContextControl:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
         await self.native.drop_foreign_blocks()
         if self.native.compacts_on_demand:
-            changed = await self.native.compact("manual", instructions)
-            if changed or self.native.compacts_on_demand:
-                return changed
+            if not self.native.has_something_to_compact:
+                self.notice("INFO", "Nothing was compacted: there is nothing to summarise yet.")
+                return False
+            compaction = await self.native.compact("manual", instructions)
+            if compaction.done:
+                return True
+            if self.native.compacts_on_demand and not isinstance(compaction.error, ContextOverflow):
+                return False
             # It has turned out that the provider cannot; then it is ours to do.
+        # A summary of ours is about the messages themselves: what only the provider can read would be lost.
+        await forget_foreign_blocks(self.log, "")
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
@@ -178,13 +186,20 @@ class ContextControl:
         count, window = self.meter.count(self.log.view), self.limits.context_window
         thresholds = [self._threshold(stage) for stage in self.policy.stages]
         limits = [at for at in (*thresholds, window - self.limits.max_output_tokens) if at]
-        adapter = self.adapter()
+        adapter, known = self.adapter(), (self.adapter_name, self.model)
         if not wants_provider_count(count, limits) or not adapter.counts_tokens(self.model):
+            return
+        if known in self._counts_late:
             return
         try:
             async with asyncio.timeout(COUNT_LIMIT_S):
-                self.meter.take_provider_count(await adapter.count_tokens(self.request()), self.log.view)
+                counted = await adapter.count_tokens(self.request())
+            if known == (self.adapter_name, self.model):
+                self.meter.take_provider_count(counted, self.log.view)
         except (AdapterError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                # Not every request shall wait as long.
+                self._counts_late.add(known)
             _log.info("the provider's count could not be had, the estimate decides: %s", error)
 
     def _learn_window(self, tokens: int) -> None:
@@ -277,36 +292,42 @@ class ContextControl:
             stage = next(stage for stage in self.policy.stages if stage.id == report.stage)
             if not stage.needs_model:
                 continue
-            problem = self._problem(report, stage)
-            if not problem:
-                self.guard = self.guard.after_success()
-                continue
-            cycle, cooldown = self.log.view.cycle, self.policy.cooldown
-            tokens, window = report.after.tokens, self.limits.context_window
-            self.guard = self.guard.after_failure(cycle, tokens, window, cooldown)
-            if not self.guard.allows(cycle, tokens):
-                self.notice(
-                    "WARN",
-                    f"Automatic compaction rests for {cooldown.cycles} of your messages (less when the chat grows"
-                    f" a lot) after {cooldown.failures} tries: {problem}. /compact still works.",
-                )
+            self.keep_guard(self._problem(report, stage), report.after)
+
+    def keep_guard(self, problem: str, after: Measure) -> None:
+        """Keep the guard behind an automatic compaction; `problem` "" = it helped."""
+        if not problem:
+            self.guard = self.guard.after_success()
+            return
+        cycle, cooldown = self.log.view.cycle, self.policy.cooldown
+        self.guard = self.guard.after_failure(cycle, after.tokens, self.limits.context_window, cooldown)
+        if not self.guard.allows(cycle, after.tokens):
+            self.notice(
+                "WARN",
+                f"Automatic compaction rests for {cooldown.cycles} of your messages (less when the chat grows"
+                f" a lot) after {cooldown.failures} tries: {problem.rstrip('.')}. /compact still works.",
+            )
 
     def _problem(self, report: StageReport, stage: Stage) -> str:
         if report.outcome != "changed":
             return report.detail
         if not is_crossed(stage.trigger, report.after, self._env("", manual=False)):
             return ""
-        fixed = self.meter.measure(()).tokens
+        return self.no_help(report.after)
+
+    def no_help(self, after: Measure) -> str:
+        """Return why a compaction was in vain that left so much."""
         return (
-            f"even compacted the request has {report.after.tokens} tokens, above the trigger"
-            f" (system prompt and tools alone have {fixed})"
+            f"even compacted the request has {after.tokens} tokens, above the trigger"
+            f" (system prompt and tools alone have {self.meter.measure(()).tokens})"
         )
 
     def _tell_unknown_window(self) -> None:
         """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
-        if self.limits.source != "default" or self.model in self._told_unknown_window:
+        known = self.adapter_name, self.model
+        if self.limits.source != "default" or known in self._told_unknown_window:
             return
-        self._told_unknown_window.add(self.model)
+        self._told_unknown_window.add(known)
         self.notice(
             "WARN",
             f"The context window of {self.model or self.adapter_name} is unknown; {self.limits.context_window} tokens"

@@ -14,13 +14,14 @@ from codecompanion.adapters.base import CompactionBegun, CompactionDone
 from codecompanion.context.change import difference
 from codecompanion.context.server_side import changes_that_inserted, live_blocks, replace_by_block
 from codecompanion.context.work import Measure, Messages, Trigger
-from codecompanion.errors import CodeCompanionError
+from codecompanion.errors import CodeCompanionError, CompactionFailed
 from codecompanion.history import UsageReported, ViewChanged
 from codecompanion.messages import CompactionPart, Message, Usage
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.log import ChatLog, to_the_end
 
 ON_THE_SERVER = "on the provider's side"
+IN_VAIN = "the provider could not compact the chat"
 UNREADABLE = "The summary is the provider's own and encrypted: only the provider can read it."
 
 
@@ -40,6 +41,8 @@ class NativeCompaction:
         self._count, self._measure = count, measure
         self.done = False
         """Whether a block has taken the place of the history."""
+        self.error: CodeCompanionError | None = None
+        """Why a compaction on demand changed nothing."""
 
     async def take(self, event: CompactionBegun | CompactionDone) -> None:
         """Take in what the reply's stream says of it; a block is in the log before anything else of the reply is."""
@@ -59,10 +62,10 @@ class NativeCompaction:
             if done.usage is not None:
                 await self._log.write(self._report(self._record.id, [done.usage]))
             if done.part is None:
-                await to_the_end(self._fail())
-            else:
-                await to_the_end(self._commit(msgspec.structs.replace(done.part, on_demand=True)))
+                raise CompactionFailed(IN_VAIN)
+            await to_the_end(self._commit(msgspec.structs.replace(done.part, on_demand=True)))
         except CodeCompanionError as error:
+            self.error = error
             await self.end(error)
         except BaseException as error:
             await self.end(error)
@@ -90,7 +93,7 @@ class NativeCompaction:
 
     async def _fail(self) -> None:
         await self._begin()
-        await self._record.fail("the provider could not compact the chat")
+        await self._record.fail(IN_VAIN)
         self._record.close()
 
     async def _commit(self, part: CompactionPart) -> None:

@@ -50,22 +50,26 @@ class NativeSide:
     def compaction(self) -> NativeCompaction:
         """Return what takes in a compaction that the provider makes."""
         control = self._control
+        adapter_name, model = control.adapter_name, control.model
         return NativeCompaction(
             control.new_record(),
             control.log,
-            control.model,
-            lambda about, passes: control.services.passes_reported(control.adapter_name, control.model, about, passes),
+            model,
+            lambda about, passes: control.services.passes_reported(adapter_name, model, about, passes),
             control.meter.counter.message,
             control.meter.measure,
         )
 
-    async def compact(self, trigger: Trigger, instructions: str) -> bool:
-        """Let the provider compact now; return whether the view changed. The user has been told if not."""
+    @property
+    def has_something_to_compact(self) -> bool:
+        """Return whether anything stands in the view that a compaction would be about."""
+        head, _ = split_for_compaction(self._control.log.view.messages)
+        return any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head)
+
+    async def compact(self, trigger: Trigger, instructions: str) -> NativeCompaction:
+        """Let the provider compact now; return how that went. The user has been told if it did not."""
         control = self._control
         head, _ = split_for_compaction(control.log.view.messages)
-        if not any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head):
-            control.notice("INFO", "Nothing was compacted: there is nothing to summarise yet.")
-            return False
         adapter, request = control.adapter(), control.request(head)
         limit = control.services.settings.chat.compaction_timeout_s
 
@@ -76,26 +80,34 @@ class NativeSide:
             except TimeoutError:
                 raise CompactionFailed(f"{control.model} did not answer in {limit:g} s") from None
 
-        return await self.compaction().run(trigger, ask)
+        compaction = self.compaction()
+        await compaction.run(trigger, ask)
+        return compaction
 
     async def compact_again(self) -> None:
         """Ask the provider for the next compaction where the last one was asked for: it makes none by itself then."""
         control = self._control
-        blocks, measured = live_blocks(control.log.view.messages), control.measured()
-        if not (blocks and blocks[-1].compaction and blocks[-1].compaction.on_demand):
+        measured, compact_at = control.measured(), self.compact_at
+        if not self._stands_on_demanded or not self.compacts_on_demand or measured.upper < compact_at:
             return
-        cycle, window = control.log.view.cycle, control.limits.context_window
-        crossed = self.compacts_on_demand and self.compact_at <= measured.upper
-        if not crossed or not control.guard.allows(cycle, measured.tokens):
+        if not control.guard.allows(control.log.view.cycle, measured.tokens) or not self.has_something_to_compact:
             return
-        if await self.compact("proactive", ""):
-            control.guard = control.guard.after_success()
-        else:
-            control.guard = control.guard.after_failure(cycle, measured.tokens, window, control.policy.cooldown)
+        compaction, after = await self.compact("proactive", ""), control.measured()
+        problem = str(compaction.error or "")
+        control.keep_guard(problem or (control.no_help(after) if after.upper >= compact_at else ""), after)
+
+    @property
+    def _stands_on_demanded(self) -> bool:
+        blocks = live_blocks(self._control.log.view.messages)
+        return any(block.compaction is not None and block.compaction.on_demand for block in blocks)
 
     def watch(self, usage: Usage, *, compacted: bool) -> None:
-        """Take over when an endpoint passes the threshold again and again without compacting: it ignores it."""
-        missed = not compacted and usage.prompt_tokens > self.compact_at > 0
+        """Take in whether the reply, whose figures these are, was compacted when it should have been."""
+        missed = not compacted and usage.prompt_tokens > self.compact_at > 0 and not self._stands_on_demanded
+        self.expect(missed=missed)
+
+    def expect(self, *, missed: bool) -> None:
+        """Take over when an endpoint misses one compaction after the other: it ignores the threshold."""
         self._missed = self._missed + 1 if missed else 0
         if self._missed < MISSED_COMPACTIONS:
             return

@@ -241,6 +241,8 @@ class Turn:
             await native.end(error)
             raise
         await native.end()
+        if finished.stop == "compacted" and not native.done:
+            session.control.native.expect(missed=True)
         await self._log_reply(reply, finished, estimated, compacted=native.done)
         return finished
 

@@ -1,0 +1,187 @@
+"""What a provider's own compaction may do that nobody expects: R-534…R-543; lessons 5, 18, 40, 48."""
+
+from __future__ import annotations
+
+import asyncio
+
+from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
+from codecompanion.context.server_side import live_blocks
+from codecompanion.errors import ContextOverflow, Overloaded
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Notice
+from codecompanion.history import ViewChanged
+from codecompanion.messages import CompactionPart, Message, Usage
+from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session import context_control
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+from tests.unit.session.test_native_compaction import BLOCK, native, talk
+from tests.unit.session.test_recovery import LONG
+
+SEALED = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","encrypted_content":"x"}]', tokens=50)
+LARGE = Usage(input_tokens=90_000, output_tokens=5)
+
+
+def texts(session):
+    return [m.text for m in session.log.view.messages]
+
+
+def told(bench):
+    return [type(e) for e in bench.events if isinstance(e, CompactionStarted | Compacted | CompactionFailed)]
+
+
+async def test_a_compaction_of_ours_is_about_the_messages_not_about_a_sealed_block(tmp_path):
+    """R-542: nobody but the provider can read the block; what it stood for must be in our summary."""
+    reply = (CompactionDone(SEALED), TextDelta("two"), Finished("stop"))
+    adapter = native(says("one"), reply, says("SUMMARY"), says("went on"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert not session.control.native.compacts_on_demand
+    session.compact("")
+    await bench.idle(session)
+    assert texts(session) == [SUMMARY_PREFIX + "SUMMARY", "went on"]
+    [request] = [r for r in adapter.requests if r.purpose == "summary"]
+    assert "question 1" in request.messages[0].text
+
+
+async def test_a_chat_too_long_for_the_providers_compaction_is_compacted_here(tmp_path):
+    """R-540, lesson 48: `/compact` is the way out of a full window, so it must not need room in it."""
+    adapter = native(says(LONG), says("SUMMARY"), says("went on"), compactions=[ContextOverflow("s: too long.")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("keep names")
+    await bench.idle(session)
+    assert texts(session) == [SUMMARY_PREFIX + "SUMMARY", "went on"]
+    assert "keep names" in adapter.requests[1].messages[0].text
+    assert told(bench) == [CompactionStarted, CompactionFailed, CompactionStarted, Compacted]
+
+
+async def test_two_compactions_in_one_reply_are_two(tmp_path):
+    """R-537, R-543: each has its start, its end and its change; the last block is the one that lives."""
+    second = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"T"}]', text="T")
+    reply = (CompactionBegun(), CompactionDone(BLOCK), TextDelta("a"), CompactionBegun(), CompactionDone(second),
+             CompactionBegun(), CompactionDone(None), TextDelta("b"),
+             Finished("stop", (), Usage(input_tokens=400, output_tokens=20)))  # fmt: skip
+    bench = Bench(tmp_path, native(says("one"), reply))
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert told(bench) == [
+        CompactionStarted,
+        Compacted,
+        CompactionStarted,
+        Compacted,
+        CompactionStarted,
+        CompactionFailed,
+    ]
+    [live] = live_blocks(session.log.view.messages)
+    assert live.compaction == second
+    changes = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, ViewChanged)]
+    assert len({change.change_id for change in changes}) == 2
+    assert 0 < session.control.measured().tokens < 1000
+
+
+async def test_a_stop_for_a_compaction_that_never_comes_does_not_go_on_for_ever(tmp_path):
+    """Lesson 40: two in a row, and it is done here."""
+    adapter = ScriptedAdapter("s", lambda request: (CompactionBegun(), CompactionDone(None), Finished("compacted"))
+                              if request.compact_at else says("answer"), native=True)  # fmt: skip
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert texts(session) == ["question 1", "answer"]
+    assert len(adapter.requests) == 3
+
+
+async def test_behind_a_compaction_on_demand_nobody_is_blamed(tmp_path):
+    """Anthropic makes none by itself behind one it was asked for; that it is overloaded is no reason to turn it off."""
+    adapter = native(says("one"), *[says("more", LARGE)] * 5,
+                     compactions=[CompactionDone(BLOCK), *[Overloaded("s: overloaded.")] * 5])  # fmt: skip
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    await talk(bench, session, 5, first=2)
+    assert session.control.native.compact_at
+    [rest] = [notice.text for notice in bench.of(Notice)]
+    assert "Automatic compaction rests" in rest
+    assert "overloaded" in rest
+    assert len(adapter.compacted) == 4
+
+
+async def test_compactions_on_demand_that_do_not_help_rest_too(tmp_path):
+    """R-532, lesson 5: rules above the trigger are no reason to pay for a compaction before every request."""
+    adapter = ScriptedAdapter("s", lambda request: says("more", LARGE), native=True,
+                              compactions=[CompactionDone(BLOCK)] * 20)  # fmt: skip
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "submit"})
+    session = await bench.open()
+    rules = Message(id="r", role="user", tag="rules", path="AGENTS.md", content="word " * 90_000)
+    await session.attach(rules)
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    await talk(bench, session, 5, first=2)
+    assert len(adapter.compacted) <= 5
+    assert any("system prompt and tools alone" in notice.text for notice in bench.of(Notice))
+
+
+async def test_nothing_is_said_of_a_compaction_nobody_asked_for(tmp_path):
+    """Where nothing can be summarised, nothing is: not a word before every request."""
+    adapter = ScriptedAdapter("s", lambda request: says("more", LARGE), native=True,
+                              compactions=[CompactionDone(BLOCK)] * 20)  # fmt: skip
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
+    session = await bench.open()
+    await session.attach(Message(id="r", role="user", tag="rules", path="AGENTS.md", content="word " * 90_000))
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    await talk(bench, session, 1, first=2)
+    assert not any("nothing to summarise" in notice.text for notice in bench.of(Notice))
+
+
+async def test_a_count_that_hangs_is_waited_for_once(tmp_path, monkeypatch):
+    """Lesson 18: the estimate decides, and the next request does not wait as long again."""
+    monkeypatch.setattr(context_control, "COUNT_LIMIT_S", 0.01)
+    adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=[1])
+    asked = []
+
+    async def hangs(request):
+        asked.append(request)
+        await asyncio.Event().wait()
+
+    adapter.count_tokens = hangs
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * 62_000))
+    for number in range(3):
+        session.submit(submit("q", number))
+        await bench.idle(session)
+    assert len(asked) == 1
+    assert session.log.view.messages[-1].text == "ok"
+
+
+async def test_a_window_that_is_a_guess_is_said_once_for_each_adapter(tmp_path):
+    """R-506: another endpoint's model of the same name is another guess."""
+    one, two = (ScriptedAdapter(name, lambda request: says("ok")) for name in ("one", "two"))
+    bench = Bench(tmp_path, one, two, window=0)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    for name in ("two", "one"):
+        await session.use_model(name, "")
+        await talk(bench, session, 2, first=3)
+    assert len([notice for notice in bench.of(Notice) if "is unknown" in notice.text]) == 2
+
+
+async def test_a_cut_compaction_says_who_cut_it(tmp_path):
+    """R-543, R-544: stopped by the user is no failure of the provider."""
+    gate = asyncio.Event()
+    adapter = native(says("one"), (CompactionBegun(), gate, CompactionDone(BLOCK), Finished("stop")))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.submit(submit("two", 2))
+    await bench.until(lambda: bool(bench.of(CompactionStarted)))
+    session.cancel()
+    await bench.idle(session)
+    [failed] = bench.of(CompactionFailed)
+    assert failed.cancelled
+    assert "it was stopped" in failed.reason
