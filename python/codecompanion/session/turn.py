@@ -268,6 +268,8 @@ class Turn:
                 output_tokens=usage.output_tokens if usage else 0,
             )
         )
+        if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
+            self._notice("The model's answer is empty. Send another message, or regenerate.")
         for edit in finished.server_edits:
             self._notice(
                 f"{self._prepared_for[0]} left out {edit.cleared_items} old tool results on its side"

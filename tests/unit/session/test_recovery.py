@@ -163,6 +163,14 @@ async def test_a_reply_cut_by_the_output_limit_goes_on_once(tmp_path):
     assert session.log.view.messages[-2].tag == GO_ON_TAG
 
 
+async def test_an_empty_answer_is_said(tmp_path):
+    """Nothing in the buffer would look like a chat that hangs."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(Finished("stop"),)]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert any("answer is empty" in notice.text for notice in bench.of(Notice))
+
+
 async def test_a_cut_reply_can_be_continued(tmp_path):
     """Lesson 39."""
     adapter = ScriptedAdapter("s", [(TextDelta("half"), Overloaded("s: broke off")), says(" whole")])
