@@ -129,6 +129,9 @@ class ContextControl:
         await self.native.compact_again()
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
+        if self.native.compact_at and self.measured().tokens > self.limits.context_window:
+            # One result can lead from below the threshold beyond the window: refused before the provider compacts.
+            await self.recover(ContextOverflow("the request is larger than the window"))
         return prepared
 
     async def compact(self, instructions: str) -> bool:

@@ -38,6 +38,19 @@ async def test_a_request_that_is_too_long_is_sent_again_smaller(tmp_path):
     assert bench.of(Compacted)[0].trigger == "reactive"
 
 
+async def test_what_exceeds_the_window_is_not_left_to_the_provider(tmp_path):
+    """R-535: it refuses before it would compact; so the chat is made smaller here, without a request for nothing."""
+    told = Usage(input_tokens=70_000, output_tokens=40_000)
+    adapter = ScriptedAdapter("s", [says(LONG, told), says("THE SUMMARY"), says("answered")], native=True)
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert [request.purpose for request in adapter.requests] == ["chat", "summary", "chat"]
+    assert [m.text for m in session.log.view.messages] == [SUMMARY_PREFIX + "THE SUMMARY", "question 2", "answered"]
+    assert bench.of(Compacted)[0].trigger == "reactive"
+    assert bench.of(TurnFinished)[-1].reason == "done"
+
+
 @pytest.mark.parametrize("summary", [(Overloaded("s: overloaded"),), (ContextOverflow("s: too long"),), says("")])
 async def test_the_last_tier_asks_no_model(tmp_path, summary):
     """R-535, lessons 1, 48: a summariser that fails the same way cannot keep the chat dead."""
