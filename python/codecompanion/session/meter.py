@@ -55,6 +55,7 @@ class ContextMeter:
         self._base: float | None = None
         self._sizes = MessageSizes(counter.message)
         self._total = 0.0
+        self._estimated: tuple[tuple[Message, ...], int] = ((), 0)
 
     def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
         """Forget what another model reported."""
@@ -87,7 +88,7 @@ class ContextMeter:
 
     def _count(self, messages: Sequence[Message]) -> Count:
         if self._base is None:
-            return self.calibration.count(self._fixed + self.counter.count_messages(messages))
+            return self.calibration.count(self._fixed + self._estimate(tuple(messages)))
         split = self._sizes.split(messages)
         known, added = self._sizes.read(split), self.calibration.ratio * split.estimate
         tokens = max(0.0, self._base + known + added)
@@ -96,6 +97,15 @@ class ContextMeter:
             return Count(tokens=round(tokens), lower=round(tokens), upper=round(tokens), exact=True)
         doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN + _FLOOR
         return Count(tokens=round(tokens), lower=max(0, math.floor(tokens - doubt)), upper=math.ceil(tokens + doubt))
+
+    def _estimate(self, messages: tuple[Message, ...]) -> int:
+        """Return the estimate of all messages; what was looked at last is not looked at again when it only grew."""
+        before, tokens = self._estimated
+        if messages[: len(before)] != before:
+            before, tokens = (), 0
+        tokens += self.counter.count_messages(messages[len(before) :])
+        self._estimated = messages, tokens
+        return tokens
 
     def learn(self, usage: Usage, estimated_prompt: int, view: View) -> None:
         """Take in what the provider reported for the call whose reply now ends the view (lesson 7).

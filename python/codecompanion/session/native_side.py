@@ -11,7 +11,7 @@ from codecompanion.context.server_side import live_blocks, split_for_compaction,
 from codecompanion.context.work import Trigger
 from codecompanion.errors import CompactionFailed
 from codecompanion.history import ViewChanged
-from codecompanion.messages import SUMMARY_TAG, Usage, has_opaque, is_protected, without_opaque
+from codecompanion.messages import SUMMARY_TAG, Message, Usage, has_opaque, is_protected, without_opaque
 from codecompanion.session.native import NativeCompaction, forget_foreign_blocks
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class NativeSide:
         self._control = control
         self._missed = 0
         self._silent: set[tuple[str, str]] = set()
+        self._seen: tuple[int, int, list[Message]] = (-1, 0, [])
 
     @property
     def compact_at(self) -> int:
@@ -98,8 +99,18 @@ class NativeSide:
 
     @property
     def _stands_on_demanded(self) -> bool:
-        blocks = live_blocks(self._control.log.view.messages)
-        return any(block.compaction is not None and block.compaction.on_demand for block in blocks)
+        return any(block.compaction is not None and block.compaction.on_demand for block in self._blocks())
+
+    def _blocks(self) -> list[Message]:
+        """Return the live blocks; of a view that has only grown since, what is new is looked at."""
+        log = self._control.log
+        changes, looked_at, blocks = self._seen
+        if changes != log.changes:
+            looked_at, blocks = 0, []
+        messages = log.view.messages
+        blocks = [*blocks, *live_blocks(messages[looked_at:])]
+        self._seen = log.changes, len(messages), blocks
+        return blocks
 
     def watch(self, usage: Usage, *, compacted: bool) -> None:
         """Take in whether the reply, whose figures these are, was compacted when it should have been."""
@@ -122,7 +133,7 @@ class NativeSide:
     async def drop_foreign_blocks(self) -> None:
         """Leave out compactions of a provider that the chat no longer talks to, or that no longer compacts (R-542)."""
         control = self._control
-        if not live_blocks(control.log.view.messages):
+        if not self._blocks():
             return
         origin = control.adapter().origin if self.compact_at else ""
         if await forget_foreign_blocks(control.log, origin):
