@@ -38,6 +38,8 @@ _NEW_MARGIN, _TAKEN_MARGIN, _FLOOR = 0.12, 0.01, 16
 # The first report is about the fixed part and the messages at once: with this many tokens of messages it is taken to
 # be about them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
+# A first report leaves at least this share of its estimate to the fixed part.
+_LEAST_BASE = 0.5
 # Behind an edit a report differs from what was expected by up to 2 % of what stayed (recorded and replayed sessions).
 _TAKEN_MOST = 0.05
 _RESUMED_REPORTS = 150
@@ -194,6 +196,9 @@ class ContextMeter:
         if told and teaches and all(map(_is_text, fresh)):
             self.calibration = self.calibration.learn(observed, estimate)
         share = observed / estimate if told and estimate else ratio
+        if first and estimate:
+            # A wrong ratio must not make the fixed part nothing, which every later request would have to pay for.
+            share = min(share, max(0.0, (total - _LEAST_BASE * base) / estimate))
         sizes.share_out(split, share)
         rest, taken, self._total = observed - share * estimate, self._total - base - known, total
         if not first and taken > 0 and 0.5 < abs(rest) < _TAKEN_MOST * known:

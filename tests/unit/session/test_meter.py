@@ -511,3 +511,18 @@ def test_a_count_that_goes_on_from_the_last_one_is_the_count_from_scratch(steps:
         from_scratch = meter.count(view)
         assert abs(going_on.tokens - from_scratch.tokens) <= 1
         assert going_on.exact == from_scratch.exact
+
+
+@pytest.mark.parametrize("ratio", [0.6, 0.8])
+def test_a_first_report_never_makes_the_fixed_part_nothing(ratio: float) -> None:
+    """Lesson 8: a chat that changes its model each time has only first reports; a summary is not free behind one."""
+    provider, meter = Provider(ratio, hidden=500), ContextMeter(MessageCounter(), Calibration())
+    meter.set_fixed_part(SYSTEM, (TOOL,))
+    view = View()
+    for number in range(30):
+        view = append(view, meter.counted(Message(id=f"u{number}", role="user", content=LINE * 20)))
+    reply = meter.counted(Message(id="a", role="assistant", content=LINE))
+    prompt = 500 + sum(map(provider.size, view.messages))
+    meter.learn(Usage(input_tokens=prompt, output_tokens=10), meter.estimated_prompt(view), append(view, reply))
+    assert meter.count(append(view, reply)).exact
+    assert meter.measure(()).tokens > 0.4 * meter.estimated_prompt(View())
