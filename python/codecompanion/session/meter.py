@@ -206,8 +206,19 @@ class ContextMeter:
             sizes.scale([message for message in messages if sizes.key(message) not in split.new], 1 + rest / known)
             return
         self._base = base + rest
+        self._keep_base(messages, total)
         if first and teaches and estimate <= _MOSTLY_FIXED:
             self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed)
+
+    def _keep_base(self, messages: Sequence[Message], total: float) -> None:
+        """Leave the fixed part its share behind a report that contradicts the earlier ones; the rest is the messages'.
+
+        Without it a chat would seem to weigh nothing once they are compacted.
+        """
+        least = min(total, _LEAST_BASE * self._expected_base())
+        if self._base is not None and self._base < least:
+            self._sizes.scale(messages, (total - least) / (total - self._base))
+            self._base = least
 
     def _take_reply(self, usage: Usage, reply: Message) -> None:
         """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.

@@ -526,3 +526,17 @@ def test_a_first_report_never_makes_the_fixed_part_nothing(ratio: float) -> None
     meter.learn(Usage(input_tokens=prompt, output_tokens=10), meter.estimated_prompt(view), append(view, reply))
     assert meter.count(append(view, reply)).exact
     assert meter.measure(()).tokens > 0.4 * meter.estimated_prompt(View())
+
+
+def test_a_refusal_with_an_absurd_figure_does_not_make_the_fixed_part_nothing() -> None:
+    """R-535, lesson 8: the next true report takes it back, and what a compaction leaves is never 0 tokens."""
+    provider, meter = Provider(1.0, hidden=500), ContextMeter(MessageCounter(), Calibration())
+    meter.set_fixed_part(SYSTEM, (TOOL,))
+    view = append(View(), meter.counted(Message(id="u", role="user", content=LINE * 200)))
+    meter.take_provider_count(210_000, view)
+    after = append(View(), meter.counted(Message(id="s", role="user", content=LINE * 300)))
+    reply = meter.counted(Message(id="a", role="assistant", content=LINE))
+    prompt = 500 + int(0.7 * sum(map(provider.size, after.messages)))
+    meter.learn(Usage(input_tokens=prompt, output_tokens=10), meter.estimated_prompt(after), append(after, reply))
+    assert meter.count(append(after, reply)).tokens == prompt + 10
+    assert meter.measure(()).tokens > 0.4 * meter.estimated_prompt(View())
