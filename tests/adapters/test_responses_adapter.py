@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
+import msgspec
 import pytest
 
 from codecompanion.adapters.base import ChatRequest, CompactionBegun, CompactionDone
 from codecompanion.adapters.openai_responses.check import check_body
 from codecompanion.errors import AdapterError, ContextOverflow, OpaqueRefused, StreamCut
-from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall
+from codecompanion.messages import (
+    CompactionPart,
+    DocumentPart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    with_changes,
+)
 from tests.adapters.answers import CLOSE, DROP, failure
 from tests.adapters.responses_answers import Call, Compacted, Text, Thought, reply
 from tests.adapters.responses_chat import RULES, Chat, open_adapter
@@ -165,14 +175,29 @@ async def test_an_on_demand_compaction_is_the_next_window(server: ResponsesServe
     assert texts == ["First words", RULES.content, "Next words"]
 
 
+def as_if_made_at(origin: str, messages: Iterable[Message]) -> list[Message]:
+    """Return the messages as those of another account at the same address."""
+    made: list[Message] = []
+    for message in messages:
+        if not isinstance(message.content, str):
+            parts = (
+                msgspec.structs.replace(part, origin=origin)
+                if isinstance(part, ReasoningPart | CompactionPart)
+                else part
+                for part in message.content
+            )
+            message = with_changes(message, content=tuple(parts), tokens=message.tokens)
+        made.append(message)
+    return made
+
+
 async def test_a_block_of_another_account_is_refused_as_such(chat: Chat) -> None:
-    """Origin is format and host, the same for two accounts at OpenAI; the session then sends what can be read."""
+    """Origin is format and address, the same for two accounts at OpenAI; the session then sends what can be read."""
     await chat.say("word " * 60_000)
     await chat.say("Go on", compact_at=50_000)
     async with ResponsesServer(rules=Rules()) as other:
         adapter = open_adapter(other.url)
-        assert adapter.origin == chat.adapter.origin
-        stranger = Chat(adapter, *chat.messages)
+        stranger = Chat(adapter, *as_if_made_at(adapter.origin, chat.messages))
         outcome = await stranger.say("Go on")
         assert isinstance(outcome.error, OpaqueRefused)
         assert (await stranger.send(send_opaque=False)).error is None
@@ -185,7 +210,7 @@ async def test_sealed_reasoning_of_another_account_is_refused_as_such(server: Re
     await chat.say("Hi")
     async with ResponsesServer(rules=Rules()) as other:
         adapter = open_adapter(other.url)
-        stranger = Chat(adapter, *chat.messages)
+        stranger = Chat(adapter, *as_if_made_at(adapter.origin, chat.messages))
         outcome = await stranger.answer_calls()
         assert isinstance(outcome.error, OpaqueRefused)
         assert outcome.error.code == "invalid_encrypted_content"
