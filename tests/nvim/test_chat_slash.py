@@ -213,3 +213,20 @@ def test_the_sources_of_completion_plugins_offer_the_same(chat: ChatDriver, modu
         module,
     )
     assert labels == ["/rules"]
+
+
+@pytest.mark.parametrize("command", ["/continue", "/compact", "/clear"])
+def test_a_chat_of_another_neovim_takes_no_command(chat: ChatDriver, command: str) -> None:
+    """It says why, instead of asking the host for a chat that it does not have."""
+    choose(chat, 1)
+    chat.opened(read_only=True)
+    send(chat, command)
+    assert chat.text().count("another Neovim") == 2
+    assert [chat.sent(verb) for verb in ("go_on", "compact", "clear")] == [[], [], []]
+
+
+def test_continue_lets_the_model_go_on(chat: ChatDriver) -> None:
+    send(chat, "/continue")
+    [request] = chat.sent("go_on")
+    assert request["chat"] == chat.id
+    assert chat.input() == ""

@@ -33,11 +33,16 @@ function M.attach(chat, opts)
   })
 end
 
----Send a verb for the chat; a chat that a restarted host does not know yet is opened again first.
+---Send a verb for the chat; a chat that a restarted host does not know yet is opened again first. A chat that another
+---Neovim has open takes none.
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload? table
 function M.notify(chat, verb, payload)
+  if chat.read_only then
+    draw.append(chat, blocks.notice(M.READ_ONLY, "error"))
+    return
+  end
   M.attach(chat)
   host().notify(verb, vim.tbl_extend("force", { chat = chat.id }, payload or {}))
 end
@@ -54,7 +59,7 @@ function M.request(chat, verb, payload, callback)
       return
     end
     if err then
-      draw.append(chat, blocks.notice(err, "error"))
+      draw.append(chat, blocks.notice(chat.read_only and M.READ_ONLY or err, "error"))
     else
       callback(result)
     end
@@ -171,7 +176,7 @@ function M.send_overrides(chat)
     model = chat.model,
     window = chat.window,
   })
-  if next(overrides) ~= nil then
+  if next(overrides) ~= nil and not chat.read_only then
     host().notify("set_overrides", { chat = chat.id, context_management = overrides })
   end
 end
