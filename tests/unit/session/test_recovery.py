@@ -12,7 +12,7 @@ from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.compaction import NO_MODEL
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
-from tests.unit.session.test_native_compaction import compacts_and_says, talk
+from tests.unit.session.test_native_compaction import USAGE, compacts_and_says, talk
 
 LONG = "words and more words " * 400
 
@@ -121,6 +121,17 @@ async def test_what_the_refusal_says_of_sizes_is_learned(tmp_path):
     assert any("40000 tokens, not 100000" in notice.text for notice in bench.of(Notice))
     assert bench.of(Compacted)[0].tokens_before == 60_000
     assert bench.of(Meter)[-1].window == 40_000
+
+
+async def test_a_refusal_with_an_absurd_figure_teaches_nothing(tmp_path):
+    """Lesson 8: not about the model, which all its chats would pay for; the next report sets this one right."""
+    adapter = ScriptedAdapter("s", [says(LONG), too_long(9_000_000, 0), says("SUMMARY"), says("answered", USAGE)])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert session.log.view.messages[-1].text == "answered"
+    assert session.meter.calibration.extra < 1_000
+    assert bench.of(Meter)[-1].tokens == 420
 
 
 async def test_a_refusal_in_a_tool_loop_keeps_the_question(tmp_path):
