@@ -57,8 +57,6 @@ class MessageSizes:
             before, split = (), Split()
         known, new, past, thoughts = split.known, dict(split.new), split.past_thoughts, split.thoughts
         for message in messages[len(before) :]:
-            if message.role == "user":
-                past, thoughts = past + thoughts, 0.0
             key = self.key(message)
             size = self._sizes.get(key)
             if size is None:
@@ -66,6 +64,9 @@ class MessageSizes:
             else:
                 known += size
                 thoughts += self._thoughts.get(key, 0.0)
+            if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
+                # The last reply of a turn: whatever is sent next belongs to another one.
+                past, thoughts = past + thoughts, 0.0
         split = Split(known, new, past, thoughts)
         self._seen = messages, split
         return split

@@ -127,13 +127,9 @@ class ContextMeter:
         self._take_reply(usage, reply)
 
     def take_provider_count(self, prompt_tokens: int, view: View) -> None:
-        """Take in what the provider says a request made of the view is: its count, or an overflow error's.
-
-        A figure that cannot be the tokens of this request (all the characters, say) teaches nothing about the model.
-        """
+        """Take in what the provider says a request made of the view is: its count, or an overflow error's."""
         if prompt_tokens > 0:
-            teaches = is_plausible(prompt_tokens, self.estimated_prompt(view))
-            self._take(prompt_tokens, view.messages, teaches=teaches)
+            self._take(prompt_tokens, view.messages, teaches=True)
 
     def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
         """Take in what was counted for the reply behind the provider's own compaction, which ends the view (R-538).
@@ -158,8 +154,8 @@ class ContextMeter:
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
         """Take in what the log of a chat says this model reported, so that a restored chat counts as before.
 
-        Only the newest reports, which bounds the work: what the older ones told apart is shared out by estimates.
-        Nothing is learned about the model: it was, when they came.
+        Only the first report, which tells best what always goes along, and the newest, which bounds the work: what those
+        between told apart is shared out by estimates. Nothing is learned about the model: it was, when they came.
         """
         reports = {
             index: event.payload
@@ -168,20 +164,25 @@ class ContextMeter:
             and (event.payload.adapter, event.payload.model) == (adapter, model)
         }
         newest = dict(list(reports.items())[-_RESUMED_REPORTS:])
-        start = min(newest, default=len(events))
+        start, first = min(newest, default=len(events)), min(reports, default=len(events))
+        if first < start:
+            self._replay(reports[first], project(events[:first]))
         view, compacted = project(events[:start]), False
         for event in events[:start]:
             compacted = _compacts_in_reply(event.payload, compacted)
         for index, event in enumerate(events[start:], start):
             view = project(events[: index + 1]) if isinstance(event.payload, ChangeUndone) else apply(view, event)
             compacted = _compacts_in_reply(event.payload, compacted)
-            report = newest.get(index)
-            if report is None or not view.messages or view.messages[-1].id != report.message_id:
-                continue
-            if compacted:
-                self.anchor_after_compaction(report.usage, report.estimated_prompt_tokens, view)
-            else:
-                self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False)
+            if index in newest:
+                self._replay(newest[index], view, compacted=compacted)
+
+    def _replay(self, report: UsageReported, view: View, *, compacted: bool = False) -> None:
+        if not view.messages or view.messages[-1].id != report.message_id:
+            return
+        if compacted:
+            self.anchor_after_compaction(report.usage, report.estimated_prompt_tokens, view)
+        else:
+            self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False)
 
     def _expected_base(self) -> float:
         return self.calibration.ratio * self._fixed + self.calibration.extra
@@ -219,7 +220,7 @@ class ContextMeter:
 
         Without it a chat would seem to weigh nothing once they are compacted.
         """
-        least = min(total, _LEAST_BASE * min(self._expected_base(), self.calibration.ratio * self._fixed))
+        least = min(total, _LEAST_BASE * self._expected_base())
         if self._base is not None and self._base < least:
             self._sizes.scale(messages, (total - least) / (total - self._base))
             self._base = least

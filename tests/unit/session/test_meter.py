@@ -31,6 +31,7 @@ from codecompanion.messages import (
     Message,
     ReasoningPart,
     TextPart,
+    ToolCall,
     ToolSpec,
     Usage,
     with_changes,
@@ -340,10 +341,12 @@ class Thinker(Chat):
         read = messages[turn:] if self.forgets else messages
         return super().truth + self.thoughts * sum(message.role == "assistant" for message in read)
 
-    def think(self) -> None:
+    def think(self, *, last: bool = False) -> None:
         estimated, prompt = self.meter.estimated_prompt(self.view), self.truth
         content = (ReasoningPart("", opaque="x" * (1000 + 6 * self.thoughts)), TextPart("Done. " * 30))
-        reply = self.meter.counted(Message(id=f"a{len(self.view.messages)}", role="assistant", content=content))
+        calls = () if last else (ToolCall("call", "read_file"),)
+        name = f"a{len(self.view.messages)}"
+        reply = self.meter.counted(Message(id=name, role="assistant", content=content, tool_calls=calls))
         self.provider.hidden -= self.provider.size(reply) - MessageCounter().text("Done. " * 30)
         self.view = append(self.view, reply)
         output = MessageCounter().text("Done. " * 30) + self.thoughts
@@ -358,7 +361,7 @@ class Thinker(Chat):
             self.think()
             self.add(LINE * 12)
         errors.append(self.error)
-        self.think()
+        self.think(last=True)
         return errors
 
 
@@ -371,6 +374,9 @@ def test_reasoning_that_a_model_forgets_is_left_out_from_the_second_time_on(forg
     assert (second[0] > 0.3) == forgets
     for _ in range(4):
         assert max(chat.turn()) < 0.01
+    shown = chat.meter.count(chat.view).tokens
+    chat.add("Thanks.", "user")
+    assert abs(chat.truth - shown) < 30, "the reasoning of a turn that is over is not shown any more"
     messages = chat.view.messages
     assert abs(chat.meter.measure(()).tokens - 900) < 100, "what was forgotten is not taken for the fixed part"
     assert chat.meter.measure(messages[-3:]).tokens < chat.meter.measure(messages).tokens
@@ -436,6 +442,16 @@ def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
     restored.resume(events_of(chat), "a", "m")
     edited = with_messages(chat.view, [m for m in chat.view.messages if m.id != dear.id])
     assert abs(restored.count(edited).tokens - chat.meter.count(edited).tokens) <= 2
+
+
+def test_a_long_chat_restored_knows_what_always_goes_along_from_its_first_report() -> None:
+    """What the provider adds by itself was told then; behind a compaction it is most of the prompt."""
+    chat = talk(Provider(1.0, hidden=2500), steps=160)
+    restored = ContextMeter(MessageCounter(), Calibration())
+    restored.set_fixed_part(SYSTEM, (TOOL,))
+    restored.resume(events_of(chat), "a", "m")
+    assert abs(restored.measure(()).tokens - chat.provider.hidden) <= 50
+    assert abs(restored.count(chat.view).tokens - chat.truth) <= 1
 
 
 def test_a_chat_restored_behind_an_undo_counts_what_came_back() -> None:
