@@ -154,8 +154,8 @@ class ContextMeter:
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
         """Take in what the log of a chat says this model reported, so that a restored chat counts as before.
 
-        Only the first report, which tells best what always goes along, and the newest, which bounds the work: what those
-        between told apart is shared out by estimates. Nothing is learned about the model: it was, when they came.
+        Only the first report, which tells best what always goes along, and the newest, which bounds the work: what the
+        others told apart is shared out by estimates. Nothing is learned about the model: it was, when they came.
         """
         reports = {
             index: event.payload

@@ -446,7 +446,12 @@ def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
 
 def test_a_long_chat_restored_knows_what_always_goes_along_from_its_first_report() -> None:
     """What the provider adds by itself was told then; behind a compaction it is most of the prompt."""
-    chat = talk(Provider(1.0, hidden=2500), steps=160)
+    chat = talk(Provider(1.0, hidden=2500), steps=1)
+    chat.add(LINE * 1500)
+    for _ in range(160):
+        chat.reply()
+        chat.add("go on", "user")
+    chat.reply()
     restored = ContextMeter(MessageCounter(), Calibration())
     restored.set_fixed_part(SYSTEM, (TOOL,))
     restored.resume(events_of(chat), "a", "m")
