@@ -127,9 +127,13 @@ class ContextMeter:
         self._take_reply(usage, reply)
 
     def take_provider_count(self, prompt_tokens: int, view: View) -> None:
-        """Take in what the provider says a request made of the view is: its count, or an overflow error's."""
+        """Take in what the provider says a request made of the view is: its count, or an overflow error's.
+
+        A figure that cannot be the tokens of this request (all the characters, say) teaches nothing about the model.
+        """
         if prompt_tokens > 0:
-            self._take(prompt_tokens, view.messages, teaches=True)
+            teaches = is_plausible(prompt_tokens, self.estimated_prompt(view))
+            self._take(prompt_tokens, view.messages, teaches=teaches)
 
     def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
         """Take in what was counted for the reply behind the provider's own compaction, which ends the view (R-538).
@@ -220,7 +224,7 @@ class ContextMeter:
 
         Without it a chat would seem to weigh nothing once they are compacted.
         """
-        least = min(total, _LEAST_BASE * self._expected_base())
+        least = min(total, _LEAST_BASE * min(self._expected_base(), self.calibration.ratio * self._fixed))
         if self._base is not None and self._base < least:
             self._sizes.scale(messages, (total - least) / (total - self._base))
             self._base = least
