@@ -22,7 +22,7 @@ from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
 from codecompanion.messages import Message, Usage
-from codecompanion.models import ResolvedLimits
+from codecompanion.models import ModelLimits, ResolvedLimits
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.guards import CompactionGuard
@@ -34,6 +34,8 @@ from codecompanion.session.services import Services
 from codecompanion.tokens import MessageCounter
 
 _log = logging.getLogger(__name__)
+WINDOW_LIMIT_S = 5.0
+"""What an endpoint says of its models is worth waiting for this long, when a guess would decide otherwise."""
 COUNT_LIMIT_S = 5.0
 """A provider's count is worth waiting for this long; then the estimate decides."""
 RECOVERED_SHARE = 0.8
@@ -49,6 +51,8 @@ class ContextControl:
         self.guard = CompactionGuard()
         self._told_unknown_window: set[tuple[str, str]] = set()
         self._counts_late: set[tuple[str, str]] = set()
+        self._asked_windows: set[tuple[str, str]] = set()
+        self._told: ModelLimits | None = None
         self.native = NativeSide(self)
         self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
@@ -123,7 +127,7 @@ class ContextControl:
 
     async def prepare(self, *, summaries: bool = True) -> Prepared:
         """Prepare the next request and commit what that changed."""
-        self._tell_unknown_window()
+        await self._make_sure_of_window()
         await self.native.drop_foreign_blocks()
         await self._count_when_close()
         await self.native.compact_again()
@@ -221,8 +225,38 @@ class ContextControl:
         old, self.limits = self.limits, self._resolved_limits()
         return old != self.limits
 
+    async def _make_sure_of_window(self) -> None:
+        """Ask the endpoint for the window before a guess of it decides anything, once (R-506, lesson 30).
+
+        Right after a restart what it says of its models may be still on its way.
+        """
+        self.take_in_window()
+        known = self.adapter_name, self.model
+        if self.limits.source != "default" or not self._reaches_a_limit():
+            return
+        if known not in self._asked_windows:
+            self._asked_windows.add(known)
+            try:
+                async with asyncio.timeout(WINDOW_LIMIT_S):
+                    await self.adapter().warm_up()
+            except (AdapterError, TimeoutError) as error:
+                _log.info("the endpoint did not tell its windows: %s", error)
+            self.take_in_window()
+        self.tell_unknown_window()
+
+    def _reaches_a_limit(self) -> bool:
+        limits = [self._threshold(stage) for stage in self.policy.stages]
+        limits.append(self.limits.context_window - self.limits.max_output_tokens)
+        return self.measured().upper >= min(at for at in limits if at)
+
+    def take_in_window(self) -> None:
+        """Take in what the endpoint has told of the model since; some can tell only once it is loaded."""
+        if self.adapter().limits(self.model) != self._told:
+            self.refresh_limits()
+
     def _resolved_limits(self) -> ResolvedLimits:
         """Return the limits in force; a window that a refusal named is not forgotten."""
+        self._told = self.adapter().limits(self.model)
         limits = self.services.limits(self.adapter_name, self.model, self.policy.default_window)
         named = self._named_windows.get((self.adapter_name, self.model), limits.context_window)
         if named < limits.context_window:
@@ -325,7 +359,7 @@ class ContextControl:
             f" (system prompt and tools alone have {self.meter.measure(()).tokens})"
         )
 
-    def _tell_unknown_window(self) -> None:
+    def tell_unknown_window(self) -> None:
         """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
         known = self.adapter_name, self.model
         if self.limits.source != "default" or known in self._told_unknown_window:

@@ -270,6 +270,8 @@ class Turn:
         )
         if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
             self._notice("The model's answer is empty. Send another message, or regenerate.")
+        session.control.take_in_window()
+        session.control.tell_unknown_window()
         for edit in finished.server_edits:
             self._notice(
                 f"{self._prepared_for[0]} left out {edit.cleared_items} old tool results on its side"

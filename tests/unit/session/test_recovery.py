@@ -8,6 +8,7 @@ from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningSeale
 from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
 from codecompanion.messages import GO_ON_TAG, Message, ReasoningPart, Usage
+from codecompanion.models import ModelLimits
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.compaction import NO_MODEL
 from codecompanion.session.state import State
@@ -291,3 +292,47 @@ async def test_a_count_that_cannot_be_had_is_no_reason_to_stop(tmp_path):
     await bench.idle(session)
     assert session.log.view.messages[-1].text == "ok"
     assert len(adapter.counted) == 1
+
+
+class Slow(ScriptedAdapter):
+    """An endpoint that tells its window when it is asked for it, or once its model is loaded."""
+
+    told = 0
+    asked = 0
+
+    def limits(self, model):
+        return ModelLimits(self.told) if self.told else None
+
+    async def warm_up(self):
+        self.asked += 1
+        self.told = 200_000
+
+
+async def test_a_guess_of_the_window_does_not_compact_a_chat(tmp_path):
+    """R-506, lesson 30: a long chat is opened again and sent to at once, before the endpoint has told its windows."""
+    adapter = Slow("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=0)
+    session = await bench.open()
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * 40_000))
+    await talk(bench, session, 2)
+    assert not bench.of(CompactionStarted)
+    assert not bench.of(Notice)
+    assert session.limits.context_window == 200_000
+    assert adapter.asked == 1
+    assert bench.of(Meter)[-1].window == 200_000
+
+
+async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
+    """R-506: Ollama knows only once the model is loaded; nobody is told of a guess that was none."""
+
+    def loads(request):
+        adapter.told = 4_096
+        return says("ok")
+
+    adapter = Slow("s", loads)
+    bench = Bench(tmp_path, adapter, window=0)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert session.limits.context_window == bench.of(Meter)[-1].window == 4_096
+    assert not bench.of(Notice)
+    assert not adapter.asked
