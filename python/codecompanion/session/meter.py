@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
+
 from codecompanion.calibration import Calibration, Count, is_plausible
 from codecompanion.context.work import Measure
 from codecompanion.history import (
@@ -147,12 +149,13 @@ class ContextMeter:
             return
         if self._base is None:
             self._base = min(usage.prompt_tokens, self._expected_base())
-        left, came = self._base + self._sizes.key(block)[1], self.calibration.count(estimated_prompt).tokens
-        if usage.prompt_tokens**2 < left * came:
-            self._sizes.set(block, usage.prompt_tokens - self._base)
-            # Unless the output holds the block as well.
-            if usage.output_tokens < reply.tokens or is_plausible(usage.output_tokens, reply.tokens):
-                self._take_reply(usage, reply)
+        size, came = self._sizes.key(block)[1], self.calibration.count(estimated_prompt).tokens
+        if usage.prompt_tokens**2 < (self._base + size) * came:
+            size = usage.prompt_tokens - self._base
+            self._sizes.set(block, size)
+        # The output holds the block or does not: whichever leaves what the reply can be.
+        output = min(usage.output_tokens, usage.output_tokens - size, key=lambda tokens: abs(tokens - reply.tokens))
+        self._take_reply(msgspec.structs.replace(usage, output_tokens=round(output)), reply)
         self._total = self._base + self._sizes.read(self._sizes.split(view.messages))
 
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
