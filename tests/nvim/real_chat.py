@@ -11,22 +11,28 @@ from typing import Any
 from codecompanion.history import LogEvent, View, project
 from codecompanion.store.opening import open_store
 from harness import Nvim, lua_string
-from tests.adapters.chat_server import ChatServer
+from tests.adapters.loopback import LoopbackServer
 
 KEY = "sk-planted-7f3a9c51d2e84b06"
 
 
-def init_lua(url: str, options: dict[str, Any] | None = None, opts: dict[str, Any] | None = None) -> str:
+def init_lua(
+    url: str,
+    options: dict[str, Any] | None = None,
+    opts: dict[str, Any] | None = None,
+    extends: str = "openai_compatible",
+    model: str = "test-model",
+) -> str:
     """Return an init file whose chats talk to the server at `url`; `options` are laid over it, key by key."""
     config: dict[str, Any] = {
         "python": {"host_prog": sys.executable},
         "adapters": {
             "http": {
                 "loop": {
-                    "extends": "openai_compatible",
+                    "extends": extends,
                     "formatted_name": "Loop",
                     "env": {"url": url.removesuffix("/v1"), "api_key": "LOOP_KEY"},
-                    "schema": {"model": {"default": "test-model"}},
+                    "schema": {"model": {"default": model}},
                     "opts": {"context_window": 128_000, "max_retries": 2, **(opts or {})},
                 }
             }
@@ -149,8 +155,10 @@ def read_log(root: Path, chat: str) -> list[LogEvent]:
 def start_chat(
     nvim_factory: Callable[..., Nvim],
     root: Path,
-    server: ChatServer,
+    server: LoopbackServer,
     *,
+    extends: str = "openai_compatible",
+    model: str = "test-model",
     options: dict[str, Any] | None = None,
     opts: dict[str, Any] | None = None,
     files: Iterable[tuple[str, str]] = (),
@@ -164,7 +172,7 @@ def start_chat(
     for name, content in files:
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(content, encoding="utf-8")
-    init = init_lua(server.url, options, opts) + COUNT_TURNS
+    init = init_lua(server.url, options, opts, extends, model) + COUNT_TURNS
     nvim = nvim_factory(root=root, init=init, env={"LOOP_KEY": key}, **nvim_options)
     chat = RealChat(nvim, root)
     if opened:

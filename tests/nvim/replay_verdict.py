@@ -1,0 +1,141 @@
+"""What must be true of a replayed session, whoever compacts: one function per promise, each raises when it is broken.
+
+Everything is compared with what the server counted and was sent, not with what the plugin says of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from codecompanion.history import LogEvent, MessageAdded, RequestSent, View, apply
+from codecompanion.invariants import violations
+from codecompanion.placeholders import TOOL_RESULT_CLEARED
+from replayed_session import Asked, Replay, percentiles
+from session_player import Seen
+
+EDIT_AT, COMPACT_AT, KEPT_CYCLES = 0.65, 0.85, 3
+DOUBT = 0.03
+"""Triggers compare with the upper bound of the count (design.md), which lies above the count by less than this."""
+
+
+def check_replay(replay: Replay) -> dict[str, dict[str, float]]:
+    """Check all of it; return the meter's errors in per cent."""
+    requests, log = replay.requests(), replay.chat.log()
+    check_requests_are_valid(replay)
+    check_rules_are_untouched(replay)
+    check_no_word_is_lost(replay, log)
+    check_edits(replay, requests)
+    check_nothing_was_left_to_clear(replay, requests, log)
+    check_compactions(replay, requests)
+    return check_meter(requests)
+
+
+def check_requests_are_valid(replay: Replay) -> None:
+    """No request was refused, and nothing failed on the way."""
+    assert [refusal.message for refusal in replay.server.refusals] == []
+    assert [event for event in replay.trace() if event["type"] == "compaction_failed"] == []
+    assert violations(replay.chat.view().messages) == []
+    assert replay.chat.nvim.messages() == ""
+
+
+def check_rules_are_untouched(replay: Replay) -> None:
+    """The rule file is in every request exactly once, the same bytes each time (lesson 10)."""
+    sent = {seen.rules for seen in replay.chat_requests()}
+    assert len(sent) == 1, f"{len(sent)} forms of the rules were sent"
+    (texts,) = sent
+    assert len(texts) == 1, f"the rules were sent {len(texts)} times in one request"
+    assert replay.session.rules.strip() in texts[0]
+
+
+def check_no_word_is_lost(replay: Replay, log: Sequence[LogEvent]) -> None:
+    """What the user said is stored, and in every request until whoever compacts has read it."""
+    added = [event.payload.message for event in log if isinstance(event.payload, MessageAdded)]
+    stored = [message.text for message in added if message.role == "user" and not message.tag]
+    assert stored == replay.player.typed
+    read = [
+        one for one in replay.player.seen if one.purpose == "summary" or one.compacts or one.purpose == "compaction"
+    ]
+    gone = frozenset[int]()
+    for earlier, later in pairwise(replay.chat_requests()):
+        newly = later.missing - earlier.missing - gone
+        gone |= newly
+        if newly:
+            assert any(not newly & one.missing for one in _between(replay, earlier, later)), f"{newly} was never read"
+    assert bool(gone) <= bool(read)
+
+
+def _between(replay: Replay, earlier: Seen, later: Seen) -> Sequence[Seen]:
+    """Return the requests from one up to another, without the latter: who could have read what is gone."""
+    all_seen = replay.player.seen
+    places = {id(seen): place for place, seen in enumerate(all_seen)}
+    return all_seen[places[id(earlier)] : places[id(later)]]
+
+
+def check_edits(replay: Replay, requests: Sequence[Asked]) -> None:
+    """Editing happens at 65 % and not before, and the server counts what it saved (R-501, R-508)."""
+    edit_at, edits = EDIT_AT * replay.window, 0
+    for asked in requests:
+        for edit in asked.told("context_edited"):
+            edits += 1
+            assert edit["tokens_before"] >= (1 - DOUBT) * edit_at, f"edited at {edit['tokens_before']} of {edit_at}"
+            assert asked.seen.tokens < edit["tokens_before"] or asked.told("compacted")
+            if not asked.told("compacted"):
+                assert abs(asked.seen.tokens - edit["tokens_after"]) <= 0.02 * asked.seen.tokens
+    assert edits, "nothing was edited"
+
+
+def check_nothing_was_left_to_clear(replay: Replay, requests: Sequence[Asked], log: Sequence[LogEvent]) -> None:
+    """A request above 65 % holds no old result that could have been cleared."""
+    view, left = View(), list(requests)
+    for event in log:
+        if isinstance(event.payload, RequestSent) and event.payload.purpose == "chat":
+            asked = left.pop(0)
+            old = [
+                message
+                for message in view.messages
+                if message.role == "tool"
+                and (message.cycle or 0) <= view.cycle - KEPT_CYCLES
+                and len(message.text) > len(TOOL_RESULT_CLEARED)
+            ]
+            if asked.seen.tokens > (1 + DOUBT) * EDIT_AT * replay.window:
+                assert not old, f"request {asked.number} ({asked.seen.tokens} tokens) still held {len(old)} old results"
+        view = apply(view, event)
+    assert left == []
+
+
+def check_compactions(replay: Replay, requests: Sequence[Asked]) -> None:
+    """Compaction happens at 85 %, by whom it should, and what follows is much smaller by the server's count."""
+    compact_at, done, ours = COMPACT_AT * replay.window, 0, 0
+    for asked in requests:
+        assert len(asked.compactions) == asked.seen.compacts, f"request {asked.number}"
+        assert asked.seen.tokens < (1 + DOUBT) * compact_at or asked.seen.compacts, f"request {asked.number}"
+    for asked, following in pairwise(requests):
+        for compacted in (*asked.compactions, *following.told("compacted")):
+            # What one result made larger than the window, no provider would compact any more.
+            least = replay.window if compacted["trigger"] == "reactive" else (1 - DOUBT) * compact_at
+            assert compacted["tokens_before"] >= least
+            assert compacted["tokens_after"] < 0.5 * compacted["tokens_before"]
+            assert following.seen.tokens - following.seen.tail_tokens < 0.5 * compacted["tokens_before"]
+            done += 1
+            ours += compacted["trigger"] == "reactive" or not replay.native
+    assert done, "nothing was compacted"
+    assert bool(ours) == any(seen.purpose == "summary" for seen in replay.player.seen)
+    assert all(seen.tokens <= replay.window for seen in replay.player.seen)
+
+
+def check_meter(requests: Sequence[Asked]) -> dict[str, dict[str, float]]:
+    """Return how far the meter was off, in per cent of what the server then counted.
+
+    before: right before each request but the first, which nobody has reported on. after: right behind each reply, where
+    the next request was the same and what was added. compacted: before the first request behind a compaction.
+    """
+    after, compacted = list[float](), list[float]()
+    for one, following in pairwise(requests):
+        if one.compactions or following.told("compacted"):
+            compacted.append(following.error)
+        elif one.meter_after is not None and not following.told("context_edited"):
+            counted = following.seen.tokens - following.seen.tail_tokens
+            after.append(abs(one.meter_after - counted) / following.seen.tokens)
+    errors = {"before": [one.error for one in requests[1:]], "after": after, "compacted": compacted}
+    return {name: percentiles(values) for name, values in errors.items()}

@@ -1,0 +1,32 @@
+"""A recorded session with tools, replayed through each adapter against its strict server (issue 3, proof 3).
+
+The session that comes with the package, in a window it outgrows; `tests/external` has one of 480,000 tokens.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from recorded_session import DEMO, RecordedReply, RecordedTurn, read_recording
+from replay_verdict import check_replay
+from replayed_session import Replay
+from session_player import VOICES
+
+WINDOW = 64_000
+QUESTION = RecordedTurn("One more question: where was the error?", (RecordedReply("It was in the berths."),))
+
+
+@pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.adapter)
+def test_a_session_is_edited_and_compacted_where_it_should_and_the_meter_is_right(nvim_factory, tmp_path, voice):
+    """87 replies, 203 calls; whoever compacts; the host is killed on the way."""
+    session = read_recording(DEMO)
+    with Replay(nvim_factory, tmp_path, session, voice, window=WINDOW) as replay:
+        replay.play(kill_host_at=10)
+        replay.play_turn(QUESTION)
+        assert "It was in the berths." in replay.chat.text()
+        errors = check_replay(replay)
+    # The prompts of this session are short: what one tool returned is most of some, and may be off by a tenth.
+    before, after, compacted = (errors[name] for name in ("before", "after", "compacted"))
+    assert (before["p50"] < 0.2, before["p95"] < 2, before["max"] < 8) == (True, True, True), before
+    assert (after["p50"] < 0.1, after["p95"] < 1) == (True, True), after
+    assert compacted["max"] < 3, compacted
