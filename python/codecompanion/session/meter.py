@@ -149,7 +149,7 @@ class ContextMeter:
             return
         if self._base is None:
             self._base = min(usage.prompt_tokens, self._expected_base())
-        size, came = self._sizes.key(block)[1], self.calibration.count(estimated_prompt).tokens
+        size, came = float(self._sizes.key(block)[1]), self.calibration.count(estimated_prompt).tokens
         if usage.prompt_tokens**2 < (self._base + size) * came:
             size = usage.prompt_tokens - self._base
             self._sizes.set(block, size)
