@@ -11,7 +11,6 @@ from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_
 from codecompanion.adapters.sse import SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
 
-
 _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
 
 
