@@ -105,7 +105,10 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
                     names[call.id] = (call.name, recorded_title(call))
                 shown.extend(_message_entries(message, adapter, model, ran, names, message.id in cleared))
             case ViewChanged() as change:
-                shown.extend(_change_entries(change))
+                at = len(shown)
+                while change.kind == "compacted" and at > 0 and shown[at - 1].kind == "user":
+                    at -= 1  # what was not answered yet has survived it: it stands below, as it was drawn
+                shown[at:at] = _change_entries(change)
             case _:
                 pass
     return shown
