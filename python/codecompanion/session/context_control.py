@@ -34,8 +34,6 @@ from codecompanion.session.services import Services
 from codecompanion.tokens import MessageCounter
 
 _log = logging.getLogger(__name__)
-WINDOW_LIMIT_S = 5.0
-"""What an endpoint says of its models is worth waiting for this long, when a guess would decide otherwise."""
 COUNT_LIMIT_S = 5.0
 """A provider's count is worth waiting for this long; then the estimate decides."""
 RECOVERED_SHARE = 0.8
@@ -111,7 +109,7 @@ class ContextControl:
             model=self.model,
             max_output_tokens=reserve,
             chat_id=self._chat_id,
-            compact_at=self.native.compact_at,
+            compact_at=self.native.ask(),
         )
 
     def plan_request(self, *, summaries: bool = True) -> Preparation:
@@ -130,7 +128,8 @@ class ContextControl:
         await self._make_sure_of_window()
         await self.native.drop_foreign_blocks()
         await self._count_when_close()
-        await self.native.compact_again()
+        if summaries:
+            await self.native.compact_again()
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         if self.native.compact_at and self.measured().tokens > self.limits.context_window:
@@ -237,9 +236,9 @@ class ContextControl:
         if known not in self._asked_windows:
             self._asked_windows.add(known)
             try:
-                async with asyncio.timeout(WINDOW_LIMIT_S):
-                    await self.adapter().warm_up()
-            except (AdapterError, TimeoutError) as error:
+                # It waits for an answer no longer than a few seconds; what else it does the request needs as well.
+                await self.adapter().warm_up()
+            except AdapterError as error:
                 _log.info("the endpoint did not tell its windows: %s", error)
             self.take_in_window()
         self.tell_unknown_window()

@@ -28,6 +28,7 @@ class NativeSide:
         self._control = control
         self._missed = 0
         self._silent: set[tuple[str, str]] = set()
+        self._asked = 0
         self._seen: tuple[int, int, list[Message]] = (-1, 0, [])
 
     @property
@@ -42,6 +43,20 @@ class NativeSide:
             return 0
         window, reserve = control.limits.context_window, control.limits.max_output_tokens
         return threshold(threshold_tokens(stage.trigger, window, reserve), window, reserve)
+
+    def ask(self) -> int:
+        """Return the size from which the provider shall compact the request that is being made, 0 = not at all.
+
+        Nothing is asked for while there is nothing to summarise, and later where it did not help (R-532, lesson 5).
+        """
+        control, self._asked = self._control, self.compact_at
+        rests = not control.guard.allows(control.log.view.cycle, control.measured().tokens)
+        if self._asked and rests:
+            limits, later = control.limits, control.guard.resting_until_tokens
+            self._asked = later if self._asked < later <= limits.context_window - limits.max_output_tokens else 0
+        if self._asked and not self.has_something_to_compact:
+            self._asked = 0
+        return self._asked
 
     @property
     def compacts_on_demand(self) -> bool:
@@ -113,9 +128,12 @@ class NativeSide:
         return blocks
 
     def watch(self, usage: Usage, *, compacted: bool) -> None:
-        """Take in whether the reply, whose figures these are, was compacted when it should have been."""
-        missed = not compacted and usage.prompt_tokens > self.compact_at > 0 and not self._stands_on_demanded
-        self.expect(missed=missed)
+        """Take in whether the reply with these figures was compacted when it should have been, and if that helped."""
+        control, at = self._control, self.compact_at
+        self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._stands_on_demanded)
+        if compacted:
+            after = control.measured()
+            control.keep_guard(control.no_help(after) if after.upper >= at > 0 else "", after)
 
     def expect(self, *, missed: bool) -> None:
         """Take over when an endpoint misses one compaction after the other: it ignores the threshold."""

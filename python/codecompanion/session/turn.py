@@ -44,6 +44,8 @@ class Turn:
     def __init__(self, session: Session, turn_id: str, cycle: int) -> None:
         self._session, self.turn_id, self.cycle = session, turn_id, cycle
         self._requests = self._pauses = self._continuations = 0
+        self._is_paused = False
+        """Whether the provider wants its reply back just as it is: nothing may join it, nothing be summarised."""
         self._compactions = session.log.compactions
         self._prepared_for = ("", "")
         """Adapter and model of the request that was prepared last; the user may choose others at any time."""
@@ -88,7 +90,8 @@ class Turn:
         """Return why the turn had to stop early, "" when the model is done."""
         session = self._session
         while True:
-            await session.deliver_queued(self.turn_id, self.cycle)
+            if not self._is_paused:
+                await session.deliver_queued(self.turn_id, self.cycle)
             stopped = over_request_limit(self._requests, session.services.settings.chat.max_provider_requests_per_turn)
             if stopped:
                 return stopped
@@ -98,6 +101,7 @@ class Turn:
             finished = await self._answer()
             if isinstance(finished, str):
                 return finished
+            self._is_paused = False
             if finished.tool_calls:
                 self._calls.extend(finished.tool_calls)
                 await self._run_tools(finished)
@@ -118,10 +122,10 @@ class Turn:
         session.enter(State.PREPARING)
         self._prepared_for = session.adapter_name, session.model
         await session.reread_rules()
-        wanted = session.take_compaction_request()
+        wanted = None if self._is_paused else session.take_compaction_request()
         if wanted is not None:
             await session.control.compact(wanted)
-        await session.control.prepare(summaries=wanted is None)
+        await session.control.prepare(summaries=wanted is None and not self._is_paused)
         session.show_meter()
         return self._waits()
 
@@ -143,6 +147,7 @@ class Turn:
         match finished.stop:
             case "paused" | "compacted":
                 self._pauses += 1
+                self._is_paused = finished.stop == "paused" and not self._is_switched
                 if finished.stop == "paused" and self._is_switched:
                     # Nobody else goes on from another one's words.
                     await self._session.ask_to_go_on(self.turn_id, self.cycle)

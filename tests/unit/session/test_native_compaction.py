@@ -46,22 +46,22 @@ def test_the_threshold_is_the_triggers_but_never_below_what_providers_take(compa
 
 
 async def test_a_request_asks_the_provider_to_compact_at_the_trigger(tmp_path):
-    """R-534: and the client's own compaction is off, editing is not."""
-    adapter = native(says("ok"))
+    """R-534: and the client's own compaction is off, editing is not. What is not answered yet is not summarised."""
+    adapter = native(says("ok"), says("ok"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
-    await talk(bench, session, 1)
-    assert adapter.requests[0].compact_at == 85_000
+    await talk(bench, session, 2)
+    assert [request.compact_at for request in adapter.requests] == [0, 85_000]
 
 
 @pytest.mark.parametrize("off", [{"compaction": {"trigger": False}}, {"enabled": False}])
 async def test_switched_off_is_switched_off_for_the_provider_too(tmp_path, off):
     """Lesson 13."""
-    adapter = native(says("ok"))
+    adapter = native(says("ok"), says("ok"))
     bench = Bench(tmp_path, adapter, settings={"context_management": off})
     session = await bench.open()
-    await talk(bench, session, 1)
-    assert adapter.requests[0].compact_at == 0
+    await talk(bench, session, 2)
+    assert [request.compact_at for request in adapter.requests] == [0, 0]
 
 
 async def test_a_compaction_in_a_reply_takes_the_place_of_the_history(tmp_path):
@@ -182,13 +182,13 @@ async def test_compact_asks_the_provider_where_it_can(tmp_path):
 async def test_an_endpoint_that_ignores_the_threshold_is_not_relied_on(tmp_path):
     """R-534: a gateway may drop what it does not know; the client's compaction takes over, and the user is told."""
     full = Usage(input_tokens=90_000, output_tokens=5)
-    adapter = native(says("one " * 500, full), says("two", full), says("SUMMARY"), says("three"))
+    adapter = native(says("one " * 500), says("two", full), says("three", full), says("SUMMARY"), says("four"))
     small = {"context_management": {"compaction": {"min_token_savings": 0}}}
     bench = Bench(tmp_path, adapter, settings=small)
     session = await bench.open()
-    await talk(bench, session, 3)
-    assert [request.purpose for request in adapter.requests] == ["chat", "chat", "summary", "chat"]
-    assert session.log.view.messages[-1].text == "three"
+    await talk(bench, session, 4)
+    assert [request.purpose for request in adapter.requests] == ["chat", "chat", "chat", "summary", "chat"]
+    assert session.log.view.messages[-1].text == "four"
     assert any("opts.compaction = false" in notice.text for notice in bench.of(Notice))
 
 
@@ -314,5 +314,5 @@ async def test_a_chat_resumed_shows_the_card_and_goes_on_from_the_block(tmp_path
     resumed = await bench.resume()
     assert resumed is not None
     [restored] = bench.of(Restored)
-    assert [e.kind for e in restored.entries] == ["user", "reply", "user", "compacted", "reply"]
+    assert [e.kind for e in restored.entries] == ["user", "reply", "compacted", "user", "reply"]
     assert resumed.log.view.messages == session.log.view.messages

@@ -12,7 +12,7 @@ from codecompanion.history import ViewChanged
 from codecompanion.messages import CompactionPart, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session import context_control
-from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, native, talk
 from tests.unit.session.test_recovery import LONG
 
@@ -80,15 +80,40 @@ async def test_two_compactions_in_one_reply_are_two(tmp_path):
     assert 0 < session.control.measured().tokens < 1000
 
 
+async def test_a_question_above_the_threshold_is_not_compacted_for_at_every_step(tmp_path):
+    """R-532, R-551, lesson 5: it stays in its own words, so each of these compactions would be paid for in vain."""
+    (tmp_path / "a.txt").write_text("content")
+    numbers = iter(range(100))
+
+    def answers(request):
+        number = next(numbers)
+        read = calls((f"c{number}", "read_file", f'{{"path": "a.txt", "line": {number + 1}}}'), usage=LARGE)
+        reply = read if number < 12 else says("done", LARGE)
+        return (CompactionBegun(), CompactionDone(BLOCK), *reply) if 0 < request.compact_at <= 90_000 else reply
+
+    adapter = ScriptedAdapter("s", answers, native=True)
+    bench = Bench(
+        tmp_path, adapter, window=200_000, settings={"context_management": {"compaction": {"trigger": 60_000}}}
+    )
+    session = await bench.open()
+    session.submit(submit("word " * 80_000))
+    await bench.idle(session)
+    assert texts(session)[-1] == "done"
+    assert adapter.requests[0].compact_at == 0
+    assert len(bench.of(Compacted)) == 3
+    assert any("Automatic compaction rests" in notice.text for notice in bench.of(Notice))
+    assert session.control.native.compact_at
+
+
 async def test_a_stop_for_a_compaction_that_never_comes_does_not_go_on_for_ever(tmp_path):
     """Lesson 40: two in a row, and it is done here."""
     adapter = ScriptedAdapter("s", lambda request: (CompactionBegun(), CompactionDone(None), Finished("compacted"))
                               if request.compact_at else says("answer"), native=True)  # fmt: skip
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
-    await talk(bench, session, 1)
-    assert texts(session) == ["question 1", "answer"]
-    assert len(adapter.requests) == 3
+    await talk(bench, session, 2)
+    assert texts(session) == ["question 1", "answer", "question 2", "answer"]
+    assert len(adapter.requests) == 4
 
 
 async def test_behind_a_compaction_on_demand_nobody_is_blamed(tmp_path):

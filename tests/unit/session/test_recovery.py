@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningSealed, TextDelta
@@ -216,6 +218,25 @@ async def test_a_paused_reply_is_asked_for_again_as_it_is(tmp_path):
     await talk(bench, session, 1)
     assert adapter.requests[1].messages[-1].text == "part"
     assert [m.text for m in session.log.view.messages] == ["question 1", "part", "rest"]
+
+
+async def test_nothing_joins_a_paused_reply(tmp_path):
+    """What was typed and asked for meanwhile waits until the reply is whole (lesson 16)."""
+    gate = asyncio.Event()
+    adapter = ScriptedAdapter("s", [says(LONG), (TextDelta("part"), gate, Finished("paused")), says("rest"),
+                                    says("SUMMARY"), says("both")])  # fmt: skip
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.submit(submit("question 2", 2))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.submit(submit("question 3", 3))
+    session.compact("")
+    gate.set()
+    await bench.idle(session)
+    assert adapter.requests[2].messages[-1].text == "part"
+    assert [r.purpose for r in adapter.requests] == ["chat", "chat", "chat", "summary", "chat"]
+    assert [m.text for m in session.log.view.messages][-2:] == ["question 3", "both"]
 
 
 async def test_a_provider_that_pauses_for_ever_is_left(tmp_path):
