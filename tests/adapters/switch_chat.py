@@ -1,0 +1,249 @@
+"""A chat driven through the real session while its provider keeps changing, and what must hold of every request.
+
+Judged: nothing is refused; no check of ours, no type of an SDK complains; nothing that was said is lost or comes in
+another order (`switch_reading.find_loss`); no seal reaches anybody but who made it (R-542); no request had to be
+repaired; every turn ends as its story says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Literal
+
+from codecompanion.events import Compacted, ContextEdited, TurnFinished
+from codecompanion.messages import Message, TextPart
+from codecompanion.requests import Snapshot
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from tests.adapters.switch_provider import Provider, leaks, open_providers
+from tests.adapters.switch_reading import ANYTHING, Entry, call_entry, find_loss, read_body
+from tests.adapters.switch_story import Step, Story, StoryTools, Turn
+from tests.unit.session.fakes import Bench, submit
+
+When = Literal["turns", "tools", "streaming"]
+"""When the provider changes: between turns; between turns and while tools run; while every reply is arriving."""
+SUMMARY = "<summary>1. **Primary Request and Intent** – " + "the work goes on. " * 5 + "</summary>"
+_IS_SUMMARY_REQUEST = "<conversation>"
+
+
+class SwitchingChat:
+    """One chat; `route` says who is asked next. Make it, `open` it, `play` turns, then ask for `problems`."""
+
+    def __init__(self, route: Iterator[str], when: When = "turns") -> None:
+        self._route, self._when = route, when
+        self._steps: deque[Step] = deque()
+        self._told: list[Entry] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._log = _Warnings()
+        self._found: list[str] = []
+        self._broken: list[Step] = []
+        self._unsaid: list[Step] = []
+        self._submits = 0
+        self.providers: dict[str, Provider] = {}
+        self.replies = self.switches = self.summaries = 0
+        self.allowed: tuple[str, ...] = ()
+        """Words of refusals and warnings that this chat provokes on purpose."""
+        self.queued: dict[int, str] = {}
+        """What the user sends while the n-th reply arrives."""
+
+    async def open(self, root: Path, providers: dict[str, Provider], story: Story, **settings: Any) -> Session:
+        """Begin the chat with the first provider of the route."""
+        self.providers = providers
+        self._tools = StoryTools(story, self._on_tools)
+        chat = {"max_provider_requests_per_turn": -1, **settings}
+        first = providers[next(self._route)]
+        self.bench = Bench(root, first.adapter, settings=chat, tools={"max_result_chars": 10_000_000})  # type: ignore[arg-type]
+        self.bench.services.tools = self._tools.registry
+        for provider in providers.values():
+            self.bench.services.adapters.add(provider.adapter, provider.settings)
+        self.session = await self.bench.open()
+        return self.session
+
+    async def play(self, story: Story) -> None:
+        """Play the turns; the provider changes before each of them, but the first of the chat."""
+        for turn in story:
+            if self._submits and self._when != "streaming":
+                await self.switch()
+            await self.play_turn(turn)
+
+    async def play_turn(self, turn: Turn) -> None:
+        """Play one turn; replies behind one without calls are asked for by `/continue`."""
+        self._unsaid += self._steps
+        self._steps = deque(turn.steps)
+        for message in turn.attached:
+            await self.session.attach(message)
+            self._hear(message)
+        self._hear(Message(id="", role="user", content=turn.words))
+        self._submits += 1
+        self.session.submit(submit(turn.words, self._submits))
+        await self.idle()
+        while self._steps and self.session.log.view.messages[-1].role == "assistant":
+            if self._when == "tools":
+                await self.switch()
+            self.session.go_on(Snapshot())
+            await self.idle()
+
+    async def switch(self, name: str = "") -> None:
+        """Talk to the next provider of the route, or to this one."""
+        provider = self.providers[name or next(self._route)]
+        self.switches += provider.name != self.session.adapter_name
+        await self.session.use_model(provider.name, provider.manner.model)
+
+    async def idle(self) -> None:
+        """Wait until control is back with the user."""
+        done = lambda: self.session.state is State.IDLE and self.session._task is None  # noqa: E731
+        before = len(self._broken)
+        await self.bench.until(done, limit_s=100.0)
+        for step in self._broken[before:]:
+            self._hear_what_is_left(step)
+        await asyncio.gather(*self._tasks)
+        self._tasks.clear()
+
+    def next_step(self, provider: Provider, body: Mapping[str, Any]) -> Step:
+        """Look at a request that was accepted, and give its reply (`switch_provider.Stage`)."""
+        if _last_words(provider, body).find(_IS_SUMMARY_REQUEST) >= 0:
+            self.summaries += 1
+            return Step(SUMMARY)
+        self._compare(provider, body)
+        self.replies += 1
+        step = self._steps.popleft() if self._steps else Step("Done.")
+        self._tell(step)
+        if queued := self.queued.pop(self.replies, ""):
+            self._submits += 1
+            self.session.submit(submit(queued, self._submits))
+            self._hear(Message(id="", role="user", content=queued))
+        if self._when == "streaming" and step.ending != "failed":
+            self._tasks.append(asyncio.get_running_loop().create_task(self.switch()))
+        return step
+
+    @property
+    def requests(self) -> int:
+        """Return how many requests were made, of whatever kind."""
+        return sum(len(provider.paths) for provider in self.providers.values())
+
+    @property
+    def edits(self) -> int:
+        """Return how often old tool results were cleared."""
+        return len(self.bench.of(ContextEdited))
+
+    @property
+    def compactions(self) -> list[Compacted]:
+        """Return the compactions, by whomever."""
+        return self.bench.of(Compacted)
+
+    def problems(self) -> list[str]:
+        """Return everything that was wrong; empty when the chat went as it should."""
+        found = [*self._found, *self._log.lines, *leaks(self.providers.values()), *map(repr, self.bench.bugs)]
+        for provider in self.providers.values():
+            lessons = list(provider.manner.lessons)
+            for words in provider.refusals:
+                known = next((lesson for lesson in lessons if lesson in words), None)
+                if known is not None:
+                    # An adapter learns a thing once.
+                    lessons.remove(known)
+                else:
+                    found.append(f"{provider.name} refused: {words}")
+            found += [f"{provider.name}: {complaint}" for complaint in provider.complaints]
+        ends = [event for event in self.bench.of(TurnFinished) if event.reason in ("failed", "stopped")]
+        if len(ends) != len(self._broken):
+            found.append(f"{len(ends)} turns failed instead of {len(self._broken)}: {[end.error for end in ends]}")
+        found += [f"not said: {step!r:.100}" for step in (*self._unsaid, *self._steps)]
+        return [line for line in found if not any(re.search(words, line) for words in self.allowed)]
+
+    def close(self) -> None:
+        """Listen to the log no longer."""
+        self._log.close()
+
+    def _hear(self, message: Message) -> None:
+        if isinstance(message.content, str):
+            self._told.append(("user", message.content))
+            return
+        for part in message.content:
+            self._told.append(("user", part.text) if isinstance(part, TextPart) else ("file",))
+
+    def _hear_what_is_left(self, step: Step) -> None:
+        """Note what was kept of a reply that broke off: its beginning, marked."""
+        last = self.session.log.view.messages[-1]
+        if step.ending == "cut":
+            if not (last.cut and last.text.strip() and step.text.startswith(last.text)):
+                self._found.append(f"of {step.text!r} was kept {last!r:.300}")
+            self._told.append(("said", last.text))
+
+    def _tell(self, step: Step) -> None:
+        """Note what a reply adds to the history; of one that breaks off it is seen later what was kept."""
+        if step.ending in ("cut", "failed"):
+            self._broken.append(step)
+            return
+        self._told.append(("said", step.text))
+        results = self._tools.expect(step.calls)
+        if step.ending == "stopped":
+            self._broken.append(step)
+            self._tools.stopping, results = True, [None] * len(results)
+        calls = [call_entry("", call.name, call.arguments)[2:] for call in step.calls]
+        self._told.extend(("call", *call) for call in calls)
+        for call, result in zip(calls, results, strict=True):
+            self._told.append(("result", *call, ANYTHING if result is None else result))
+
+    def _compare(self, provider: Provider, body: Mapping[str, Any]) -> None:
+        reading = read_body(provider.manner.wire, body)
+        place = f"request {self.replies} to {provider.name}"
+        self._found += [f"{place}: {problem}" for problem in reading.problems]
+        if lost := find_loss(reading, self._told):
+            self._found.append(f"{place}: {lost}")
+
+    async def _on_tools(self) -> None:
+        if self._tools.stopping:
+            self._tools.stopping = False
+            self.session.cancel()
+            await asyncio.Event().wait()
+        if self._when == "tools":
+            await self.switch()
+
+
+@asynccontextmanager
+async def open_chat(
+    root: Path,
+    route: Sequence[str],
+    story: Story,
+    when: When = "turns",
+    *,
+    settings: Mapping[str, Any] = {},
+    **fields: Any,
+) -> AsyncIterator[SwitchingChat]:
+    """Run a chat that goes round its route; `settings` are those of the chat, `fields` those of `open_providers`."""
+    chat = SwitchingChat(cycle(route), when)
+    try:
+        async with open_providers(route, chat, **fields) as providers:
+            await chat.open(root, providers, story, **settings)
+            yield chat
+    finally:
+        chat.close()
+
+
+def _last_words(provider: Provider, body: Mapping[str, Any]) -> str:
+    last = body["input" if provider.manner.wire == "responses" else "messages"][-1]
+    content = last.get("content") or ""
+    return content if isinstance(content, str) else str(content[0].get("text", ""))
+
+
+class _Warnings(logging.Handler):
+    """What the adapters and the session warn of: a request that had to be repaired is a bug of ours."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+        logging.getLogger("codecompanion").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"logged: {record.getMessage()}")
+
+    def close(self) -> None:
+        logging.getLogger("codecompanion").removeHandler(self)
+        super().close()

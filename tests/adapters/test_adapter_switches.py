@@ -1,0 +1,227 @@
+"""A chat that changes its provider, at every pair of them: R-542, R-534…R-541, lessons 4, 24…28; issue 3, proof 4.
+
+What must hold of every request is in `switch_chat.py`. The same with recorded transcripts is in `tests/external/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion.events import Notice
+from tests.adapters.anthropic_models import HAIKU, OPUS, SONNET
+from tests.adapters.loopback import Received
+from tests.adapters.switch_chat import SwitchingChat, When, open_chat
+from tests.adapters.switch_provider import leaks, open_providers
+from tests.adapters.switch_story import DEMANDING, Step, Story, StoryCall, Turn, again, long_text
+
+MIXED = ("azure", "vllm", "nim", "gemini", "openrouter", "kimi", "responses", "opus", "gemini@localhost")
+PAIRED = ("openai", "mistral", "responses", "anthropic", "responses@localhost", "anthropic@localhost")
+NATIVE = ("responses", "anthropic", "opus")
+READ = StoryCall("read", '{"path": "log"}', long_text(15_000))
+
+
+async def play(root: Path, route: Sequence[str], story: Story, when: When = "turns", **fields: Any) -> SwitchingChat:
+    """Return the chat once the story has been played and nothing was wrong."""
+    async with open_chat(root, route, story, when, **fields) as chat:
+        await chat.play(story)
+        assert chat.problems() == []
+    return chat
+
+
+@pytest.mark.parametrize(("first", "other"), list(permutations(PAIRED, 2)))
+async def test_every_turn_may_go_to_the_other_of_two_providers(tmp_path: Path, first: str, other: str) -> None:
+    """Rules, images, a PDF, reasoning, parallel and broken calls, cut, cut off and failed replies go along."""
+    chat = await play(tmp_path, (first, other), DEMANDING)
+    assert chat.switches == len(DEMANDING) - 1
+
+
+def round_trip(names: Sequence[str]) -> list[str]:
+    """Return a closed walk that goes from every provider to every other one exactly once."""
+    left = {name: [other for other in names if other != name] for name in names}
+    path, walk = [names[0]], list[str]()
+    while path:
+        if left[path[-1]]:
+            path.append(left[path[-1]].pop())
+        else:
+            walk.append(path.pop())
+    return walk[:-1]
+
+
+def test_the_walk_is_over_every_ordered_pair() -> None:
+    """The test of the test."""
+    walk = round_trip(MIXED)
+    assert sorted(zip(walk, [*walk[1:], walk[0]], strict=True)) == sorted(permutations(MIXED, 2))
+
+
+@pytest.mark.parametrize("when", ["tools", "streaming"])
+async def test_one_chat_goes_from_every_provider_to_every_other(tmp_path: Path, when: When) -> None:
+    """Also in the middle of tool loops, and while replies arrive; what all of them sealed is in one history."""
+    walk = round_trip(MIXED)
+    async with open_chat(tmp_path, walk, DEMANDING, when) as chat:
+        await chat.play(DEMANDING)
+        number = 0
+        while chat.switches < len(walk):
+            number += 1
+            await chat.play(again(DEMANDING, number))
+        assert chat.problems() == []
+        silent = {name for name, provider in chat.providers.items() if not provider.planted}
+        assert silent == {"azure", "vllm", "nim", "kimi"}
+
+
+LONG_LOOP: Story = (
+    Turn(f"Here is a log.\n{long_text(41_000)}", (Step("I see.", "So long."),)),
+    Turn("Compare it.", (Step("I read.", "The other log.", (READ,)), Step("They differ.", "In line 3."))),
+    Turn("Where?", (Step("In line 3.", "As I said."),)),
+    Turn("And where else?", (Step("Nowhere.", "Only there."),)),
+)
+
+
+@pytest.mark.parametrize("other", ["openai", "gemini", "anthropic@localhost", "responses@localhost"])
+@pytest.mark.parametrize("native", NATIVE)
+async def test_behind_a_providers_compaction_the_next_one_reads_the_full_history(
+    tmp_path: Path, native: str, other: str
+) -> None:
+    """R-542: and the provider itself, asked again, compacts anew; nothing of its block reaches the other."""
+    route = (native, native, other, native)
+    async with open_chat(tmp_path, route, LONG_LOOP, window=64_000, windows={other: 200_000}) as chat:
+        await chat.play(LONG_LOOP[:2])
+        assert len(chat.compactions) == 1
+        assert "provider" in chat.compactions[0].summariser
+        await chat.play(LONG_LOOP[2:3])
+        assert any("the full history is used" in notice.text for notice in chat.bench.of(Notice))
+        await chat.play(LONG_LOOP[3:])
+        assert chat.problems() == []
+        assert len(chat.compactions) == 2
+
+
+SHORT: Story = (
+    Turn(
+        "Read it.", (Step("", "A file.", (StoryCall("read", '{"path": "a"}', long_text(300)),)), Step("Read.", "Hm."))
+    ),
+    Turn("And now?", (Step("Now this.", "Sure."),)),
+)
+
+
+@pytest.mark.parametrize("other", ["openai", "mistral", "anthropic@localhost", "responses@localhost", "opus"])
+@pytest.mark.parametrize("native", ["responses", "anthropic"])
+async def test_behind_a_compaction_on_demand_the_next_one_reads_the_full_history(
+    tmp_path: Path, native: str, other: str
+) -> None:
+    """R-540, R-542: there, back, and there again; the provider that comes back begins with the history, too."""
+    async with open_chat(tmp_path, (native, other), SHORT, settings={"on_compact": "stop"}) as chat:
+        for number in range(3):
+            await chat.switch(native)
+            await chat.play_turn(again(SHORT, 2 * number)[0])
+            chat.session.compact("Keep the names.")
+            await chat.idle()
+            assert len(chat.compactions) == number + 1
+            await chat.play_turn(again(SHORT, 2 * number)[1])
+            await chat.switch(other)
+            for turn in again(SHORT, 2 * number + 1):
+                await chat.play_turn(turn)
+        assert chat.problems() == []
+
+
+BULKY: Story = (
+    Turn(
+        f"Read the log again.\n{long_text(200)}",
+        (
+            Step("I do.", "Again?", (StoryCall("read", '{"path": "log"}', long_text(700)),)),
+            Step(long_text(250), "Why?"),
+        ),
+    ),
+)
+EDITED = {
+    "context_management": {
+        "editing": {"trigger": 3_000, "keep_cycles": 1},
+        "compaction": {"trigger": 4_500, "min_token_savings": 500},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [("openai", "opus"), ("gemini", "responses"), ("responses", "anthropic"), ("anthropic", "mistral")],
+)
+async def test_an_edit_or_a_summary_of_ours_goes_along(tmp_path: Path, first: str, other: str) -> None:
+    """R-511, R-521: cleared results, summaries as the user's words; windows too small for a provider's compaction."""
+    async with open_chat(tmp_path, (first, other), BULKY, "tools", settings=EDITED, window=12_000) as chat:
+        for number in range(20):
+            await chat.play(again(BULKY, number))
+        assert chat.problems() == []
+        assert chat.edits > 1
+        assert len(chat.compactions) > 1
+
+
+@pytest.mark.parametrize("other", ["openai", "mistral", "responses", "anthropic"])
+@pytest.mark.parametrize("large", ["openai@localhost", "opus"])
+async def test_a_model_with_a_much_smaller_window_gets_what_fits(tmp_path: Path, large: str, other: str) -> None:
+    """Lesson 4: edited and compacted before it is sent, never refused; also when it is chosen within a tool loop."""
+    settings = {"context_management": {"compaction": {"min_token_savings": 500}}}
+    talk = (Turn("Tell me more.", (Step(long_text(1_500), "A lot."),)),)
+    route = (large, *[other] * 4)
+    async with open_chat(tmp_path, route, (*talk, *BULKY), "tools", settings=settings, windows={other: 6_000}) as chat:
+        for number in range(4):
+            await chat.switch(large)
+            for more in range(5):
+                await chat.play_turn(again(talk, 10 * number + more)[0])
+            if number % 2:
+                # Else it changes within the loop.
+                await chat.switch(other)
+            await chat.play_turn(again(BULKY, number)[0])
+        assert chat.problems() == []
+        assert len(chat.compactions) >= 4
+        assert max(compacted.tokens_before for compacted in chat.compactions) > 7_000
+
+
+OVERFLOW = r"refused: (?:This model's maximum|Your input exceeds|prompt is too long)"
+
+
+@pytest.mark.parametrize("other", ["openai", "anthropic@localhost", "responses@localhost"])
+@pytest.mark.parametrize("small", ["openai@localhost", "responses", "anthropic"])
+async def test_behind_an_overflow_the_chat_goes_on_with_anybody(tmp_path: Path, small: str, other: str) -> None:
+    """R-535: the window was believed to be larger than it is; the refused request is sent again smaller, once."""
+    windows, believed = {small: 12_000}, {small: 150_000}
+    async with open_chat(tmp_path, (other, small), BULKY, windows=windows, believed=believed) as chat:
+        chat.allowed = (OVERFLOW,)
+        for number in range(12):
+            await chat.play(again(BULKY, number))
+        assert chat.problems() == []
+        assert chat.edits or any(compacted.trigger == "reactive" for compacted in chat.compactions)
+        refused = chat.providers[small].refusals
+        assert 0 < len(refused) <= 3
+
+
+@pytest.mark.parametrize(("first", "other"), [("nim", "anthropic"), ("responses", "mistral"), ("opus", "gemini")])
+async def test_words_sent_while_tools_run_reach_the_next_provider(tmp_path: Path, first: str, other: str) -> None:
+    """Lesson 16: a user behind a result, which not everybody takes; also while the provider changes."""
+    async with open_chat(tmp_path, (first, other), DEMANDING, "tools") as chat:
+        chat.queued = {1: "And quickly!", 2: "And whole.", 5: "And well."}
+        await chat.play(DEMANDING)
+        assert chat.problems() == []
+
+
+async def test_models_of_one_endpoint_share_what_is_its_own(tmp_path: Path) -> None:
+    """Another model of the same provider: what it signed goes back to it, whoever of them wrote it."""
+    async with open_chat(tmp_path, ("anthropic",), LONG_LOOP, window=64_000, parameters={}) as chat:
+        models = [SONNET.id, OPUS.id, HAIKU.id]
+        for number, turn in enumerate((*LONG_LOOP[:2], *again(SHORT, 1), *again(SHORT, 2), *again(SHORT, 3))):
+            await chat.session.use_model("anthropic", models[number % 3])
+            await chat.play_turn(turn)
+        assert chat.problems() == []
+
+
+async def test_what_another_endpoint_sealed_would_be_found() -> None:
+    """The test of the test: one seal in a foreign request is a leak."""
+    stage = SwitchingChat(iter(()))
+    async with open_providers(("gemini", "gemini@localhost"), stage) as providers:
+        providers["gemini"].planted.add(b"c2VhbGVkIGJ5IGdlbWluaSBpdHNlbGY=")
+        body = b'{"messages": [{"x": "c2VhbGVkIGJ5IGdlbWluaSBpdHNlbGY="}]}'
+        providers["gemini@localhost"].look_at(Received("POST", "/v1/other", {}, body))
+        assert len(leaks(providers.values())) == 1
+    stage.close()
