@@ -163,6 +163,7 @@ def start_chat(
     opts: dict[str, Any] | None = None,
     files: Iterable[tuple[str, str]] = (),
     key: str = KEY,
+    env: dict[str, str] | None = None,
     opened: bool = True,
     **nvim_options: Any,
 ) -> RealChat:
@@ -173,7 +174,7 @@ def start_chat(
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(content, encoding="utf-8")
     init = init_lua(server.url, options, opts, extends, model) + COUNT_TURNS
-    nvim = nvim_factory(root=root, init=init, env={"LOOP_KEY": key}, **nvim_options)
+    nvim = nvim_factory(root=root, init=init, env={"LOOP_KEY": key, **(env or {})}, **nvim_options)
     chat = RealChat(nvim, root)
     if opened:
         chat.open()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from codecompanion.adapters.base import AdapterSettings
@@ -25,7 +25,8 @@ _LINE_BREAKS = re.compile(r"[\r\n]")
 class KeyReader:
     """Reads keys. It blocks (a command runs): never call it on an event loop. The adapter keeps what it got.
 
-    `given` holds keys the configuration made itself (a function in Lua), by adapter name.
+    `given` holds keys the configuration made itself (a function in Lua), by adapter name. `on_key` hears every key that
+    is found, so that no text will show it.
     """
 
     def __init__(
@@ -34,10 +35,12 @@ class KeyReader:
         *,
         environ: Mapping[str, str] | None = None,
         command_limit_s: float = COMMAND_LIMIT_S,
+        on_key: Callable[[str], None] = lambda key: None,
     ) -> None:
         self._given = dict(given or {})
         self._environ = os.environ if environ is None else environ
         self._limit_s = command_limit_s
+        self._on_key = on_key
 
     def __repr__(self) -> str:
         """Show the names, never the keys."""
@@ -53,15 +56,16 @@ class KeyReader:
         Raises:
             MissingKey: there is none where the configuration says; names the adapter, the place and what to do.
         """
-        if self._given.get(settings.name):
-            return _checked(self._given[settings.name], settings)
-        if not settings.key:
+        given = self._given.get(settings.name)
+        if not given and not settings.key:
             return ""
-        if settings.key == FROM_FUNCTION:
-            raise _missing(settings, "the function env.api_key returned none")
-        return _checked(self._find(settings), settings)
+        key = given or self._find(settings)
+        self._on_key(key)
+        return _checked(key, settings)
 
     def _find(self, settings: AdapterSettings) -> str:
+        if settings.key == FROM_FUNCTION:
+            raise _missing(settings, "the function env.api_key returned none")
         kind, colon, rest = settings.key.partition(":")
         if colon and kind == "cmd":
             return self._run(rest.strip(), settings)
@@ -108,6 +112,11 @@ class KeyReader:
         if not key:
             raise _missing(settings, f"{label} is empty")
         return key
+
+
+def key_variable(settings: AdapterSettings) -> str:
+    """Return the environment variable the key is in, "" when it is elsewhere."""
+    return "" if ":" in settings.key or settings.key == FROM_FUNCTION else settings.key
 
 
 def key_label(settings: AdapterSettings) -> str:

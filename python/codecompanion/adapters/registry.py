@@ -14,7 +14,7 @@ from codecompanion.adapters.anthropic_messages.options import reserved_parameter
 from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
 from codecompanion.adapters.http_adapter import HttpAdapter
-from codecompanion.adapters.keys import FROM_FUNCTION, KeyReader
+from codecompanion.adapters.keys import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
@@ -62,16 +62,21 @@ class AdapterRegistry:
         summarise: Summarise,
         secrets: Mapping[str, str] | None = None,
         environ: Mapping[str, str] | None = None,
+        on_key: Callable[[str], None] = lambda key: None,
     ) -> None:
         self._settings = dict(settings)
         self._read_blob = read_blob
         self._summarise = summarise
-        self._keys = KeyReader(secrets, environ=environ)
+        self._keys = KeyReader(secrets, environ=environ, on_key=on_key)
         self._made: dict[str, Adapter] = {}
 
     def names(self) -> list[str]:
         """Return the names of all adapters, sorted."""
         return sorted(self._settings)
+
+    def key_variables(self) -> frozenset[str]:
+        """Return the environment variables that keys are read from."""
+        return frozenset(filter(None, map(key_variable, self._settings.values())))
 
     def settings(self, name: str) -> AdapterSettings:
         """Return the settings of an adapter.

@@ -14,6 +14,8 @@ from codecompanion.adapters import catalog
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach, read_settings
 from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
+from codecompanion.engine.log import register_secrets
+from codecompanion.engine.loop import one_sentence
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
 from codecompanion.events import Event, Notice
 from codecompanion.messages import Message, Usage
@@ -136,6 +138,7 @@ class Runtime:
                 read_blob=store.read_blob,
                 summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
                 secrets=request.secrets,
+                on_key=lambda key: register_secrets((key,)),
             ),
             tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
             emit=self._emit,
@@ -144,7 +147,7 @@ class Runtime:
             price=self._price,
             memory_dir=data_dir / "memories",
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
-            report_bug=lambda error: _log.error("internal error", exc_info=error),
+            report_bug=_report_bug,
         )
         for learned in await asyncio.to_thread(store.load_calibration):
             known = Calibration(learned.ratio, learned.weight, learned.extra)
@@ -343,6 +346,12 @@ class Runtime:
         now = next((m for m in session.log.view.messages if m.id == message.id), None)
         state = state_of(now) if now else "summarised"
         return {"title": message.path or message.role, "text": text, "filetype": "text", "state": state}
+
+
+def _report_bug(error: BaseException) -> str:
+    """Log a bug of ours; return what the user reads of it."""
+    _log.error("internal error", exc_info=error)
+    return one_sentence("the chat", error)
 
 
 def _read_bytes(root: Path, path: str) -> bytes:

@@ -34,7 +34,8 @@ class Services:
 
     `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
     windows (None = unknown), `price(adapter, model, passes)` what calls cost in US dollars (None = unknown),
-    `report_bug` logs ours. `calibrations` holds what was learned about (adapter, model).
+    `report_bug` logs a bug of ours and returns what the user reads of it. `calibrations` holds what was learned about
+    (adapter, model).
     """
 
     settings: Settings
@@ -47,7 +48,7 @@ class Services:
     price: Callable[[str, str, Sequence[Usage]], float | None]
     memory_dir: Path
     count_text: Callable[[str], int]
-    report_bug: Callable[[BaseException], None]
+    report_bug: Callable[[BaseException], str]
     calibrations: dict[tuple[str, str], Calibration] = field(default_factory=dict)
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
 
@@ -116,4 +117,5 @@ class Services:
             read_stored=lambda sha256: self.store.read_blob(sha256).decode("utf-8", "surrogatepass"),
             timeout_s=self.tools.timeout_s(name, DEFAULT_TOOL_TIMEOUT_S),
             walk=walk,
+            hidden_variables=self.adapters.key_variables(),
         )

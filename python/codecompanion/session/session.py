@@ -346,8 +346,7 @@ class Session:
         except CodeCompanionError as error:
             self._notice("ERROR", str(error))
         except Exception as error:
-            self.services.report_bug(error)
-            self._notice("ERROR", f"internal error: {type(error).__name__}: {error}")
+            self._notice("ERROR", self.services.report_bug(error))
 
     async def _turns(self, *, answer_again: bool = False) -> None:
         """Run turns until nothing is queued."""

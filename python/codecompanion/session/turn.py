@@ -71,8 +71,7 @@ class Turn:
         except CodeCompanionError as failure:
             reason, error = "failed", str(failure)
         except Exception as failure:
-            session.services.report_bug(failure)
-            reason, error = "failed", f"an internal error: {type(failure).__name__}: {failure} (see the log)"
+            reason, error = "failed", session.services.report_bug(failure)
         try:
             await to_the_end(self._finish(reason, error))
         except asyncio.CancelledError:

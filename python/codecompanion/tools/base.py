@@ -38,7 +38,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550). `walk` is
     `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
-    `KeyError` or a `CodeCompanionError` when there is none.
+    `KeyError` or a `CodeCompanionError` when there is none. `hidden_variables` of the environment are no program's
+    business that the model runs: they hold keys.
     """
 
     root: Path
@@ -48,6 +49,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     read_stored: Callable[[str], str]
     timeout_s: float = 60.0
     walk: Walk = walk_everything
+    hidden_variables: frozenset[str] = frozenset()
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,14 +142,18 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
-def clean_environment(environment: Mapping[str, str], own_source: Path) -> dict[str, str]:
+def clean_environment(environment: Mapping[str, str], own_source: Path, hidden: Collection[str] = ()) -> dict[str, str]:
     """Return the environment for a program the model runs: without keys, without a terminal, without our own Python.
 
-    Names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are left out in any case. `own_source` is the folder the host
-    put on `PYTHONPATH` for itself. Editors and pagers would wait for a user for ever: an editor fails at once, pagers
-    just print.
+    Names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are left out in any case, and those in `hidden`. `own_source` is
+    the folder the host put on `PYTHONPATH` for itself. Editors and pagers would wait for a user for ever: an editor
+    fails at once, pagers just print.
     """
-    kept = {name: value for name, value in environment.items() if not name.upper().endswith(SECRET_ENDINGS)}
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if name not in hidden and not name.upper().endswith(SECRET_ENDINGS)
+    }
     kept.pop("PYTHONSAFEPATH", None)
     python_path = [
         entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry) != own_source

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.keys import KeyReader, key_label
+from codecompanion.adapters.keys import KeyReader, key_label, key_variable
 from codecompanion.errors import MissingKey
 
 SECRET = "planted-31337"
@@ -47,6 +47,22 @@ def test_a_key_of_a_function_is_taken_first() -> None:
     assert reader(entry("OPENAI_API_KEY")) == SECRET
     reader.give({"openai": "newer"})
     assert reader(entry("function")) == "newer"
+
+
+@pytest.mark.parametrize("place", ["OPENAI_API_KEY", "file:{file}", "cmd:cat {file}", "function"])
+def test_every_key_that_is_found_is_told_so_that_no_text_shows_it(tmp_path: Path, place: str) -> None:
+    """Whatever place it is from: a log line of a library may hold it."""
+    (tmp_path / "key").write_text(SECRET)
+    heard: list[str] = []
+    environ = {**os.environ, "OPENAI_API_KEY": SECRET}
+    given = {"openai": SECRET} if place == "function" else {}
+    KeyReader(given, environ=environ, on_key=heard.append)(entry(place.format(file=tmp_path / "key")))
+    assert heard == [SECRET]
+
+
+def test_only_a_variable_has_a_name_to_hide_from_commands() -> None:
+    places = ("OPENAI_API_KEY", "file:~/key", "cmd:pass show openai", "function", "")
+    assert [key_variable(entry(place)) for place in places] == ["OPENAI_API_KEY", "", "", "", ""]
 
 
 @pytest.mark.parametrize(

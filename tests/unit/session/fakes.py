@@ -162,10 +162,14 @@ class Bench:
             price=lambda adapter, model, passes: sum(usage.prompt_tokens for usage in passes) / 1e6,
             memory_dir=root / "memories",
             count_text=tokens.estimate_text,
-            report_bug=self.bugs.append,
+            report_bug=self._take_bug,
             new_token=lambda: f"t{next(numbers)}",
         )
         self.adapter = adapters[0]
+
+    def _take_bug(self, error: BaseException) -> str:
+        self.bugs.append(error)
+        return f"an internal error: {error}"
 
     def _take(self, event: Event) -> None:
         self.events.append(event)

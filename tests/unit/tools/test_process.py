@@ -161,8 +161,9 @@ def test_keys_and_our_own_python_are_taken_out_of_the_environment() -> None:
         "PYTHONPATH": "/ours:/theirs",
         "PYTHONSAFEPATH": "1",
         "EDITOR": "vim",
+        "MY_PROVIDER": "a key, by the configuration",
     }
-    cleaned = clean_environment(given, Path("/ours"))
+    cleaned = clean_environment(given, Path("/ours"), {"MY_PROVIDER"})
     assert {name for name in given if name in cleaned} == {"PATH", "TOKENIZERS", "PYTHONPATH", "EDITOR"}
     assert cleaned["PYTHONPATH"] == "/theirs"
     assert cleaned["EDITOR"] == "false"

@@ -102,7 +102,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     ended = await run_program(
         ["/bin/sh", "-c", arguments["command"]],
         cwd=cwd,
-        env=clean_environment(os.environ, _OWN_SOURCE),
+        env=clean_environment(os.environ, _OWN_SOURCE, context.hidden_variables),
         on_output=kept.add,
         limit_s=limit_s,
     )

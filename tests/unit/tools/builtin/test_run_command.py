@@ -47,7 +47,8 @@ async def test_the_command_does_not_see_keys(call: Call, monkeypatch: pytest.Mon
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
     monkeypatch.setenv("MY_TOKEN", "sk-hidden")
     monkeypatch.setenv("PLAIN", "seen")
-    output = await call("run_command", command="env")
+    monkeypatch.setenv("CREDENTIAL", "sk-hidden")
+    output = await call("run_command", {"hidden_variables": frozenset({"CREDENTIAL"})}, command="env")
     assert "sk-hidden" not in output.text
     assert "PLAIN=seen" in output.text
 

@@ -1,0 +1,29 @@
+"""The real host with one bug in it: a message that asks for it raises an exception that carries the adapter's key.
+
+Started by tests through `python.host_prog` in the place of a Python; `BUGGY_KEY_FILE` names the file the key is in.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+from codecompanion.session import turn
+
+send = turn.stream_reply
+
+
+async def stream_or_break(adapter, request, *arguments, **options):
+    """Stream the reply, but for a message that asks for the bug."""
+    if request.messages[-1].text.startswith("provoke a bug"):
+        headers = {"authorization": "Bearer " + Path(os.environ["BUGGY_KEY_FILE"]).read_text()}
+        raise TypeError(f"a bug with {headers} in it")
+    return await send(adapter, request, *arguments, **options)
+
+
+if __name__ == "__main__":
+    turn.stream_reply = stream_or_break
+    from codecompanion.engine import __main__ as entry
+
+    os._exit(entry.main(sys.argv[3:]))  # argv: buggy_host.py -m codecompanion.engine FILE
