@@ -212,6 +212,7 @@ class Session:
         if self._task is None:
             # While a turn runs, its next preparation does this.
             await self.control.native.drop_foreign_blocks()
+            await self._resume_meter()
         self.emit(
             ModelChanged(
                 chat=self.chat_id,
@@ -221,6 +222,12 @@ class Session:
             )
         )
         self.show_meter()
+
+    async def _resume_meter(self) -> None:
+        """Count with what this model has reported in this chat before, if it has."""
+        model, events = (self.adapter_name, self.model), await self.log.events()
+        if self._task is None and model == (self.adapter_name, self.model):
+            self.meter.resume(events, *model)
 
     def refresh_limits(self) -> None:
         """Take in what the endpoint has told about its models since the chat was opened."""

@@ -8,7 +8,7 @@ import pytest
 
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
 from codecompanion.errors import InputError, Overloaded
-from codecompanion.events import ContextItems, Notice, TurnFinished
+from codecompanion.events import ContextItems, Meter, Notice, TurnFinished
 from codecompanion.messages import GO_ON_TAG, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.state import State
@@ -191,3 +191,16 @@ async def test_after_a_providers_compaction_too_the_chat_waits_if_it_shall(tmp_p
     await session.regenerate(session.snapshot)
     await bench.idle(session)
     assert texts(session) == ["", "question 3", "answer"]
+
+
+async def test_switching_back_counts_as_before(tmp_path):
+    """Lesson 4: what a model has reported in this chat is not forgotten while another one answers."""
+    adapter = ScriptedAdapter("s", [says("one", Usage(input_tokens=7_000, output_tokens=10))])
+    bench = Bench(tmp_path, adapter, ScriptedAdapter("other", []))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.use_model("other", "")
+    assert bench.of(Meter)[-1].tokens < 5_000
+    await session.use_model("s", "")
+    meter = bench.of(Meter)[-1]
+    assert (meter.tokens, meter.exact) == (7_010, True)
