@@ -24,6 +24,8 @@ def test_text_is_read_back_in_every_unicode_encoding(text: str, encoding: str) -
     content = text.encode(encoding)
     if encoding == "utf-8" and (content[:2] in (b"\xff\xfe", b"\xfe\xff") or content[:3] == b"\xef\xbb\xbf"):
         return
+    if encoding == "utf-16" and text.startswith("\0"):
+        return  # begins like UTF-32
     assert text_files.decode(content).text == text
 
 
