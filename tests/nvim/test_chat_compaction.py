@@ -54,6 +54,24 @@ def old_turns(chat: ChatDriver) -> None:
         chat.reply(f"old answer {number}")
 
 
+def test_what_was_said_right_before_is_not_folded_away(chat: ChatDriver) -> None:
+    """After an overflow: the window that the provider named, with what to do about it."""
+    old_turns(chat)
+    chat.push(
+        events.Notice(level="INFO", text="an old hint"),
+        events.Text(text="more of the answer"),
+        events.Notice(level="WARN", text="the window is smaller than you said"),
+        events.Notice(level="INFO", text="and a hint"),
+        started(),
+        compacted("Summary."),
+    )
+    screen = chat.nvim.wait_screen("Session context compacted")
+    assert "the window is smaller than you said" in screen
+    assert "and a hint" in screen
+    assert "an old hint" not in screen
+    assert "more of the answer" not in screen
+
+
 def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question(chat: ChatDriver) -> None:
     """R-541: the header that announced the reply moves behind the card; the question stays readable (R-551)."""
     old_turns(chat)

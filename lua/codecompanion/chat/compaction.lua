@@ -187,6 +187,24 @@ local function drop_bare_header(chat)
   end
 end
 
+local NOTICES = { CodeCompanionError = true, CodeCompanionWarning = true, CodeCompanionHint = true }
+
+---Where the notices begin that stand above `row`: what was said last, often of this compaction, is not folded away.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return integer row
+local function above_notices(chat, row)
+  while chat.tail_kind == "notice" and row > 2 do
+    local at = { row - 2, 0 }
+    local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, at, at, { limit = 1, details = true })[1]
+    if not (mark and NOTICES[mark[4].hl_group]) then
+      break
+    end
+    row = row - 2
+  end
+  return row
+end
+
 ---A compaction is done: fold what it replaced, draw the card.
 ---@param chat CodeCompanion.Chat
 ---@param event table
@@ -197,7 +215,7 @@ function M.compacted(chat, event)
   if mark then
     from = math.max(from, mark[2])
   end
-  M.fold_old(chat, from, card_row(chat), event)
+  M.fold_old(chat, from, above_notices(chat, card_row(chat)), event)
   local block = M.card(event)
   draw.sequence(chat, card_row(chat), { block })
   if chat.tail_kind ~= "user" then
