@@ -129,6 +129,11 @@ class SwitchingChat:
         return sum(len(provider.paths) for provider in self.providers.values())
 
     @property
+    def lessons(self) -> int:
+        """Return how many refusals there were: those that an adapter learns from, when nothing is wrong."""
+        return sum(len(provider.refusals) for provider in self.providers.values())
+
+    @property
     def edits(self) -> int:
         """Return how often old tool results were cleared."""
         return len(self.bench.of(ContextEdited))
@@ -205,6 +210,18 @@ class SwitchingChat:
             await asyncio.Event().wait()
         if self._when == "tools":
             await self.switch()
+
+
+def round_trip(names: Sequence[str]) -> list[str]:
+    """Return a closed walk that goes from every provider to every other one exactly once."""
+    left = {name: [other for other in names if other != name] for name in names}
+    path, walk = [names[0]], list[str]()
+    while path:
+        if left[path[-1]]:
+            path.append(left[path[-1]].pop())
+        else:
+            walk.append(path.pop())
+    return walk[:-1]
 
 
 @asynccontextmanager

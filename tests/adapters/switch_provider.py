@@ -67,16 +67,21 @@ class Manner:
     model: str = "test-model"
     lessons: tuple[str, ...] = ()
 
+    @property
+    def seals(self) -> bool:
+        """Return whether it seals anything that only it can read."""
+        return self.wire != "chat" or self.dialect in (Gemini, OpenRouter)
+
 
 _PDFS = {"options": {"document_input": True}}
 _TOOL_TURNS = {"options": {"send_reasoning": "tool_turns", "reasoning_field": "reasoning_content"}}
 _ANY_REASONING = {"options": {"send_reasoning": "tool_turns"}}
+_CHANGED = "bound to a different conversation"
 _THINKING = {"parameters": {"thinking": {"type": "enabled", "budget_tokens": 1024}}}
 _ADAPTIVE = {"parameters": {"thinking": {"type": "adaptive"}}}
 _OPENAI = {"kind": "openai", "max_tokens_field": "max_completion_tokens", **_PDFS}
 _MISTRAL = {"include_usage": False, "options": {"short_call_ids": True, "reasoning_field": "content.thinking"}}
 _NO_USER = "Unexpected role 'user' after role 'tool'"
-_CHANGED = "bound to a different conversation"
 MANNERS: dict[str, Manner] = {
     "openai": Manner("chat", _OPENAI, OpenAI),
     "azure": Manner("chat", _PDFS, OpenAI, lessons=("string too long",)),
@@ -288,12 +293,8 @@ def _png(side: int) -> bytes:
         return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
     head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(bytes(side * (side + 1))))
-        + chunk(b"IEND", b"")
-    )
+    pixels = zlib.compress(bytes(side * (side + 1)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
 PNG = _png(8)

@@ -15,7 +15,7 @@ import pytest
 from codecompanion.events import Notice
 from tests.adapters.anthropic_models import HAIKU, OPUS, SONNET
 from tests.adapters.loopback import Received
-from tests.adapters.switch_chat import SwitchingChat, When, open_chat
+from tests.adapters.switch_chat import SwitchingChat, When, open_chat, round_trip
 from tests.adapters.switch_provider import leaks, open_providers
 from tests.adapters.switch_story import DEMANDING, Step, Story, StoryCall, Turn, again, long_text
 
@@ -38,18 +38,6 @@ async def test_every_turn_may_go_to_the_other_of_two_providers(tmp_path: Path, f
     """Rules, images, a PDF, reasoning, parallel and broken calls, cut, cut off and failed replies go along."""
     chat = await play(tmp_path, (first, other), DEMANDING)
     assert chat.switches == len(DEMANDING) - 1
-
-
-def round_trip(names: Sequence[str]) -> list[str]:
-    """Return a closed walk that goes from every provider to every other one exactly once."""
-    left = {name: [other for other in names if other != name] for name in names}
-    path, walk = [names[0]], list[str]()
-    while path:
-        if left[path[-1]]:
-            path.append(left[path[-1]].pop())
-        else:
-            walk.append(path.pop())
-    return walk[:-1]
 
 
 def test_the_walk_is_over_every_ordered_pair() -> None:

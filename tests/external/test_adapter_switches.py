@@ -1,34 +1,111 @@
-"""Recorded conversations that change their provider at every turn, for every ordered pair: R-542; issue 3, proof 4."""
+"""Every pair of adapter switches at every turn boundary of three recorded chats: all requests valid (R-542).
+
+A customer's ten turns with tools whose ids repeat (tau-airline), one long tool loop, where every round is a boundary
+(openhands), and a coding session of 180,000 tokens (pi), in which old results are cleared and the history is compacted,
+by us and by the providers. By default the pairs are those of one provider of each manner, and the long session crosses
+each of them once; `SWITCHES=all` takes all providers, and every pair at every boundary of the long session, too, its
+tool loops and texts cut short (20 minutes). What must hold of every request is in `tests/adapters/switch_chat.py`.
+"""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from tests.adapters.switch_story import read_story
-from tests.adapters.test_adapter_switches import play
+from tests.adapters.switch_chat import SwitchingChat, When, open_chat, round_trip
+from tests.adapters.switch_provider import MANNERS
+from tests.adapters.switch_story import Story, read_story
 
-TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
-PROVIDERS = ("openai", "mistral", "gemini", "responses", "anthropic")
-LONGEST = 2_000
-"""Texts are cut to this: what is long is the business of `test_long_session.py`, here it is the form that counts."""
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
+
+FILES = {
+    "tau": "tau-airline/task46_trial3.jsonl",
+    "openhands": "openhands/ponylang__ponyc-4588.jsonl",
+    "pi": "pi/before-compaction.jsonl",
+}
+ALL = os.environ.get("SWITCHES") == "all"
+ONE_OF_EACH = ("openai", "mistral", "gemini", "responses", "anthropic", "responses@localhost", "anthropic@localhost")
+PROVIDERS = (*MANNERS, *(f"{name}@localhost" for name in MANNERS if MANNERS[name].seals)) if ALL else ONE_OF_EACH
+PAIRS = list(permutations(PROVIDERS, 2))
 
 
-def recordings() -> list[Path]:
-    """Return three transcripts of different origin: many short turns, a dialogue, a long coding session."""
-    found = (TRANSCRIPTS / "tau-airline", TRANSCRIPTS / "aider", TRANSCRIPTS / "pi")
-    return [max(folder.glob("*.jsonl"), key=lambda path: path.stat().st_size) for folder in found if folder.is_dir()]
+def story_of(name: str, **fields: int) -> Story:
+    """Return a recorded story, read anew."""
+    return read_story(DATA / FILES[name], **fields)
 
 
-@pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="needs ../shared/data/transcripts")
-@pytest.mark.parametrize(("first", "other"), list(permutations(PROVIDERS, 2)))
-@pytest.mark.parametrize("recording", recordings(), ids=lambda path: f"{path.parent.name}/{path.stem[:20]}")
-async def test_a_recorded_chat_may_change_its_provider_at_every_turn(
-    tmp_path: Path, recording: Path, first: str, other: str
+def cut_short(story: Story, steps: int) -> Story:
+    """Return the story with at most so many replies a turn, the last of which calls nothing."""
+    return tuple(
+        replace(turn, steps=(*turn.steps[:steps], replace(turn.steps[-1], calls=())))
+        if len(turn.steps) > steps
+        else turn
+        for turn in story
+    )
+
+
+@pytest.fixture(scope="module")
+def counts() -> Iterator[Counter[str]]:
+    """Count what was done, and tell it at the end (`pytest -s`)."""
+    counted: Counter[str] = Counter()
+    yield counted
+    print("\n" + ", ".join(f"{number:,} {what}" for what, number in counted.items()))
+
+
+async def play(
+    root: Path, counts: Counter[str], route: Sequence[str], story: Story, when: When, **fields: int
+) -> SwitchingChat:
+    """Return the chat once the story has been played and nothing was wrong."""
+    async with open_chat(root, route, story, when, **fields) as chat:
+        await chat.play(story)
+        assert chat.problems() == []
+    counts.update(chats=1, requests=chat.requests, switches=chat.switches, edits=chat.edits)
+    counts.update(compactions=len(chat.compactions), lessons=chat.lessons)
+    return chat
+
+
+@pytest.mark.parametrize(("first", "other"), PAIRS)
+async def test_every_turn_of_a_dialogue_may_go_to_the_other(
+    tmp_path: Path, counts: Counter[str], first: str, other: str
 ) -> None:
-    """No request is refused, nothing is lost, nothing sealed reaches another provider (`switch_chat.py` checks)."""
-    story = read_story(recording, turns=10, longest=LONGEST)
-    chat = await play(tmp_path, (first, other), story)
-    assert chat.switches == len(story) - 1 > 3
+    """Starting with each of the two, so that every boundary is crossed in both directions."""
+    story = story_of("tau")
+    chat = await play(tmp_path, counts, (first, other), story, "turns")
+    assert chat.switches == len(story) - 1 >= 9
+
+
+@pytest.mark.parametrize(("first", "other"), PAIRS)
+async def test_every_round_of_a_tool_loop_may_go_to_the_other(
+    tmp_path: Path, counts: Counter[str], first: str, other: str
+) -> None:
+    """One turn of 49 replies: whoever is asked goes on with the calls and thoughts of the other."""
+    chat = await play(tmp_path, counts, (first, other), story_of("openhands"), "tools")
+    assert chat.switches >= 40
+
+
+@pytest.mark.timeout(600)
+async def test_a_long_session_crosses_every_pair(tmp_path: Path, counts: Counter[str]) -> None:
+    """180,000 tokens at full size in windows of 200,000: edits, compactions, native ones, and what undoes them."""
+    story = story_of("pi")
+    chat = await play(tmp_path, counts, round_trip(ONE_OF_EACH), story, "turns")
+    assert chat.switches == len(story) - 1 >= len(ONE_OF_EACH) * (len(ONE_OF_EACH) - 1)
+    assert chat.edits > 5
+    assert chat.compactions
+
+
+@pytest.mark.parametrize("window", [200_000, 24_000])
+@pytest.mark.parametrize(("first", "other"), PAIRS if ALL else [("responses", "anthropic")])
+async def test_every_turn_of_a_long_session_may_go_to_the_other(
+    tmp_path: Path, counts: Counter[str], first: str, other: str, window: int
+) -> None:
+    """Also in windows that are too small for it, where our edits and compactions go along."""
+    story = cut_short(story_of("pi", longest=400), 3)
+    chat = await play(tmp_path, counts, (first, other), story, "turns", window=window)
+    assert chat.switches == len(story) - 1 >= 50
