@@ -264,23 +264,6 @@ def test_a_missing_key_says_where_it_was_looked_for(nvim_factory, tmp_path):
         assert server.requests == []
 
 
-def test_the_key_is_nowhere_but_on_the_wire(nvim_factory, tmp_path):
-    """Lesson 44: logs, store, messages, errors, buffers; also when the provider echoes it."""
-    script = [reply("ok"), failure(401, f"Incorrect API key provided: {KEY}. Find yours at …"), failure(500, KEY)]
-    with ChatServerThread(script, key=KEY) as server:
-        chat = start_chat(
-            nvim_factory, tmp_path, server, options={"opts": {"log_level": "DEBUG"}}, opts={"max_retries": 0}
-        )
-        for number in range(3):
-            chat.say(f"message {number}")
-        assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-        assert KEY not in chat.text()
-        assert KEY not in chat.nvim.messages()
-        os.kill(host_pid(chat), signal.SIGKILL)
-    found = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
-    assert found == []
-
-
 def test_everything_on_disk_is_private(nvim_factory, tmp_path):
     """Lesson 44: files 0600, folders 0700."""
     with ChatServerThread([reply("ok")], key=KEY) as server:
