@@ -90,6 +90,20 @@ class SwitchingChat:
             self.session.go_on(Snapshot())
             await self.idle()
 
+    async def answer_again(self, step: Step) -> None:
+        """Let the model answer the last message again; what it had said is out of the chat."""
+        last = max(k for k, entry in enumerate(self._told) if entry[0] == "user")
+        del self._told[last + 1 :]
+        self._steps = deque([step])
+        await self.session.regenerate(Snapshot())
+        await self.idle()
+
+    async def reopen(self) -> None:
+        """Go on from the log, as after a restart of the host."""
+        reopened = await self.bench.resume()
+        assert reopened is not None
+        self.session = reopened
+
     async def switch(self, name: str = "") -> None:
         """Talk to the next provider of the route, or to this one."""
         provider = self.providers[name or next(self._route)]

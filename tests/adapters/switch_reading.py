@@ -21,6 +21,7 @@ Wire = Literal["chat", "responses", "anthropic"]
 ANYTHING = "\x00anything"
 """As the text of a result: whatever the session has answered by itself."""
 _NOTE = re.compile(r"\[The (?:image|document) .* (?:was not sent|could not be read).*\]", re.DOTALL)
+_ATTACHMENT = re.compile(r"<important>.* cleared during compaction\..*</important>", re.DOTALL)
 _SUMMARIES = (SUMMARY_PREFIX, "<history_summary>", "<compact_summary>")
 _OURS = ("[The conversation before this point was left out.]", "[No reply: the user went on.]")
 
@@ -43,7 +44,7 @@ def read_body(wire: Wire, body: Mapping[str, Any]) -> Reading:
     found = list({"chat": _chat, "responses": _responses, "anthropic": _anthropic}[wire](body))
     compacted = any(entry[0] == "block" or _is_summary(entry) for entry in found)
     problems: list[str] = []
-    entries = [entry for entry in _paired(found, problems) if entry[0] != "block" and not _is_summary(entry)]
+    entries = [entry for entry in _paired(found, problems) if not _stands_for_others(entry)]
     last_words = found[-1][1] if found and _is_summary(found[-1]) else ""
     return Reading(normal_form(entries), compacted, tuple(problems), last_words)
 
@@ -115,6 +116,11 @@ def find_loss(reading: Reading, told: Sequence[Entry]) -> str:
 def _rest(found: Sequence[Entry], expected: Sequence[Entry]) -> str:
     shorter, longer = sorted((found, expected), key=len)
     return f"{longer[len(shorter)]!r:.300} {'is missing' if longer is expected else 'is too much'}"
+
+
+def _stands_for_others(entry: Entry) -> bool:
+    """Return whether the entry stands in place of others: a compaction, or what an attachment has become in one."""
+    return entry[0] == "block" or _is_summary(entry) or (entry[0] == "user" and bool(_ATTACHMENT.fullmatch(entry[1])))
 
 
 def _is_summary(entry: Entry) -> bool:

@@ -194,6 +194,23 @@ async def test_words_sent_while_tools_run_reach_the_next_provider(tmp_path: Path
         assert chat.problems() == []
 
 
+@pytest.mark.parametrize(
+    ("first", "other"), [("responses", "anthropic"), ("gemini", "responses"), ("opus", "openai"), ("nim", "opus")]
+)
+async def test_a_chat_that_is_reopened_or_answered_again_goes_on_with_the_other(
+    tmp_path: Path, first: str, other: str
+) -> None:
+    """Lesson 35: from the log, with what was sealed in it; the old answer is nobody's history any more."""
+    story = (*DEMANDING[:3], *LONG_LOOP)
+    async with open_chat(tmp_path, (first, other), story, window=64_000) as chat:
+        for turn in story:
+            await chat.play((turn,))
+            await chat.switch(other if chat.session.adapter_name == first else first)
+            await chat.reopen()
+            await chat.answer_again(Step("In other words.", "Once more."))
+        assert chat.problems() == []
+
+
 async def test_models_of_one_endpoint_share_what_is_its_own(tmp_path: Path) -> None:
     """Another model of the same provider: what it signed goes back to it, whoever of them wrote it."""
     async with open_chat(tmp_path, ("anthropic",), LONG_LOOP, window=64_000, parameters={}) as chat:
