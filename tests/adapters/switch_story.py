@@ -92,8 +92,8 @@ def _recorded_call(call: ToolCall, result: Message | None, longest: int) -> Stor
 
 def _distinct(turns: list[Turn]) -> Iterator[Turn]:
     """Yield the turns so that no two neighbours have the same words: the session takes those for one (lesson 36)."""
-    for before, turn in pairwise([Turn("", ()), *turns]):
-        yield replace(turn, words=f"{turn.words} (again)") if turn.words == before.words else turn
+    for number, (before, turn) in enumerate(pairwise([Turn("", ()), *turns])):
+        yield replace(turn, words=f"{turn.words} ({number})") if turn.words == before.words else turn
 
 
 def _read(path: str, result: str, **fields: Any) -> StoryCall:
@@ -129,9 +129,11 @@ DEMANDING: Story = (
             Step("", None, (StoryCall("read", '{"path": broken', "never", id="call_1"),)),
             Step(" ", "A name that is none.", (StoryCall("functions.read:0", "{}", "never", id="call_1"),)),
             Step("Sorry.", None, (_read("a", "", id="call_1"), StoryCall("now", "", "noon"))),
-            Step("All done.", ""),
+            Step("", "I need not say anything."),
         ),
     ),
+    Turn("Well?", (Step(""),)),
+    Turn("Nothing?", (Step("All done.", ""),)),
     Turn("Write a long text.", (Step("It begins and bre", "Long, then.", ending="cut"),)),
     Turn("Again, please.", (Step("It begins, and then", ending="length"), Step(" it ends.", "On."))),
     Turn("Look for it.", (Step("I search", "Wide.", ending="paused"), Step(" and find."))),

@@ -1,6 +1,7 @@
-"""Every pair of adapter switches at every turn boundary of three recorded chats: all requests valid (R-542).
+"""Every pair of adapter switches at every turn boundary of recorded chats: all requests valid (R-542).
 
-A customer's ten turns with tools whose ids repeat (tau-airline), one long tool loop, where every round is a boundary
+A customer's thirteen turns with tools whose ids repeat (tau-airline), a dialogue with unanswered messages and replies
+in a row (aider), one long tool loop, where every round is a boundary
 (openhands), and a coding session of 180,000 tokens (pi), in which old results are cleared and the history is compacted,
 by us and by the providers. By default the pairs are those of one provider of each manner, and the long session crosses
 each of them once; `SWITCHES=all` takes all providers, and every pair at every boundary of the long session, too, its
@@ -26,6 +27,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
 
 FILES = {
+    "aider": "aider/2024-08-06_084710.jsonl",
     "tau": "tau-airline/task46_trial3.jsonl",
     "openhands": "openhands/ponylang__ponyc-4588.jsonl",
     "pi": "pi/before-compaction.jsonl",
@@ -71,12 +73,13 @@ async def play(
     return chat
 
 
+@pytest.mark.parametrize("name", ["tau", "aider"])
 @pytest.mark.parametrize(("first", "other"), PAIRS)
 async def test_every_turn_of_a_dialogue_may_go_to_the_other(
-    tmp_path: Path, counts: Counter[str], first: str, other: str
+    tmp_path: Path, counts: Counter[str], first: str, other: str, name: str
 ) -> None:
     """Starting with each of the two, so that every boundary is crossed in both directions."""
-    story = story_of("tau")
+    story = story_of(name)
     chat = await play(tmp_path, counts, (first, other), story, "turns")
     assert chat.switches == len(story) - 1 >= 9
 
