@@ -122,13 +122,13 @@ def histories(draw: st.DrawFn) -> History:
 
 
 def _add_round(draw: st.DrawFn, history: History, calls: int) -> None:
-    """Append a reply with its results; without calls it may be cut."""
+    """Append a reply with its results; without calls it may be empty, or thoughts alone."""
     origin = draw(st.sampled_from(ORIGINS))
     writer = _Writer(draw, history, origin)
     kinds = draw(st.permutations([*["call"] * calls, *draw(st.lists(st.sampled_from(["think", "text"]), max_size=3))]))
     for kind in kinds:
         writer.write(kind)
-    if not calls:
+    if not calls and draw(st.integers(0, 3)):
         writer.write("text")
     history.add(writer.entries(), role="assistant", content=tuple(writer.parts), tool_calls=tuple(writer.calls))
     for call in draw(st.permutations(writer.calls)):

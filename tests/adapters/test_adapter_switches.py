@@ -55,7 +55,8 @@ async def test_one_chat_goes_from_every_provider_to_every_other(tmp_path: Path, 
         number = 0
         while chat.switches < len(walk):
             number += 1
-            await chat.play(again(DEMANDING, number))
+            # Not always the same turns, or some providers would never get to call a tool.
+            await chat.play(again(DEMANDING[number % 3 :], number))
         assert chat.problems() == []
         silent = {name for name, provider in chat.providers.items() if not provider.planted}
         assert silent == {"azure", "vllm", "nim", "kimi"}

@@ -12,13 +12,21 @@ from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart
 
 
 def check_request(messages: Sequence[Message]) -> list[str]:
-    """Return one sentence per violation; empty when the messages can be sent as they are."""
-    return find_broken_pairs(messages, is_empty)
+    """Return one sentence per violation; empty when the messages can be sent as they are.
+
+    A model that said nothing is none: its message is left out.
+    """
+    return find_broken_pairs(messages, lambda message: is_empty(message) and not is_silent(message))
 
 
 def repair_request(messages: Sequence[Message]) -> list[Message]:
     """Return messages that `check_request` accepts: results moved behind their calls, gaps filled, orphans left out."""
     return mend_pairs(messages, is_empty)
+
+
+def is_silent(message: Message) -> bool:
+    """Return whether the message is a reply without anything to send: it may have been reasoning alone."""
+    return message.role == "assistant" and not message.tool_calls and is_empty(message)
 
 
 def is_empty(message: Message) -> bool:

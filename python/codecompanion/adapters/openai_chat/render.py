@@ -20,7 +20,7 @@ from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.body_check import check_message
 from codecompanion.adapters.openai_chat.call_ids import LONGEST_ID, IdForm, wire_id
-from codecompanion.adapters.openai_chat.check import check_request, repair_request
+from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
@@ -82,7 +82,7 @@ class ChatRenderer:
         """Return the request body, heeding what was learned about the model."""
         head = encode({"model": request.model, **self._parameters(request, learned)})[:-1] + b',"messages":['
         tail = b"]" + self._tools(request, learned) + b"}"
-        pieces = self._pieces(request, _Manner(learned, request.send_opaque))
+        pieces = [piece for piece in self._pieces(request, _Manner(learned, request.send_opaque)) if piece]
         if len(pieces) < 2:
             return head + b"".join(pieces) + tail
         # One join, one copy: a body can have 10 MB.
@@ -123,7 +123,8 @@ class ChatRenderer:
         known = len(old_messages)
         # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
         if known and messages[:known] == old_messages and not check_request(messages[known:]):
-            new = list(_with_place(messages[known - 1 :]))[1:]
+            spoken = next((k for k in range(known - 1, 0, -1) if not is_silent(messages[k])), 0)
+            new = list(_with_place(messages[spoken:]))[known - spoken :]
             pieces = old_pieces + [self._render_message(message, answers, manner) for message, answers in new]
         else:
             if check_request(messages):
@@ -146,6 +147,8 @@ class ChatRenderer:
         return [self._render_message(message, answers, manner) for message, answers in _with_place(messages)]
 
     def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
+        if is_silent(message):
+            return b""
         fields = self._fields(message, answers_tools, manner)
         for problem in check_message(fields, LONGEST_ID if self._id_form(manner) == "short" else 0):
             # A mistake of ours; the endpoint says more about it than could be mended here.
@@ -274,7 +277,7 @@ def _with_place(messages: Sequence[Message]) -> Iterator[tuple[Message, bool]]:
     behind_result = False
     for message in messages:
         yield message, behind_result
-        behind_result = message.role == "tool"
+        behind_result = message.role == "tool" or (behind_result and is_silent(message))
 
 
 def _without_surrogates(value: Any) -> Any:

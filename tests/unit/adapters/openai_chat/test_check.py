@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.adapters.openai_chat.check import check_request, repair_request
+from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.placeholders import INTERRUPTED
@@ -70,9 +70,11 @@ def test_repeated_ids_in_one_message_are_told_apart() -> None:
 
 
 def test_reasoning_alone_is_no_content() -> None:
-    """A reply cut before its first word."""
+    """A reply without a word: it is left out, which is nothing to mend; from a user it would be our bug."""
     only_thought = Message(id="a", role="assistant", content=(ReasoningPart("hm"),))
-    assert check_request([only_thought]) != []
+    assert is_silent(only_thought)
+    assert check_request([only_thought]) == []
+    assert check_request([Message(id="u", role="user", content="")]) != []
     assert repair_request([user(), only_thought]) == [user()]
     assert check_request([Message(id="u", role="user", content=(ImagePart(url="https://x.test/a.png"),))]) == []
 

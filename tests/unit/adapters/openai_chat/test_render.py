@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING
+from codecompanion.adapters.openai_chat.refusals import Learned
 from codecompanion.adapters.openai_chat.render import (
     NO_OUTPUT,
     ChatRenderer,
@@ -185,3 +186,25 @@ def test_the_cache_never_shows(operations: list[tuple[str, int]]) -> None:
                 pass
         request = ChatRequest(messages=tuple(messages), model="m", chat_id="c")
         assert made.render(request) == renderer().render(request)
+
+
+def test_a_reply_that_says_nothing_is_left_out_and_mends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """An empty answer, or reasoning alone: every later request would be taken for broken, and be rendered anew."""
+    call = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read"),))
+    result = Message(id="r", role="tool", content="o", tool_call_id="c")
+    silent = [
+        Message(id="e", role="assistant", content=""),
+        Message(id="f", role="assistant", content=(ReasoningPart("hm"), TextPart(""))),
+    ]
+    words = Message(id="u", role="user", content="hi")
+    history = [words, call, result, *silent, words]
+    with caplog.at_level("WARNING"):
+        assert [message["role"] for message in sent(None, *history)] == ["user", "assistant", "tool", "user"]
+    assert caplog.text == ""
+    learned = Learned(reply_to_tools=True)
+    cached = renderer()
+    for length in range(3, len(history) + 1):
+        wanted = ChatRequest(messages=history[:length], model="m", chat_id="c")
+        body = cached.render(wanted, learned)
+        assert body == renderer().render(wanted, learned)
+    assert [m["role"] for m in msgspec.json.decode(body)["messages"]][-2:] == ["assistant", "user"]
