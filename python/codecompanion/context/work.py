@@ -7,7 +7,7 @@ Every strategy is `f(work, params, env) -> Work | Skipped | Failed`; one that ne
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,6 +24,24 @@ class Measure(msgspec.Struct, frozen=True):
     upper: int
 
 
+class CacheState(msgspec.Struct, frozen=True):
+    """What a provider's prompt cache holds of the next request, and what it charges relative to plain input.
+
+    `warm_tokens` of its prefix are likely still cached; 0 = cold, or nobody knows.
+    """
+
+    warm_tokens: int = 0
+    read_price: float = 0.1
+    write_price: float = 1.25
+
+
+class LastFlush(msgspec.Struct, frozen=True):
+    """When a summary was last written to the memory before anything was removed, and at how many tokens (R-446)."""
+
+    at: float = 0.0
+    tokens: int = 0
+
+
 class Env(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a strategy may know besides the messages; nothing here has an effect.
 
@@ -31,6 +49,11 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     message without calibration, `count_text` a text. `window` and `reserve` (tokens kept free for the reply, R-507)
     belong to the chat's model; the `summariser_*` figures to the model that writes summaries. `new_id` names the
     messages a strategy makes; it is deterministic.
+
+    `target` is what the stage aims at, in tokens of the whole request (0 = nothing in particular); the pipeline sets
+    it. `input_limit` is what the model takes as input (0 = the window). `turn_id` is the running turn, "" between
+    turns. `artifact` is what the last summary was rendered from, when it was typed (R-319). `exists` knows the files of
+    the workspace.
     """
 
     window: int
@@ -45,6 +68,13 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     summariser_ratio: float = 1.0
     new_id: Callable[[str], str] = lambda purpose: purpose
     now: float = 0.0
+    target: int = 0
+    input_limit: int = 0
+    turn_id: str = ""
+    artifact: dict[str, Any] | None = None
+    cache: CacheState = CacheState()
+    last_flush: LastFlush = LastFlush()
+    exists: Callable[[str], bool] = lambda path: False
 
 
 class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +118,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     `before` is what the stage started from, `messages` the list being built. `removed` left it (they are what a
     summary is about), `pending` are user messages without an answer, put back after the summary (R-551), `request`
-    holds the user's words an interrupted loop works on, quoted in the summary.
+    holds the user's words an interrupted loop works on, quoted in the summary. `artifact` is what a typed summary was
+    rendered from; `details` are figures for the log and the named events of the policy.
     """
 
     before: Messages
@@ -99,6 +130,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     transcript: tuple[str, ...] = ()
     summary: str = ""
     cleared: Messages = ()
+    artifact: dict[str, Any] | None = None
+    details: dict[str, Any] = {}
 
 
 Outcome = Work | Skipped | Failed
