@@ -212,6 +212,14 @@
 ---@field reason string
 ---@field cancelled boolean
 
+---A policy's own documented event: nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`.
+---@class CodeCompanion.Event.PolicyEvent
+---@field type "policy_event"
+---@field chat string
+---@field name string
+---@field fields table<string, any>
+---@field compaction_id string
+
 ---The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
 ---@class CodeCompanion.Event.Retrying
 ---@field type "retrying"
@@ -491,6 +499,7 @@
 ---| CodeCompanion.Event.CompactionStarted
 ---| CodeCompanion.Event.Compacted
 ---| CodeCompanion.Event.CompactionFailed
+---| CodeCompanion.Event.PolicyEvent
 ---| CodeCompanion.Event.Retrying
 ---| CodeCompanion.Event.TurnFinished
 ---| CodeCompanion.Event.Restored

@@ -230,6 +230,14 @@ class CompactionFailed(Event, frozen=True, kw_only=True, tag="compaction_failed"
     cancelled: bool = False
 
 
+class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
+    """A policy's own documented event: nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`."""
+
+    name: str
+    fields: dict[str, object]
+    compaction_id: str = ""
+
+
 class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
     """The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`."""
 

@@ -160,6 +160,18 @@ class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_
     duration_ms: int
 
 
+class PolicyEvent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_event"):
+    """What a policy says happened, under its own documented name (R-328, R-423, R-453).
+
+    `context.policy_events` knows the names and makes the `fields` (plain JSON values). Events of one compaction carry
+    its `compaction_id` (R-332). It changes no view.
+    """
+
+    name: str
+    fields: dict[str, Any] = {}
+    compaction_id: str = ""
+
+
 EventPayload = (
     ChatCreated
     | TitleSet
@@ -174,6 +186,7 @@ EventPayload = (
     | TurnEnded
     | RequestSent
     | ToolRan
+    | PolicyEvent
 )
 
 

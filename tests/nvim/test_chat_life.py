@@ -264,3 +264,20 @@ def test_autocmds_carry_the_documented_payload(chat: ChatDriver) -> None:
     for name, data in fired.items():
         assert set(data) == {*documented[name], "chat", "bufnr"}, name
     assert fired["CodeCompanionToolFinished"]["duration_ms"] == 7
+
+
+def test_a_policy_event_fires_an_autocmd_of_its_name_and_draws_nothing(chat: ChatDriver) -> None:
+    """R-327, R-328: named events of a policy reach the user's autocmds with their fields; the buffer stays as it is."""
+    chat.accept("go")
+    chat.record_autocmds()
+    before = chat.text()
+    chat.push(
+        events.PolicyEvent(name="context_pruned", fields={"turn_ids": ["t1"], "omitted_prior_turns": 1}),
+        events.PolicyEvent(name="session_history_continuation_updated", fields={}, compaction_id="c7"),
+    )
+    pruned, updated = chat.fired()
+    assert pruned[0] == "CodeCompanionContextPruned"
+    assert (pruned[1]["turn_ids"], pruned[1]["omitted_prior_turns"]) == (["t1"], 1)
+    assert pruned[1]["chat"]
+    assert (updated[0], updated[1]["compaction_id"]) == ("CodeCompanionSessionHistoryContinuationUpdated", "c7")
+    assert chat.text() == before

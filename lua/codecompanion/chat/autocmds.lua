@@ -2,6 +2,8 @@
 ---
 ---Every payload has `chat` (id of the chat) and `bufnr`; the other fields are listed with their meaning.
 
+local policies = require("codecompanion.chat.policy_autocmds")
+
 local M = {}
 
 ---@class CodeCompanion.Autocmd
@@ -105,9 +107,22 @@ M.list = {
   },
 }
 
+vim.list_extend(M.list, policies.list)
+
 local fields = {}
 for _, autocmd in ipairs(M.list) do
   fields[autocmd.name] = autocmd.data
+end
+
+---@param chat CodeCompanion.Chat
+---@param pattern string
+---@param data table
+local function exec(chat, pattern, data)
+  data.chat, data.bufnr = chat.id, chat.bufnr
+  local ok, problem = pcall(vim.api.nvim_exec_autocmds, "User", { pattern = pattern, data = data, modeline = false })
+  if not ok then
+    vim.notify(("An autocmd for User %s failed: %s"):format(pattern, problem), vim.log.levels.ERROR)
+  end
 end
 
 ---Fire a User autocmd; the fields of the payload are taken from `event` by the table above.
@@ -116,14 +131,22 @@ end
 ---@param event? table
 function M.fire(chat, name, event)
   local pattern = "CodeCompanion" .. name
-  local data = { chat = chat.id, bufnr = chat.bufnr }
+  local data = {}
   for field in pairs(fields[pattern]) do
     data[field] = event and event[field]
   end
-  local ok, problem = pcall(vim.api.nvim_exec_autocmds, "User", { pattern = pattern, data = data, modeline = false })
-  if not ok then
-    vim.notify(("An autocmd for User %s failed: %s"):format(pattern, problem), vim.log.levels.ERROR)
-  end
+  exec(chat, pattern, data)
+end
+
+---Fire the User autocmd of an event that a policy names, with all the fields it came with.
+---@param chat CodeCompanion.Chat
+---@param event CodeCompanion.Event.PolicyEvent
+function M.fire_policy(chat, event)
+  exec(
+    chat,
+    policies.pattern(event.name),
+    vim.tbl_extend("force", event.fields, { compaction_id = event.compaction_id })
+  )
 end
 
 return M

@@ -183,6 +183,10 @@ function M.compaction_failed(chat, event)
   autocmds.fire(chat, "ChatCompactFailed", event)
 end
 
+function M.policy_event(chat, event)
+  autocmds.fire_policy(chat, event)
+end
+
 function M.retrying(chat, event)
   activity.retry(chat, event)
 end

@@ -1,0 +1,188 @@
+---User autocmds of the context policies: one per documented event of a policy, named as the policy names it
+---(`context_pruned` fires `CodeCompanionContextPruned`). `python/codecompanion/context/policy_events.py` makes the
+---fields; a test compares its names and fields with this table. They are called as in the products they come from.
+
+local M = {}
+
+local COMPACTION = "string: the compaction it belongs to, empty when none"
+
+---@type CodeCompanion.Autocmd[]
+M.list = {
+  {
+    name = "CodeCompanionContextCompactionStarted",
+    description = "A history compaction began; a SessionHistoryContinuationUpdated or ContextCompactionFailed follows.",
+    data = {
+      scope = 'string: "history"',
+      input_limit_tokens = "integer: what the model takes as input",
+      trigger_tokens = "integer: above it a compaction begins",
+      target_tokens = "integer: what counts as fitting afterwards",
+      estimated_request_tokens = "integer: size of the request that is due",
+    },
+  },
+  {
+    name = "CodeCompanionContextCompactionFailed",
+    description = "A history compaction came to nothing: there is no new summary.",
+    data = {
+      scope = 'string: "history"',
+      input_limit_tokens = "integer: what the model takes as input",
+      trigger_tokens = "integer: above it a compaction begins",
+      target_tokens = "integer: what counts as fitting afterwards",
+      estimated_request_tokens = "integer: size of the request that is due",
+      reason = "string: artifact_generation_failed, input_limit_unreachable, input_limit_pressure or interrupted",
+      detail = "string: one sentence",
+    },
+  },
+  {
+    name = "CodeCompanionSessionHistoryContinuationUpdated",
+    description = "The history summary was written anew.",
+    data = {
+      event_version = "integer: 1",
+      artifact_version = "integer: 1",
+      renderer_version = "integer: 1",
+      frontier_turn_id = "string: the last turn the summary covers",
+      consolidated_turn_count = "integer: how many turns it covers",
+      newly_consolidated_turn_count = "integer: how many of them are new",
+      update_reason = "string: semantic_closure, token_pressure, rebuild, checkpoint_restore or manual_request",
+      activity_text = "string: one line for a status line",
+      artifact = "table: what the summary was rendered from",
+      rendered_summary = "string: the summary as the model reads it",
+      input_budget = "table: input_limit_tokens, trigger_tokens, target_tokens, estimated_request_tokens, "
+        .. "consolidated_request_tokens",
+      attribution = "table: model, input_limit_source, measurement_source, summary_source, algorithm, duration_ms",
+    },
+  },
+  {
+    name = "CodeCompanionPromptCompiled",
+    description = "A request was put together: what it begins with, and from where.",
+    data = {
+      shape = "string: full, or compact when shortened fragments were used",
+      base_instructions = "integer: bytes of the system prompt",
+      instructions = "integer: bytes of all instructions",
+      cacheable_prefix = "integer: bytes that stay the same from request to request",
+      dynamic_suffix = "integer: bytes after them",
+      layers = "table[]: name, kind, source, stability, status, fragments, bytes",
+      fragments = "table[]: kind, source, stability, layer, key, label, bytes, tokens",
+    },
+  },
+  {
+    name = "CodeCompanionContextPruned",
+    description = "Earlier turns were left out of a request, or took part in it shortened.",
+    data = {
+      prior_turns = "integer: turns before the running one that the request replays",
+      prior_input_bytes = "integer: their size",
+      raw_prior_turns = "integer: of them, unchanged",
+      raw_input_bytes = "integer: their size",
+      compacted_prior_turns = "integer: of them, with shortened results",
+      compacted_input_bytes = "integer: their size as sent",
+      omitted_prior_turns = "integer: turns that only the summary stands for",
+      omitted_input_bytes = "integer: their size",
+      turn_ids = "string[]: the turns left out",
+    },
+  },
+  {
+    name = "CodeCompanionContextSummarized",
+    description = "The session context was compacted.",
+    data = {
+      summary = "string: the new summary",
+      removedCount = "integer: how many messages it replaces",
+      tokensBefore = "integer: size of the next request before",
+      tokensAfter = "integer: and after, the summary included",
+      proactive = "boolean: true before the window was full, absent otherwise",
+      metadata = "table: availableTokens, originalTokens, truncatedToolResults, removedMessages, kind",
+    },
+  },
+  {
+    name = "CodeCompanionContextToolsTruncated",
+    description = "Shortening tool results was enough: no message was removed.",
+    data = {
+      count = "integer: how many results",
+      before = "integer: size of the next request before",
+      after = "integer: and after",
+    },
+  },
+  {
+    name = "CodeCompanionPinnedOverTarget",
+    description = "What may never be removed is larger than the target.",
+    data = {
+      pinned_tokens = "integer: what the kept messages need",
+      target_tokens = "integer: the target",
+    },
+  },
+  {
+    name = "CodeCompanionContextWindowStatus",
+    description = "The window is getting full.",
+    data = {
+      warningLevel = 'string: "warning" or "critical"',
+      usageTokens = "integer: size of the next request",
+      budgetTokens = "integer: the window",
+      compacted = "boolean: it was just compacted",
+      tier = "integer: how, 0 = not at all",
+    },
+  },
+  {
+    name = "CodeCompanionContextStillOverBudget",
+    description = "The last tier ran and the request is still too large; it is sent all the same.",
+    data = {
+      tokens = "integer: size of the next request",
+      budget_tokens = "integer: what it should have",
+      tier = "integer: the tier that ran last",
+    },
+  },
+  {
+    name = "CodeCompanionContextCapacityRecoveryStarted",
+    description = "A provider refused a request as too long: it is being made smaller.",
+    data = {
+      attempt = "integer: 1 for the first",
+      tokensBefore = "integer: size of the refused request",
+      targetTokens = "integer: what it is to have",
+    },
+  },
+  {
+    name = "CodeCompanionContextCapacityRecoveryCompleted",
+    description = "The refused request is smaller now and is sent again.",
+    data = {
+      attempt = "integer: 1 for the first",
+      tokensBefore = "integer: size of the refused request",
+      tokensAfter = "integer: size now",
+      removedCount = "integer: messages that left it",
+    },
+  },
+  {
+    name = "CodeCompanionContextCapacityRecoveryFailed",
+    description = "The refused request could not be made small enough: the turn ends.",
+    data = {
+      attempt = "integer: the last one",
+      tokensBefore = "integer: size of the refused request",
+      reason = "string: one sentence",
+    },
+  },
+  {
+    name = "CodeCompanionCheckpointFailed",
+    description = "The checkpoint before a compaction could not be written; the compaction goes on.",
+    data = { reason = "string: one sentence" },
+  },
+  {
+    name = "CodeCompanionMemoryFlushed",
+    description = "A summary was written to the memory.",
+    data = {
+      kind = 'string: "compaction" or "pre_compaction"',
+      targets = 'string[]: where it went, of "memory" and "daily_log"',
+      characters = "integer: its length",
+    },
+  },
+}
+
+for _, autocmd in ipairs(M.list) do
+  autocmd.data.compaction_id = COMPACTION
+end
+
+---Return the pattern of the autocmd for an event of a policy.
+---@param name string `context_pruned`
+---@return string pattern `CodeCompanionContextPruned`
+function M.pattern(name)
+  return "CodeCompanion" .. name:gsub("_*(%l)(%w*)", function(first, rest)
+    return first:upper() .. rest
+  end)
+end
+
+return M
