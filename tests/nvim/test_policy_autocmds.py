@@ -1,0 +1,25 @@
+"""Every named event of a policy is a documented autocmd with the fields it really has."""
+
+from __future__ import annotations
+
+from harness import Nvim
+
+from codecompanion.context.policy_events import NAMES, Occasion, fields_of
+
+
+def test_names_and_fields_of_the_policy_events_are_documented(nvim: Nvim) -> None:
+    """R-328, R-423: the table of the help file and the builders cannot drift apart."""
+    documented = nvim.lua(
+        """local found = {}
+           local policies = require('codecompanion.chat.policy_autocmds')
+           for _, autocmd in ipairs(policies.list) do
+             found[autocmd.name] = vim.tbl_keys(autocmd.data)
+           end
+           local patterns = vim.tbl_map(policies.pattern, ...)
+           return { found, patterns }""",
+        list(NAMES),
+    )
+    fields, patterns = documented
+    assert sorted(patterns) == sorted(fields)
+    for name, pattern in zip(NAMES, patterns, strict=True):
+        assert {*fields_of(name, Occasion()), "compaction_id"} == set(fields[pattern]), name
