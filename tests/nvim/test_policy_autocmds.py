@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness import Nvim
-
 from codecompanion.context.policy_events import NAMES, Occasion, fields_of
+from harness import Nvim
 
 
 def test_names_and_fields_of_the_policy_events_are_documented(nvim: Nvim) -> None:
