@@ -198,8 +198,18 @@ def with_changes(message: Message, **changes: Any) -> Message:
 
 
 def is_protected(message: Message) -> bool:
-    """Return whether no strategy may touch the message: system prompt, rules, pinned (K8)."""
+    """Return whether no strategy may touch the message: system prompt, rules, pinned (K8).
+
+    A summary is never protected, whatever its role: the next one takes its place (R-421).
+    """
+    if message.tag == SUMMARY_TAG:
+        return False
     return message.role == "system" or message.tag == RULES_TAG or message.pinned
+
+
+def is_system_prompt(message: Message) -> bool:
+    """Return whether the message is the system prompt (or a part of it), not a summary in its role."""
+    return message.role == "system" and message.tag is None
 
 
 def is_typed_by_user(message: Message) -> bool:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from codecompanion.context.change import view_change
-from codecompanion.context.policy import load_policy, with_options
+from codecompanion.context.policy import load_policy
+from codecompanion.context.policy_options import with_options
 from codecompanion.context.work import SummaryReply
 from codecompanion.history import ChangeUndone, LogEvent, MessageAdded, project
 from codecompanion.messages import TAGS, Message

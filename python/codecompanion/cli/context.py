@@ -20,7 +20,9 @@ from codecompanion.adapters.base import Adapter
 from codecompanion.context.budget import warning_level
 from codecompanion.context.ledger import summarise
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport, compact, prepare
-from codecompanion.context.policy import SummaryAdapter, load_policy, with_options
+from codecompanion.context.policy import load_policy
+from codecompanion.context.policy_options import with_options
+from codecompanion.context.policy_schema import SummaryAdapter
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError

@@ -1,35 +1,53 @@
-"""S1 `measure` and the triggers: when does a stage run (R-501, R-502, R-507, K2, K3).
+"""S1 `measure` and the triggers: when does a stage run (R-501, R-502, R-507, R-107…R-109, R-402…R-404, K2, K3).
 
-A threshold is an absolute number of tokens by the time it is compared; the upper bound of the count is what it is
-compared with.
+Whatever a trigger measures, its threshold is a size of the whole request by the time it is compared; the upper bound of
+the count is what it is compared with.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 
-from codecompanion.context.work import Env, Measure
+from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import ConfigError
+from codecompanion.messages import is_system_prompt
 
 TRIGGER_FORMS = 'a fraction between 0 and 1, a number of tokens above 1, "85%", or false'
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
+MeasureName = Literal["chat", "all", "raw_replay", "messages", "messages_system", "slack"]
+Basis = Literal["window", "available", "input_limit", "budget", "window_less_reserve"]
+
+SAFETY_MARGIN = 1.2
+"""CodeBuddy's fit test leaves that much room, once, in the budget (R-107)."""
+BUDGET_RESERVE = 4096
+"""What CodeBuddy keeps for the reply (R-107)."""
+AVAILABLE_RESERVE = 8000
+"""What CoWork keeps for the reply (R-402)."""
+SMALLEST_BUDGET = 256
+
+
 class Trigger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When a stage runs. `at`: 0 < at < 1 a fraction of the basis, above 1 tokens, None = the stage is off."""
+    """When a stage runs, or what counts as fitting. `at`: up to 1 a fraction of the basis, above it tokens, None = off.
+
+    `measure`: the whole request as it would be sent without shaping (`chat`, `all`, `raw_replay`: one figure under the
+    names the documents give it), only its messages (`messages`), all but reserve for growth (`slack` = basis −
+    messages). `messages_system` is the whole request, too: system prompt and tool schemas are always counted (R-111).
+    """
 
     at: float | None
-    measure: Literal["chat"] = "chat"
-    basis: Literal["window"] = "window"
-    op: Literal[">=", ">"] = ">="
+    measure: MeasureName = "chat"
+    basis: Basis = "window"
+    op: Literal[">=", ">", "<", "<="] = ">="
 
 
-def parse_at(value: Any, key: str) -> float | None:
-    """Return a trigger value as written in a configuration (R-502).
+def parse_at(value: Any, key: str, *, whole: bool = False) -> float | None:
+    """Return a trigger value as written in a configuration (R-502). `whole`: 1 is allowed and means all of the basis.
 
     Raises:
         ConfigError: the value is none of the allowed forms; `1` is refused because it is neither 100 % nor sensible.
@@ -41,40 +59,92 @@ def parse_at(value: Any, key: str) -> float | None:
         if percent is None:
             raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
         fraction = float(percent.group(1)) / 100
-        if not 0 < fraction < 1:
+        if not 0 < fraction < 1 and not (whole and fraction == 1):
             raise ConfigError(key, f"{percent.group(0).strip()} is not between 0 % and 100 %", TRIGGER_FORMS)
         return fraction
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
-    if value == 1:
+    if value == 1 and not whole:
         raise ConfigError(key, "1 would mean one token, and 100 % of the window is too late", TRIGGER_FORMS)
     if value <= 0:
         raise ConfigError(key, f"{value} is not positive", TRIGGER_FORMS)
     return float(value)
 
 
-def threshold_tokens(trigger: Trigger, window: int, reserve: int = 0) -> int | None:
-    """Return the threshold in tokens, None when the trigger is off.
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """What thresholds are fractions of, in tokens. `fixed` is what no strategy can change: system prompt and tools."""
+
+    window: int
+    reserve: int = 0
+    input_limit: int = 0
+    fixed: int = 0
+
+
+def threshold_tokens(trigger: Trigger, room: Room) -> int | None:
+    """Return the threshold as a size of the **whole** request, None when the trigger is off.
 
     It never exceeds what is left of the window once the reply's reserve is taken off (R-507).
     """
     if trigger.at is None:
         return None
-    wanted = math.floor(_exact_product(trigger.at, window)) if trigger.at < 1 else int(trigger.at)
-    return max(1, min(wanted, window - reserve))
+    basis = _basis_tokens(trigger.basis, room)
+    wanted = math.floor(_exact_product(trigger.at, basis)) if trigger.at <= 1 else int(trigger.at)
+    if trigger.measure == "slack":
+        wanted = basis - wanted
+    if trigger.measure in ("messages", "slack"):
+        wanted += room.fixed
+    return max(1, min(wanted, room.window - room.reserve))
 
 
-def _exact_product(fraction: float, window: int) -> float:
-    """Return fraction × window without the float error that would turn 0.29 × 100 into 28.999…."""
-    return round(fraction * window, 6)
+def _basis_tokens(basis: Basis, room: Room) -> int:
+    match basis:
+        case "window":
+            return room.window
+        case "input_limit":
+            return room.input_limit or room.window
+        case "available":
+            return max(1, room.window - AVAILABLE_RESERVE - room.fixed)
+        case "budget":
+            budget = math.floor((room.window - room.fixed - BUDGET_RESERVE) / SAFETY_MARGIN)
+            # R-109: a tiny window has no budget by that rule.
+            return budget if budget > 0 else max(SMALLEST_BUDGET, room.window // 2)
+        case "window_less_reserve":
+            # R-403: in small windows the reserve must not swallow what the proactive trigger leaves.
+            return room.window - min(AVAILABLE_RESERVE, room.window // 20)
+        case _:
+            assert_never(basis)
 
 
-def is_crossed(trigger: Trigger, measured: Measure, env: Env) -> bool:
-    """Return whether the count has reached the trigger."""
-    threshold = threshold_tokens(trigger, env.window, env.reserve)
+def _exact_product(fraction: float, basis: int) -> float:
+    """Return fraction × basis without the float error that would turn 0.29 × 100 into 28.999…."""
+    return round(fraction * basis, 6)
+
+
+def room_of(env: Env, messages: Messages, *triggers: Trigger | None) -> Room:
+    """Return the room these triggers need to know; the fixed part is counted only for those that ask for it."""
+    needs_fixed = any(
+        trigger is not None and (trigger.measure in ("messages", "slack") or trigger.basis in ("available", "budget"))
+        for trigger in triggers
+    )
+    prompt = tuple(message for message in messages if is_system_prompt(message)) if needs_fixed else ()
+    fixed = env.measure(prompt).tokens if needs_fixed else 0
+    return Room(window=env.window, reserve=env.reserve, input_limit=env.input_limit, fixed=fixed)
+
+
+def is_crossed(trigger: Trigger, measured: Measure, room: Room) -> bool:
+    """Return whether the count has reached the trigger (K2); slack is crossed when less than `at` is left."""
+    threshold = threshold_tokens(trigger, room)
     if threshold is None:
         return False
-    return measured.upper > threshold if trigger.op == ">" else measured.upper >= threshold
+    if trigger.op == ">" or trigger.measure == "slack":
+        return measured.upper > threshold
+    return measured.upper >= threshold
+
+
+def is_within(target: Trigger, measured: Measure, room: Room) -> bool:
+    """Return whether the request is as small as the target wants; the best guess counts, it is no safety limit."""
+    threshold = threshold_tokens(target, room)
+    return threshold is None or measured.tokens <= threshold
 
 
 def fits(measured: Measure, window: int, reserve: int) -> bool:

@@ -1,7 +1,9 @@
 """THE ORDER: how the next request is prepared (pipeline.md 5.4, R-518…R-520, R-529, R-530).
 
     repair pairs → is management on, and no call open? → for each stage of the policy, in its order:
-        trigger crossed? → run its steps → check the result → swap
+        trigger crossed? → for each of its tiers, until a result is accepted:
+            run its steps → check the result → does it fit the target?
+        → swap
 
 `prepare` and `compact` are generators: they yield `SummaryRequest`s and receive `SummaryReply`s, and return
 `Prepared`. They change nothing; the session commits the result as one event per stage.
@@ -10,12 +12,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
 
-from codecompanion.context.budget import is_crossed
-from codecompanion.context.policy import Policy, Stage, recovery_stages
+from codecompanion.context.budget import is_crossed, is_within, room_of, threshold_tokens
+from codecompanion.context.policy import recovery_stages
+from codecompanion.context.policy_schema import CHAT_ADAPTER, Effects, Emits, Policy, Stage, StageEvent, Step, Tier
 from codecompanion.context.repair import Repair, repair_pairs
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import (
@@ -33,17 +37,18 @@ from codecompanion.context.work import (
 )
 from codecompanion.history import View
 from codecompanion.invariants import violations
-from codecompanion.messages import SUMMARY_TAG, is_protected
+from codecompanion.messages import SUMMARY_TAG, is_protected, is_system_prompt
 
 
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one stage did. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
 
-    `asked`: a model was asked for a summary.
+    `asked`: a model was asked for a summary. `tier` and `tier_id` say which way through the stage it was; `problems`
+    what was wrong with the ways tried before. A stage that only writes to the memory is `changed` with equal messages.
     """
 
     stage: str
-    event: Literal["context_edited", "context_compacted"]
+    event: StageEvent
     outcome: Literal["changed", "skipped", "failed"]
     trigger: Trigger
     before: Measure
@@ -52,6 +57,16 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     detail: str = ""
     asked: bool = False
+    tier: int = 0
+    tier_id: str = ""
+    problems: tuple[str, ...] = ()
+    effects: Effects = Effects()
+    emits: Emits = Emits()
+
+    @property
+    def removed_messages(self) -> bool:
+        """Return whether messages left the view."""
+        return self.work is not None and bool(self.work.removed)
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +83,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     request: SummaryRequest
     stage: str
+    event: StageEvent
+    emits: Emits
     trigger: Trigger
     before: Measure
     use_chat_adapter: bool = False
@@ -79,8 +96,8 @@ Preparation = Generator[Ask, SummaryReply, Prepared]
 def prepare(view: View, policy: Policy, env: Env, *, automatic_summaries: bool = True) -> Preparation:
     """Prepare the next request (R-518): run before **every** provider request.
 
-    `automatic_summaries` false leaves out stages that need a model: the adapter compacts by itself (K15) or the
-    guard of R-532 is resting.
+    `automatic_summaries` false leaves out whatever puts a summary in the place of messages: the adapter compacts by
+    itself (K15) or the guard of R-532 is resting. What comes before it in a stage still runs.
     """
     repair = _repaired(view)
     measured = env.measure(repair.messages)
@@ -88,11 +105,12 @@ def prepare(view: View, policy: Policy, env: Env, *, automatic_summaries: bool =
         return Prepared(messages=repair.messages, measure=measured, repair=repair)
     current, reports = repair.messages, list[StageReport]()
     for stage in policy.stages:
-        if stage.needs_model and not automatic_summaries:
+        usable = _usable(stage, automatic_summaries)
+        if not usable or not _is_due(stage, policy, current, measured, env, automatic_summaries):
             continue
-        if not _is_due(stage, policy, measured, env, automatic_summaries):
+        if any(report.stage in stage.unless and report.removed_messages for report in reports):
             continue
-        report = yield from _run_stage(stage, current, measured, env, "proactive")
+        report = yield from _run_stage(stage, usable, current, measured, env, stage.label)
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -102,24 +120,28 @@ def prepare(view: View, policy: Policy, env: Env, *, automatic_summaries: bool =
 def compact(view: View, policy: Policy, env: Env) -> Preparation:
     """Run the policy's manual stages at any token count: `/compact` (R-533). Nothing happens with an open call."""
     repair = _repaired(view)
-    measured = env.measure(repair.messages)
-    if view.has_open_calls:
-        detail = "a tool call is still unanswered"
-        reports: tuple[StageReport, ...] = tuple(
-            _report(stage, Skipped("open_calls", detail), measured, measured, "manual")
-            for stage in policy.stages
-            if stage.manual
-        )
-        return Prepared(messages=repair.messages, measure=measured, repair=repair, reports=reports)
-    current, done = repair.messages, list[StageReport]()
+    current, measured, done = repair.messages, env.measure(repair.messages), list[StageReport]()
     for stage in policy.stages:
         if not stage.manual:
             continue
-        report = yield from _run_stage(stage, current, measured, env, "manual")
+        obstacle = _obstacle(stage, view, current)
+        if obstacle is not None:
+            done.append(_report(stage, obstacle, measured, measured, "manual"))
+            continue
+        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "manual")
         done.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
     return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(done))
+
+
+def _obstacle(stage: Stage, view: View, messages: Messages) -> Skipped | None:
+    """Return why a stage cannot be run by hand, None when it can."""
+    if view.has_open_calls:
+        return Skipped("open_calls", "a tool call is still unanswered")
+    if sum(not is_system_prompt(message) for message in messages) < stage.manual_min_messages:
+        return Skipped("not_enough_messages", f"not enough messages (minimum {stage.manual_min_messages})")
+    return None
 
 
 def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
@@ -136,7 +158,7 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
         if reports and measured.upper <= target:
             break
         # A refusal is no time to weigh savings: the manual limits count.
-        report = yield from _run_stage(stage, current, measured, env, "reactive")
+        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "reactive")
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -147,8 +169,8 @@ def _recovery_program(policy: Policy) -> tuple[Stage, ...]:
     """Return what may be done about a refused request: the stages that are on, and the tier without a model."""
     if not policy.enabled:
         return ()
-    stages = tuple(stage for stage in policy.stages if stage.trigger.at is not None)
-    return (*stages, *recovery_stages()) if any(stage.needs_model for stage in stages) else stages
+    stages = tuple(stage for stage in policy.stages if stage.trigger.at is not None and stage.event != "memory_flushed")
+    return (*stages, *recovery_stages()) if any(stage.summarises for stage in stages) else stages
 
 
 def _repaired(view: View) -> Repair:
@@ -158,34 +180,91 @@ def _repaired(view: View) -> Repair:
     return repair_pairs(view.messages)
 
 
-def _is_due(stage: Stage, policy: Policy, measured: Measure, env: Env, automatic_summaries: bool) -> bool:
+def _usable(stage: Stage, automatic_summaries: bool) -> tuple[Tier, ...]:
+    """Return the tiers that may run: those before the first summary when somebody else summarises."""
+    if automatic_summaries:
+        return stage.tiers
+    return tuple(takewhile(lambda tier: not tier.summarises, stage.tiers))
+
+
+def _is_due(
+    stage: Stage, policy: Policy, messages: Messages, measured: Measure, env: Env, automatic_summaries: bool
+) -> bool:
     """Return whether the stage runs now: its trigger is crossed, or a crossed later stage wants it first (K11)."""
     if stage.trigger.at is None:
         return False
-    if is_crossed(stage.trigger, measured, env):
-        return True
-    return any(
-        stage.id in later.after and is_crossed(later.trigger, measured, env)
-        for later in policy.stages
-        if automatic_summaries or not later.needs_model
-    )
+    later = [
+        other for other in policy.stages if stage.id in other.after and (automatic_summaries or not other.summarises)
+    ]
+    triggers = [stage.trigger, *(other.trigger for other in later)]
+    room = room_of(env, messages, *triggers)
+    return any(is_crossed(trigger, measured, room) for trigger in triggers)
 
 
 def _run_stage(
-    stage: Stage, messages: Messages, before: Measure, env: Env, trigger: Trigger
+    stage: Stage, tiers: tuple[Tier, ...], messages: Messages, before: Measure, env: Env, trigger: Trigger
 ) -> Generator[Ask, SummaryReply, StageReport]:
-    """Run one stage, with its fall-backs when a model failed (R-529), and check what it made (R-530)."""
-    work = Work(before=messages, messages=messages)
-    result, asked = yield from _drive(_run_steps(stage, work, env), stage, trigger, before, use_chat_adapter=False)
-    if isinstance(result, Failed) and "chat_adapter" in stage.on_fail:
-        chat_env = msgspec.structs.replace(env, summariser_window=env.window)
-        result, _ = yield from _drive(_run_steps(stage, work, chat_env), stage, trigger, before, use_chat_adapter=True)
-    after = before
-    if isinstance(result, Work):
-        after = env.measure(result.messages)
-        result = _checked(result, before, after)
-    report = _report(stage, result, before, after, trigger)
-    return msgspec.structs.replace(report, asked=asked)
+    """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one needs only be sound.
+
+    What an earlier tier achieved without fitting the target stays when the later ones have nothing to do.
+    """
+    room = room_of(env, messages, stage.target)
+    aim = (threshold_tokens(stage.target, room) if stage.target is not None else None) or 0
+    env = msgspec.structs.replace(env, target=aim)
+    start = Work(before=messages, messages=messages)
+    reached: dict[str, Work] = {}
+    best: StageReport | None = None
+    problems: list[str] = []
+    asked_at_all = False
+    report = _report(stage, Skipped("nothing_to_do", "there is nothing to do"), before, before, trigger)
+    for tier in tiers:
+        result, asked = yield from _run_tier(stage, tier, reached.get(tier.start, start), before, env, trigger)
+        asked_at_all = asked_at_all or asked
+        after = before
+        if isinstance(result, Work):
+            reached[tier.id] = result
+            after = env.measure(result.messages)
+            result = result if stage.event == "memory_flushed" else _checked(result, before, after)
+        report = _report(stage, result, before, after, trigger, tier)
+        report = msgspec.structs.replace(report, asked=asked_at_all, problems=tuple(problems))
+        if report.work is None:
+            problems.append(f"{tier.id or stage.id}: {report.detail}")
+            continue
+        if tier is tiers[-1] or tier.accept == "always":
+            return report
+        if stage.target is None or is_within(stage.target, after, room):
+            return report
+        problems.append(f"{tier.id}: {after.tokens} tokens are left, more than the target of {aim}")
+        best = report
+    return best if best is not None and report.outcome == "skipped" else report
+
+
+def _run_tier(
+    stage: Stage, tier: Tier, work: Work, before: Measure, env: Env, trigger: Trigger
+) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
+    """Run one tier, with those who else may write its summary when a model failed (R-529, R-434, K9)."""
+    result, asked = yield from _drive(_run_steps(tier.steps, work, env), stage, trigger, before, use_chat_adapter=False)
+    for other in tier.on_fail:
+        if not isinstance(result, Failed):
+            break
+        if other == CHAT_ADAPTER:
+            chat_env = msgspec.structs.replace(env, summariser_window=env.window)
+            steps = _run_steps(tier.steps, work, chat_env)
+            result, _ = yield from _drive(steps, stage, trigger, before, use_chat_adapter=True)
+        else:
+            why = result.reason
+            steps = _run_steps(_without_model(tier.steps, other), work, env)
+            result, _ = yield from _drive(steps, stage, trigger, before, use_chat_adapter=False)
+            if isinstance(result, Work):
+                details = {**result.details, "summary_source": other, "failure": why}
+                result = msgspec.structs.replace(result, details=details)
+    return result, asked
+
+
+def _without_model(steps: tuple[Step, ...], other: str) -> tuple[Step, ...]:
+    """Return the steps with `other` in the place of the one that asks a model."""
+    strategy = STRATEGIES[other]
+    return tuple(Step(other, strategy.params()) if STRATEGIES[step.use].asks_model else step for step in steps)
 
 
 def _drive(
@@ -198,7 +277,13 @@ def _drive(
         while True:
             asked = True
             reply = yield Ask(
-                request=request, stage=stage.id, trigger=trigger, before=before, use_chat_adapter=use_chat_adapter
+                request=request,
+                stage=stage.id,
+                event=stage.event,
+                emits=stage.emits,
+                trigger=trigger,
+                before=before,
+                use_chat_adapter=use_chat_adapter,
             )
             request = steps.send(reply)
     except StopIteration as stop:
@@ -208,9 +293,9 @@ def _drive(
         steps.close()
 
 
-def _run_steps(stage: Stage, work: Work, env: Env) -> Steps:
-    """Run the strategies of a stage one after the other; the first that is not `Work` ends it."""
-    for step in stage.steps:
+def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
+    """Run strategies one after the other; the first whose outcome is not `Work` ends it."""
+    for step in steps:
         strategy = STRATEGIES[step.use]
         outcome = strategy.run(work, step.params, env)
         if isinstance(outcome, Generator):
@@ -237,26 +322,26 @@ def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
     return work
 
 
-def _report(stage: Stage, result: Outcome, before: Measure, after: Measure, trigger: Trigger) -> StageReport:
+def _report(
+    stage: Stage, result: Outcome, before: Measure, after: Measure, trigger: Trigger, tier: Tier | None = None
+) -> StageReport:
     """Return what is told of a stage."""
-    if isinstance(result, Work):
-        return StageReport(
-            stage=stage.id,
-            event=stage.event,
-            outcome="changed",
-            trigger=trigger,
-            before=before,
-            after=after,
-            work=result,
-        )
-    skipped = isinstance(result, Skipped)
-    return StageReport(
+    report = StageReport(
         stage=stage.id,
         event=stage.event,
-        outcome="skipped" if skipped else "failed",
+        outcome="changed",
         trigger=trigger,
         before=before,
         after=before,
-        reason=result.reason if skipped else "failed",
-        detail=result.detail if isinstance(result, Skipped) else result.reason,
+        tier=tier.number if tier is not None else 0,
+        tier_id=tier.id if tier is not None else "",
+        effects=stage.effects,
+        emits=stage.emits,
     )
+    match result:
+        case Work():
+            return msgspec.structs.replace(report, after=after, work=result)
+        case Skipped(reason=reason, detail=detail):
+            return msgspec.structs.replace(report, outcome="skipped", reason=reason, detail=detail)
+        case Failed(reason=detail):
+            return msgspec.structs.replace(report, outcome="failed", reason="failed", detail=detail)

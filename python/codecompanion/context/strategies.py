@@ -21,11 +21,16 @@ from codecompanion.context.work import Env, Outcome, Steps, Work
 
 
 class Strategy(msgspec.Struct, frozen=True):
-    """One entry: the pipeline.md number, the parameter struct, the function."""
+    """One entry: the pipeline.md number, the parameter struct, the function.
+
+    `summarises`: it writes the summary that stands for what was removed; `asks_model`: it may need a model for that.
+    """
 
     number: str
     params: type[msgspec.Struct]
     run: Callable[[Work, Any, Env], Outcome | Steps]
+    summarises: bool = False
+    asks_model: bool = False
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -33,9 +38,12 @@ STRATEGIES: dict[str, Strategy] = {
     "replace_attachments": Strategy("S5", ReplaceAttachments, replace_attachments),
     "select_window": Strategy("S6", SelectWindow, select_window),
     "format_transcript": Strategy("S7", FormatTranscript, format_transcript),
-    "summarize_one": Strategy("S8", SummarizeOne, summarize_one),
-    "summarize_ledger": Strategy("S12", SummarizeLedger, summarize_ledger),
+    "summarize_one": Strategy("S8", SummarizeOne, summarize_one, summarises=True, asks_model=True),
+    "summarize_ledger": Strategy("S12", SummarizeLedger, summarize_ledger, summarises=True),
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""
+
+SHAPERS: dict[str, type[msgspec.Struct]] = {}
+"""What a `[[shape]]` step may use besides strategies: the word → its parameters (S19…S21)."""

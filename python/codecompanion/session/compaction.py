@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import repair_change, view_change
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
-from codecompanion.context.policy import Policy
+from codecompanion.context.policy_schema import Policy
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.errors import CodeCompanionError
 from codecompanion.events import ContextEdited, Event, Retrying

@@ -15,9 +15,9 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
-from codecompanion.context.budget import is_crossed, threshold_tokens
+from codecompanion.context.budget import Room, is_crossed, threshold_tokens
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
-from codecompanion.context.policy import Stage
+from codecompanion.context.policy_schema import Stage
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
@@ -95,7 +95,7 @@ class ContextControl:
     def compacts_automatically(self) -> bool:
         """Return whether the configuration allows compactions nobody asked for."""
         stages = self.policy.stages
-        return self.policy.enabled and any(stage.needs_model and stage.trigger.at is not None for stage in stages)
+        return self.policy.enabled and any(stage.summarises and stage.trigger.at is not None for stage in stages)
 
     def request(self, messages: Messages | None = None) -> ChatRequest:
         """Return the request made of the view (or of some of its messages), with room left for the reply (R-507)."""
@@ -326,7 +326,7 @@ class ContextControl:
         """Keep the guard: a compaction that failed, was not worth it, or did not help counts (R-532, lesson 5)."""
         for report in prepared.reports:
             stage = next(stage for stage in self.policy.stages if stage.id == report.stage)
-            if not stage.needs_model:
+            if not stage.summarises:
                 continue
             self.keep_guard(self._problem(report, stage), report.after)
 
@@ -347,7 +347,7 @@ class ContextControl:
     def _problem(self, report: StageReport, stage: Stage) -> str:
         if report.outcome != "changed":
             return report.detail
-        if not is_crossed(stage.trigger, report.after, self._env("", manual=False)):
+        if not is_crossed(stage.trigger, report.after, self.room):
             return ""
         return self.no_help(report.after)
 
@@ -387,7 +387,14 @@ class ContextControl:
     def _threshold(self, stage: Stage) -> int:
         if not self.policy.enabled:
             return 0
-        return threshold_tokens(stage.trigger, self.limits.context_window, self.limits.max_output_tokens) or 0
+        return threshold_tokens(stage.trigger, self.room) or 0
+
+    @property
+    def room(self) -> Room:
+        """Return what triggers are fractions of, for the model in use."""
+        limits = self.limits
+        fixed = self.meter.measure(()).tokens
+        return Room(window=limits.context_window, reserve=limits.max_output_tokens, fixed=fixed)
 
     def measured(self) -> Measure:
         """Return the size of the next request as it stands."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from codecompanion.context.policy import Cooldown
+from codecompanion.context.policy_schema import Cooldown
 from codecompanion.messages import ToolCall
 
 REPEAT_WINDOW = 10

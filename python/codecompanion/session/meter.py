@@ -31,7 +31,7 @@ from codecompanion.history import (
     project,
 )
 from codecompanion.messages import Message, ReasoningPart, TextPart, ToolSpec, Usage, with_changes
-from codecompanion.session.message_sizes import MessageSizes
+from codecompanion.session.message_sizes import MessageSizes, Split
 from codecompanion.tokens import MessageCounter
 
 # What was estimated since a report is small and therefore coarser than a whole request, what was taken out is known
@@ -92,8 +92,9 @@ class ContextMeter:
 
     def _count(self, messages: Sequence[Message]) -> Count:
         if self._base is None:
-            return self.calibration.count(self._fixed + self._estimate(tuple(messages)))
-        split = self._sizes.split(messages)
+            # Without messages nothing is estimated: what was looked at last stays known.
+            return self.calibration.count(self._fixed + (self._estimate(tuple(messages)) if messages else 0))
+        split = self._sizes.split(messages) if messages else Split()
         known, added = self._sizes.read(split), self.calibration.ratio * split.estimate
         tokens = max(0.0, self._base + known + added)
         taken = self._total - self._base - known

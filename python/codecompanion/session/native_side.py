@@ -38,11 +38,11 @@ class NativeSide:
         silent = (control.adapter_name, control.model) in self._silent
         if silent or not control.policy.enabled or not control.adapter().compacts_natively(control.model):
             return 0
-        stage = next((stage for stage in control.policy.stages if stage.needs_model), None)
+        stage = next((stage for stage in control.policy.stages if stage.summarises), None)
         if stage is None:
             return 0
-        window, reserve = control.limits.context_window, control.limits.max_output_tokens
-        return threshold(threshold_tokens(stage.trigger, window, reserve), window, reserve)
+        room = control.room
+        return threshold(threshold_tokens(stage.trigger, room), room.window, room.reserve)
 
     def ask(self) -> int:
         """Return the size from which the provider shall compact the request that is being made, 0 = not at all.

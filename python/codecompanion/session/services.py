@@ -10,7 +10,9 @@ from typing import Any
 
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.calibration import Calibration
-from codecompanion.context.policy import Policy, load_policy, with_options
+from codecompanion.context.policy import load_policy
+from codecompanion.context.policy_options import with_options
+from codecompanion.context.policy_schema import Policy
 from codecompanion.errors import ConfigError
 from codecompanion.events import Event
 from codecompanion.history import UsageReported

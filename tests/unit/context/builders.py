@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
-from codecompanion.context.policy import Policy, load_policy
+from codecompanion.context.policy import load_policy
+from codecompanion.context.policy_schema import Policy
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.cycles import assign_cycles, current_cycle
 from codecompanion.history import View, with_messages
@@ -110,13 +111,16 @@ def run(
     policy: Policy | None = None,
     script: Script = SUMMARISES,
     manual: bool = False,
+    automatic_summaries: bool = True,
     **changes: object,
 ) -> tuple[Prepared, list[Ask]]:
     """Prepare (or compact by hand) under a policy, `codecompanion` unless another is given."""
     view: View = with_messages(View(cycle=current_cycle(messages)), messages)
     chosen = policy or load_policy("codecompanion")
     environment = env(messages, window, manual=manual, **changes)
-    return drive((compact if manual else prepare)(view, chosen, environment), script)
+    if manual:
+        return drive(compact(view, chosen, environment), script)
+    return drive(prepare(view, chosen, environment, automatic_summaries=automatic_summaries), script)
 
 
 def texts(messages: Sequence[Message]) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.policy import load_policy, with_options
+from codecompanion.context.policy import load_policy
+from codecompanion.context.policy_options import with_options
 from codecompanion.context.work import SummaryReply
 from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart
 from codecompanion.placeholders import FILE_CLEARED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.context.change import view_change
-from codecompanion.context.policy import load_policy, policy_names, with_options
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.policy_options import with_options
 from codecompanion.context.work import SummaryReply
 from codecompanion.history import View, apply_change, with_messages
 from codecompanion.invariants import pair_tool_calls, violations

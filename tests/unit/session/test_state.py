@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from codecompanion.context.policy import Cooldown
+from codecompanion.context.policy_schema import Cooldown
 from codecompanion.errors import InvalidTransition
 from codecompanion.messages import ToolCall
 from codecompanion.session.guards import CompactionGuard, over_request_limit, repeated_call

@@ -1,0 +1,145 @@
+"""A user's settings laid over a policy, through the policy's own list of option names (R-503, R-504, R-529)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.context.budget import Trigger, parse_at
+from codecompanion.context.policy_schema import CHAT_ADAPTER, Policy, Stage, Step, SummaryAdapter, Tier
+from codecompanion.context.policy_table import convert, nearest, read_tier, read_trigger, tier_table
+from codecompanion.errors import ConfigError
+
+COMMON_OPTIONS = ("enabled", "compaction.adapter", "compaction.fallback_to_chat_adapter")
+"""What every policy understands below `context_management`."""
+
+
+def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy:
+    """Return the policy with a user's settings laid over it.
+
+    `options` is the nested or dotted `context_management` subtree: `enabled`, `editing.trigger`,
+    `compaction.min_token_savings`, …; what exists is listed in the policy's own `options`.
+
+    Raises:
+        ConfigError: unknown option, or a value of the wrong type; the text names the key path below `key`.
+    """
+    known = (*policy.options, *COMMON_OPTIONS)
+    for name, value in flatten(options, known).items():
+        path = f"{key}.{name}"
+        if name == "enabled":
+            policy = msgspec.structs.replace(policy, enabled=_boolean(value, path))
+        elif name == "compaction.adapter":
+            policy = msgspec.structs.replace(policy, summary_adapter=_summary_adapter(value, path))
+        elif name == "compaction.fallback_to_chat_adapter":
+            policy = _with_fallback(policy, _boolean(value, path))
+        elif name in policy.options:
+            policy = _with_value(policy, policy.options[name], value, path)
+        else:
+            raise ConfigError(path, f"policy {policy.name} has no such option", nearest(name, known))
+    return policy
+
+
+def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings as dotted keys; the value of an option that is known stays whole."""
+    flat: dict[str, Any] = {}
+    for name, value in options.items():
+        dotted = f"{prefix}{name}"
+        if isinstance(value, Mapping) and dotted not in known and any(k.startswith(f"{dotted}.") for k in known):
+            flat.update(flatten(value, known, f"{dotted}."))
+        else:
+            flat[dotted] = value
+    return flat
+
+
+def _with_value(policy: Policy, target: str, value: Any, key: str) -> Policy:
+    """Return the policy with the value at a place replaced; a table is laid over the one that is there.
+
+    Places: `stage.trigger.at`, `stage.target.at`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
+    `stage.tier.on_fail`.
+    """
+    stage_id, *path = target.split(".")
+    stages = tuple(_stage_with(stage, path, value, key) if stage.id == stage_id else stage for stage in policy.stages)
+    return msgspec.structs.replace(policy, stages=stages)
+
+
+def _stage_with(stage: Stage, path: list[str], value: Any, key: str) -> Stage:
+    part, *rest = path
+    if part in ("trigger", "target"):
+        old: Trigger | None = getattr(stage, part)
+        table = {} if old is None else msgspec.to_builtins(old)
+        if isinstance(value, Mapping) and not rest:
+            new = read_trigger({**table, **value}, key)
+        else:
+            new = convert({**table, "at": parse_at(value, key)}, Trigger, key)
+        return msgspec.structs.replace(stage, **{part: new})
+    tier_ids = {tier.id for tier in stage.tiers}
+    wanted, rest = (part, rest) if part in tier_ids else ("", path)
+    tiers = tuple(
+        _tier_with(tier, rest, value, key) if not wanted or tier.id == wanted else tier for tier in stage.tiers
+    )
+    return msgspec.structs.replace(stage, tiers=tiers)
+
+
+def _tier_with(tier: Tier, path: list[str], value: Any, key: str) -> Tier:
+    part, *rest = path
+    if part == "on_fail":
+        if not isinstance(value, list | tuple):
+            raise ConfigError(key, f"{value!r} is not a list", f'["{CHAT_ADAPTER}"]')
+        return read_tier({**tier_table(tier), "on_fail": tuple(value)}, key)
+    steps = tuple(
+        Step(step.use, _replace_parameter(step.params, rest, value, key)) if step.use == part else step
+        for step in tier.steps
+    )
+    return msgspec.structs.replace(tier, steps=steps)
+
+
+def _replace_parameter(params: msgspec.Struct, path: list[str], value: Any, key: str) -> msgspec.Struct:
+    """Return the parameters with one (nested) field replaced and everything checked again."""
+    table: dict[str, Any] = msgspec.to_builtins(params)
+    target = table
+    for name in path[:-1]:
+        target = target[name]
+    if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+        raise ConfigError(key, f"{value} is negative", "0 or more")
+    if path:
+        target[path[-1]] = value
+    elif isinstance(value, Mapping):
+        target.update(value)
+    else:
+        raise ConfigError(key, f"{value!r} is not a table", ", ".join(params.__struct_fields__))
+    try:
+        return convert(table, type(params), key)
+    except ConfigError as error:
+        raise ConfigError(key, error.problem) from error
+
+
+def _with_fallback(policy: Policy, on: bool) -> Policy:
+    """Return the policy whose summaries are tried again by the chat's adapter first, or are not (R-529)."""
+    stages = []
+    for stage in policy.stages:
+        tiers = []
+        for tier in stage.tiers:
+            others = tuple(name for name in tier.on_fail if name != CHAT_ADAPTER)
+            chain = (CHAT_ADAPTER, *others) if on else others
+            tiers.append(msgspec.structs.replace(tier, on_fail=chain) if tier.summarises else tier)
+        stages.append(msgspec.structs.replace(stage, tiers=tuple(tiers)))
+    return msgspec.structs.replace(policy, stages=tuple(stages))
+
+
+def _summary_adapter(value: Any, key: str) -> SummaryAdapter:
+    """Return the adapter that writes summaries: nil, a name, or {name, model} (R-504)."""
+    if value is None:
+        return SummaryAdapter()
+    if isinstance(value, str):
+        return SummaryAdapter(value)
+    if isinstance(value, Mapping):
+        return convert(dict(value), SummaryAdapter, key)
+    raise ConfigError(key, f"{value!r} is not an adapter", 'nil, "name", or { name = "…", model = "…" }')
+
+
+def _boolean(value: Any, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(key, f"{value!r} is not a boolean", "true or false")
+    return value

@@ -1,0 +1,135 @@
+"""A policy is data: triggers plus a program of strategies, frozen and checked (pipeline.md 5.5, K1).
+
+`policy_table` reads and writes these values as tables, `policy_options` lays settings over them, `policy` knows which
+policies there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.context.budget import Trigger
+from codecompanion.context.strategies import STRATEGIES
+
+CHAT_ADAPTER = "chat_adapter"
+"""In `on_fail`: the model step is tried again by the chat's own adapter."""
+StageEvent = Literal["context_edited", "context_compacted", "memory_flushed"]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One strategy with its parameters, already checked against the strategy's own struct."""
+
+    use: str
+    params: Any
+
+
+class Tier(msgspec.Struct, frozen=True, kw_only=True):
+    """One way through a stage. Tiers are tried in order; the first whose result is accepted wins, the last one always.
+
+    `accept`: `target` when the result must fit the stage's target. `start` (`from` in a table) names the tier whose
+    result it works on. `on_fail`: who else writes the summary when the model could not: the chat's own adapter, or a
+    strategy that needs no model (K9). `number` is what the result calls it (R-137).
+    """
+
+    id: str = ""
+    number: int = 0
+    accept: Literal["target", "always"] = "always"
+    start: str = msgspec.field(default="", name="from")
+    on_fail: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def summarises(self) -> bool:
+        """Return whether a summary takes the place of messages; left out when the provider compacts itself (K15)."""
+        return any(STRATEGIES[step.use].summarises for step in self.steps)
+
+
+class Effects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the session does around a change, by name: `before` it is logged, and `after` it."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The named events of a stage: when a model is asked, when it changed something, when it failed; "" = none."""
+
+    started: str = ""
+    changed: str = ""
+    failed: str = ""
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the program with its own trigger and its own event.
+
+    `after` names stages that must have had their chance before this one, `unless` those after whose removals this one
+    is not needed (R-410). `target` is the size it aims at. `label` is how the user reads an automatic run. `manual`
+    means `/compact` runs it, with at least `manual_min_messages`.
+    """
+
+    id: str
+    event: StageEvent
+    trigger: Trigger
+    tiers: tuple[Tier, ...]
+    label: Literal["proactive", "reactive"] = "proactive"
+    target: Trigger | None = None
+    after: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    manual: bool = False
+    manual_min_messages: int = 0
+    effects: Effects = Effects()
+    emits: Emits = Emits()
+
+    @property
+    def summarises(self) -> bool:
+        """Return whether one of its tiers puts a summary in the place of messages."""
+        return any(tier.summarises for tier in self.tiers)
+
+
+class ShapeStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of request shaping: applied to every request while `when` is crossed (None = always), never stored."""
+
+    use: str
+    params: Any
+    when: Trigger | None = None
+
+
+class Cooldown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """After `failures` failed or useless compactions in a row, automatic ones rest for `cycles` cycles (R-532)."""
+
+    failures: int = 3
+    cycles: int = 2
+
+
+class SummaryAdapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who writes summaries (R-504): an adapter by name, and a model of it ("" = its default)."""
+
+    name: str = ""
+    model: str = ""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy in force. `summary_adapter` "" = the chat's own adapter.
+
+    `status_event` names the event that tells how full the window is (R-144), "" = none. `checkpoint_every_messages`
+    0 = no periodic checkpoints (R-464).
+    """
+
+    name: str
+    description: str
+    default_window: int
+    stages: tuple[Stage, ...]
+    options: dict[str, str]
+    shape: tuple[ShapeStep, ...] = ()
+    resume: Literal["submit", "continue"] = "submit"
+    cooldown: Cooldown = Cooldown()
+    status_event: str = ""
+    checkpoint_every_messages: int = 0
+    enabled: bool = True
+    summary_adapter: SummaryAdapter = SummaryAdapter()
+
+    def stage(self, id: str) -> Stage | None:
+        """Return the stage of that id, None when it is not one of this policy's."""
+        return next((stage for stage in self.stages if stage.id == id), None)

@@ -1,0 +1,122 @@
+"""Tiers of a stage: first fit, targets, what they start from, who else writes the summary (R-114…R-119, R-309, K9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codecompanion.context.policy_schema import Policy
+from codecompanion.context.policy_table import policy_from_table
+from codecompanion.context.work import SummaryReply
+from codecompanion.messages import SUMMARY_TAG
+from codecompanion.placeholders import TOOL_RESULT_CLEARED
+from tests.unit.context.builders import assistant, chat, count, run, turns, user
+
+SUMMARY: list[dict[str, Any]] = [
+    {"use": "select_window"},
+    {"use": "format_transcript"},
+    {"use": "summarize_one"},
+    {"use": "insert_summary"},
+]
+CLEAR: list[dict[str, Any]] = [{"use": "clear_tool_results", "older_than": {"count": 1}}]
+
+
+def policy(*tiers: dict[str, Any], **fields: Any) -> Policy:
+    """Return a policy of one stage with these tiers, due at half the window and aiming at a quarter."""
+    stage = {
+        "id": "only",
+        "event": "context_compacted",
+        "trigger": {"at": 0.5},
+        "target": {"at": 0.25, "op": "<="},
+        "manual": True,
+        "tier": list(tiers),
+        **fields,
+    }
+    return policy_from_table(
+        {"name": "made_up", "description": "d", "default_window": 1000, "stage": [stage]}, "policies.made_up"
+    )
+
+
+TWO = policy(
+    {"id": "cheap", "number": 1, "accept": "target", "step": CLEAR},
+    {"id": "dear", "number": 2, "from": "cheap", "step": SUMMARY},
+)
+
+
+def test_the_first_tier_that_fits_wins() -> None:
+    """R-114: nobody is asked when clearing is enough."""
+    messages = chat(*turns(8, 4000))
+    prepared, asked = run(messages, sum(map(count, messages)), policy=TWO)
+    assert (prepared.reports[0].tier, prepared.reports[0].tier_id, asked) == (1, "cheap", [])
+    assert prepared.reports[0].problems == ()
+
+
+def test_the_next_tier_starts_from_what_the_one_before_made() -> None:
+    """R-119: tool results that were cleared are not summarised again at full length."""
+    messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
+    prepared, asked = run(messages, int(sum(map(count, messages)) / 0.9), policy=TWO)
+    report = prepared.reports[0]
+    assert (report.tier, report.tier_id, report.outcome) == (2, "dear", "changed")
+    assert TOOL_RESULT_CLEARED in asked[0].request.prompt
+    assert "more than the target" in report.problems[0]
+    assert report.work is not None
+    assert [m.id for m in report.work.before] == [m.id for m in messages]
+
+
+def test_a_partial_success_stays_when_there_is_nothing_else_to_do() -> None:
+    """What the cheap tier freed is kept when the next one has nothing to summarise."""
+    skips = policy(
+        {"id": "cheap", "number": 1, "accept": "target", "step": CLEAR},
+        {"id": "none", "number": 2, "step": [{"use": "require_savings", "automatic": 10**9}]},
+    )
+    messages = chat(*turns(8, 4000), user("q " * 30_000))
+    prepared, _ = run(messages, sum(map(count, messages)), policy=skips)
+    assert (prepared.reports[0].outcome, prepared.reports[0].tier_id) == ("changed", "cheap")
+
+
+def test_a_failure_behind_a_partial_success_changes_nothing() -> None:
+    """A failed compaction leaves the history as it was."""
+    messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
+    window = int(sum(map(count, messages)) / 0.9)
+    prepared, _ = run(messages, window, policy=TWO, script=lambda ask: SummaryReply(error="down"))
+    assert prepared.reports[0].outcome == "failed"
+    assert prepared.messages == messages
+
+
+@pytest.mark.parametrize(
+    "reply", [SummaryReply(error="down"), SummaryReply(text=""), SummaryReply(text="x", stop="length")]
+)
+def test_a_strategy_without_a_model_takes_the_place_of_the_one_that_failed(reply: SummaryReply) -> None:
+    """K9, R-434: the chain of those who write the summary ends with one that cannot fail that way."""
+    made = policy({"id": "dear", "on_fail": ["summarize_ledger"], "step": SUMMARY})
+    messages = chat(*turns(8, 4000))
+    prepared, asked = run(messages, int(sum(map(count, messages)) / 0.9), policy=made, script=lambda ask: reply)
+    report = prepared.reports[0]
+    assert asked
+    assert report.outcome == "changed"
+    assert report.asked
+    assert report.work is not None
+    assert report.work.details["summary_source"] == "summarize_ledger"
+    assert report.work.details["failure"]
+    assert [m.tag for m in prepared.messages] == [SUMMARY_TAG]
+
+
+def test_tiers_before_the_first_summary_run_when_somebody_else_summarises() -> None:
+    """K15: cheap stages stay on when the adapter compacts natively, summaries are its business."""
+    messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
+    window = int(sum(map(count, messages)) / 0.9)
+    prepared, asked = run(messages, window, policy=TWO, automatic_summaries=False)
+    assert asked == []
+    assert (prepared.reports[0].tier_id, prepared.reports[0].outcome) == ("cheap", "changed")
+
+
+def test_a_stage_may_need_some_messages_to_be_run_by_hand() -> None:
+    """R-145: fewer than the least number of messages is a sentence, not a compaction."""
+    made = policy({"id": "dear", "step": SUMMARY}, manual_min_messages=6)
+    prepared, asked = run(chat(user("a"), assistant("b " * 500)), 10**6, policy=made, manual=True)
+    assert (prepared.reports[0].reason, prepared.reports[0].detail) == (
+        "not_enough_messages",
+        "not enough messages (minimum 6)",
+    )
+    assert asked == []
