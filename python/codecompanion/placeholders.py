@@ -31,7 +31,9 @@ TEMPLATES = {
 }
 
 SUMMARY_PREFIX = "Below is a summary of a previous conversation:\n\n"
-_OPEN_REQUEST = "\n\nThe request that was being worked on, in the user's own words:\n\n"
+REQUEST_HEADING = "The request that was being worked on, in the user's own words:"
+_OPEN_REQUEST = f"\n\n{REQUEST_HEADING}\n\n"
+LEDGER_HEADING = "**Ledger** (read from the log, not written by a model)"
 CANCELLED_BY_USER = "Cancelled by the user before it finished."
 INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool again if it is still needed."
 

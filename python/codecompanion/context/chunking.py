@@ -18,7 +18,7 @@ def chunk_entries(
     current: list[str] = []
     used = 0
     for entry in entries:
-        fitted, size = _fit(entry, limit_tokens, count_text)
+        fitted, size = fit_entry(entry, limit_tokens, count_text)
         if current and used + size > limit_tokens:
             chunks.append(tuple(current))
             current, used = [], 0
@@ -29,7 +29,7 @@ def chunk_entries(
     return tuple(chunks)
 
 
-def _fit(entry: str, limit_tokens: int, count_text: Callable[[str], int]) -> tuple[str, int]:
+def fit_entry(entry: str, limit_tokens: int, count_text: Callable[[str], int]) -> tuple[str, int]:
     """Return the entry, shortened until it fits, and its size in tokens."""
     size = count_text(entry)
     chars = len(entry)

@@ -8,118 +8,175 @@ table of strings. It ends after a bounded number of calls.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Generator
 
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.context.chunking import chunk_entries
+from codecompanion.context.chunking import chunk_entries, fit_entry
 from codecompanion.context.ledger import summarise
+from codecompanion.context.sections import load_schema, schema_names
 from codecompanion.context.transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.messages import is_typed_by_user
+from codecompanion.sanitise import leave_out_orders
 
 _ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _SAFETY = 0.9
 _SMALLEST_BUDGET = 200
 _INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
+# Three summaries of parts must fit into one request, or putting parts together would never end.
+_PARTS_AT_ONCE = 3
+_DEEPEST = 5
+
+
+def _check_schema(name: str) -> None:
+    if name not in schema_names():
+        raise ValueError(f"there is no summary schema {name!r}; expected one of {', '.join(schema_names())}")
 
 
 class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S8. `schema` names the prompt `summary_<schema>.md`; `max_tokens` caps the reply (R-526).
+    """Parameters of S8. `schema` names a table of `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
 
-    `max_calls` bounds a chunked run, merges and retries included (lesson 18).
+    The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
+    tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
+    never falls below `min_tokens` (R-427, R-428). `max_calls` bounds a chunked run, merges and retries included
+    (lesson 18).
     """
 
     schema: str = "cc_9"
     max_tokens: int = 8000
+    min_tokens: int = 0
+    share_of_available: float = 0.0
+    share_of_slack: float = 0.0
+    available_reserve: int = 8000
     max_calls: int = 40
 
-
-def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
-    """Return the work with `summary`; `Failed` when no usable text came back, and then nothing is changed."""
-    if not work.transcript:
-        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
-    text = yield from _reduce(work, work.transcript, params, env, _Calls(params.max_calls), depth=0)
-    if isinstance(text, Failed):
-        return text
-    return msgspec.structs.replace(work, summary=text)
-
-
-class _Calls:
-    """How many model calls are left; the only state of a run."""
-
-    def __init__(self, limit: int) -> None:
-        self.left = limit
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
 
 
 class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S12: how long the summary may be, in estimated tokens."""
+    """Parameters of S12: whose headings it writes, and how long the summary may be, in estimated tokens."""
 
+    schema: str = "cc_9"
     max_tokens: int = 4000
+
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
+
+
+def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
+    """Return the work with `summary`; `Failed` when no usable text came back, and then nothing is changed.
+
+    `details` tell the budget and how many orders to a model were left out of the text (R-433).
+    """
+    if not work.transcript:
+        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+    budget = summary_budget(work, params, env)
+    run = _Run(work, params, env, budget)
+    text = yield from run.reduce(work.transcript)
+    if isinstance(text, Failed):
+        return text
+    typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
+    text, orders = leave_out_orders(text, typed)
+    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget}
+    if orders:
+        details["orders_left_out"] = orders
+    return msgspec.structs.replace(work, summary=text, details=details)
+
+
+def summary_budget(work: Work, params: SummarizeOne, env: Env) -> int:
+    """Return how many tokens the summary may have (R-427, R-428)."""
+    budget, room = params.max_tokens, env.window - params.available_reserve
+    if params.share_of_slack:
+        slack = room - env.measure((*work.messages, *work.pending)).tokens
+        budget = min(budget, max(params.min_tokens, math.floor(params.share_of_slack * slack)))
+    if params.share_of_available:
+        budget = min(budget, math.floor(params.share_of_available * (room - env.measure(()).tokens)))
+    return max(1, params.min_tokens, budget)
 
 
 def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     """Return the work with a summary written from the log by code: the tier that needs no model (lessons 1, 48)."""
     if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
-    text = summarise(work.removed, min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8)), env.count_text)
-    return msgspec.structs.replace(work, summary=text) if text else Failed("the summary came out empty")
+    budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
+    text = summarise(work.removed, budget, env.count_text)
+    if not text:
+        return Failed("the summary came out empty")
+    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget}
+    return msgspec.structs.replace(work, summary=text, details=details)
 
 
 _Reduction = Generator[SummaryRequest, SummaryReply, "str | Failed"]
 
 
-def _reduce(
-    work: Work, entries: tuple[str, ...], params: SummarizeOne, env: Env, calls: _Calls, depth: int
-) -> _Reduction:
-    """Summarise the entries: at once when they fit, else chunk by chunk and then the parts together."""
-    window = env.summariser_window or env.window
-    output = min(params.max_tokens, max(1, window // 4))
-    prompt = _prompt(params.schema, env.instructions)
-    available = int((window - output) * _SAFETY / env.summariser_ratio) - env.count_text(prompt)
-    if available < _SMALLEST_BUDGET:
-        return Failed(f"the summariser's window of {window} tokens is too small to summarise anything")
-    if sum(map(env.count_text, entries)) <= available:
-        return (yield from _ask(work, f"{prompt}\n\n{wrap(entries)}", output, window, calls, (1, 1)))
-    if depth >= 4:
-        return Failed("the history does not get smaller by summarising it in parts")
-    chunks = chunk_entries(entries, available - env.count_text(prompts.load("summary_part")), env.count_text)
-    if len(chunks) == 1:
-        return (yield from _ask(work, f"{prompt}\n\n{wrap(chunks[0])}", output, window, calls, (1, 1)))
-    if len(chunks) > calls.left:
-        return Failed(f"the history would need {len(chunks)} calls to be summarised, {calls.left} are allowed")
-    texts: list[str] = []
-    for number, chunk in enumerate(chunks, 1):
-        note = prompts.load("summary_part").format(part=number, parts=len(chunks))
-        part = yield from _ask(
-            work, f"{prompt}\n\n{note}\n\n{wrap(chunk)}", output, window, calls, (number, len(chunks))
-        )
-        if isinstance(part, Failed):
-            return part
-        texts.append(part)
-    parts = tuple(f'<message role="summary of part {i}">{escape(text)}</message>' for i, text in enumerate(texts, 1))
-    return (yield from _reduce(work, parts, params, env, calls, depth + 1))
+class _Run:
+    """One run of S8: what it may ask, and how many calls are left."""
 
+    def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
+        self.work, self.count_text = work, env.count_text
+        self.window = env.summariser_window or env.window
+        self.output = min(budget, max(1, self.window // 4))
+        self.prompt = _prompt(params.schema, env.instructions)
+        taken = self.count_text(self.prompt)
+        self.available = int((self.window - self.output) * _SAFETY / env.summariser_ratio) - taken
+        self.calls_left = params.max_calls
 
-def _ask(work: Work, prompt: str, output: int, window: int, calls: _Calls, part: tuple[int, int]) -> _Reduction:
-    """Ask once; a reply cut by its output limit is asked for once more with twice the room (lesson 15)."""
-    for budget in (output, min(2 * output, window // 2)):
-        if calls.left <= 0:
-            return Failed("summarising needs more model calls than are allowed")
-        calls.left -= 1
-        reply = yield SummaryRequest(
-            prompt=prompt, subject=work.removed, max_output_tokens=budget, part=part[0], parts=part[1]
-        )
-        if reply.stop != "length" or reply.error or budget <= output // 2:
-            break
-    return accept_reply(reply)
+    def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
+        """Summarise the entries: at once when they fit, else chunk by chunk and then the parts together."""
+        if self.available < _SMALLEST_BUDGET:
+            return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
+        if sum(map(self.count_text, entries)) <= self.available:
+            return (yield from self.ask(f"{self.prompt}\n\n{wrap(entries)}", self.output))
+        if depth >= _DEEPEST:
+            return Failed("the history does not get smaller by summarising it in parts")
+        room = self.available - self.count_text(prompts.load("summary_part"))
+        chunks = chunk_entries(entries, room, self.count_text)
+        if len(chunks) == 1:
+            return (yield from self.ask(f"{self.prompt}\n\n{wrap(chunks[0])}", self.output))
+        if len(chunks) > self.calls_left:
+            return Failed(f"the history would need {len(chunks)} calls to be summarised, {self.calls_left} are allowed")
+        parts = yield from self.write_parts(chunks, max(1, min(self.output, room // _PARTS_AT_ONCE)))
+        if isinstance(parts, Failed):
+            return parts
+        return (yield from self.reduce(parts, depth + 1))
+
+    def write_parts(
+        self, chunks: tuple[tuple[str, ...], ...], output: int
+    ) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
+        """Summarise each chunk in at most `output` tokens; a summary that is longer all the same is shortened."""
+        parts: list[str] = []
+        for number, chunk in enumerate(chunks, 1):
+            note = prompts.load("summary_part").format(part=number, parts=len(chunks))
+            text = yield from self.ask(f"{self.prompt}\n\n{note}\n\n{wrap(chunk)}", output, (number, len(chunks)))
+            if isinstance(text, Failed):
+                return text
+            part = f'<message role="summary of part {number}">{escape(text)}</message>'
+            parts.append(fit_entry(part, output, self.count_text)[0])
+        return tuple(parts)
+
+    def ask(self, prompt: str, output: int, part: tuple[int, int] = (1, 1)) -> _Reduction:
+        """Ask once; a reply cut by its output limit is asked for once more with twice the room (lesson 15)."""
+        for budget in (output, min(2 * output, self.window // 2)):
+            if self.calls_left <= 0:
+                return Failed("summarising needs more model calls than are allowed")
+            self.calls_left -= 1
+            reply = yield SummaryRequest(
+                prompt=prompt, subject=self.work.removed, max_output_tokens=budget, part=part[0], parts=part[1]
+            )
+            if reply.stop != "length" or reply.error or budget <= output // 2:
+                break
+        return accept_reply(reply)
 
 
 def _prompt(schema: str, instructions: str) -> str:
     """Return the prompt of the schema, with the user's own wishes when there are any (R-533)."""
-    prompt = prompts.load(f"summary_{schema}")
+    prompt = prompts.load(load_schema(schema).prompt)
     if instructions.strip():
         prompt += "\n\n" + _INSTRUCTIONS.format(instructions=instructions.strip())
     return prompt

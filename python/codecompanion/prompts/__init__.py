@@ -1,9 +1,11 @@
-"""Prompt texts, one Markdown file each. `load(name)` returns the text; the files are part of the package."""
+"""Prompt texts, one Markdown file each, and the tables that belong to them; the files are part of the package."""
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
 from importlib import resources
+from typing import Any
 
 
 @cache
@@ -14,3 +16,9 @@ def load(name: str) -> str:
         FileNotFoundError: there is no such prompt.
     """
     return resources.files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
+
+
+@cache
+def load_table(name: str) -> dict[str, Any]:
+    """Return the table `name` (file name without `.toml`). It is shared: do not change it."""
+    return tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,308 @@
+"""Summaries in sections: the schemas as data, and reading and rewriting a text that follows one (K17, R-430, R-454).
+
+A model asked for `3. **Title**` writes `3) Title`, `## Title` or `**3. Title:** text` as well: reading is lenient,
+writing is not. Code fences and quotations hold no headings. What a text holds besides its sections (a preamble, a
+ledger, the quoted request) is never lost: the parts joined are the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.errors import ConfigError
+from codecompanion.placeholders import LEDGER_HEADING, REQUEST_HEADING
+
+Role = Literal[
+    "request", "names", "files", "errors", "solved", "decisions", "user_messages", "pending", "current", "next_step",
+    "findings",
+]  # fmt: skip
+FEWEST_SECTIONS = 3
+"""A text with fewer headings is shown as plain text (R-454)."""
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(
+    r"\s{0,3}(?P<hash>\#{1,6}\s+)?(?P<bold>\*\*|__)?(?:(?P<number>\d{1,2})[.)]\s+)?(?P<late>\*\*|__)?(?P<words>\S.*)"
+)
+_EDGES = " \t:.–—-*_#"
+_LIKE_A_TITLE = 80
+_ITEM = re.compile(r"^[ \t]{0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
+_FINDING_CHARS = 400
+_OUTLINE: dict[str, tuple[Role, ...]] = {
+    "decisions": ("decisions", "solved"),
+    "open_loops": ("pending",),
+    "next_actions": ("next_step",),
+    "key_findings": ("findings", "errors", "names"),
+}
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One heading of a schema, and what stands below it."""
+
+    title: str
+    role: Role
+
+
+class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The headings of a kind of summary and the prompt that asks for them; no sections = free text."""
+
+    name: str
+    prompt: str
+    section: tuple[Section, ...] = ()
+    headings: Literal["numbered", "labels"] = "numbered"
+    open: tuple[int, ...] = ()
+    drop_first: tuple[int, ...] = ()
+
+    def number_of(self, role: Role) -> int:
+        """Return the number of the section with this role, 0 when there is none."""
+        return next((number for number, section in enumerate(self.section, 1) if section.role == role), 0)
+
+    def heading(self, number: int) -> str:
+        """Return the heading as code writes it."""
+        title = self.section[number - 1].title
+        return f"{number}. **{title}**" if self.headings == "numbered" else f"{title}:"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One section of a text. `number` 0 is what no heading stands above: preamble or tail. `head + body` is the text.
+
+    `open`: a card shows it unfolded.
+    """
+
+    number: int
+    title: str
+    head: str
+    body: str
+    open: bool = False
+
+    @property
+    def text(self) -> str:
+        """Return the section as it stood."""
+        return self.head + self.body
+
+
+class Sectioned(msgspec.Struct, frozen=True):
+    """A text in its parts; joined they are the text."""
+
+    preamble: str
+    parts: tuple[Part, ...]
+    tail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the text."""
+        return self.preamble + "".join(part.text for part in self.parts) + self.tail
+
+    @property
+    def is_sectioned(self) -> bool:
+        """Return whether there are enough headings to show it in sections (R-454)."""
+        return len(self.parts) >= FEWEST_SECTIONS
+
+    def body(self, number: int) -> str:
+        """Return what stands in a section, stripped; "" when there is nothing or `None`."""
+        found = next((part.body.strip() for part in self.parts if part.number == number), "")
+        return "" if found.rstrip(".").casefold() == "none" else found
+
+
+def schema_names() -> tuple[str, ...]:
+    """Return the names of the built-in schemas."""
+    return tuple(sorted(prompts.load_table("schemas")))
+
+
+@cache
+def load_schema(name: str) -> Schema:
+    """Return a built-in schema.
+
+    Raises:
+        ConfigError: there is no schema of that name.
+    """
+    table = prompts.load_table("schemas").get(name)
+    if table is None:
+        raise ConfigError("schema", f"there is no summary schema {name!r}", ", ".join(schema_names()))
+    return msgspec.convert({"name": name, **table}, Schema)
+
+
+def guess_schema(text: str) -> Schema | None:
+    """Return the schema most of whose titles are headings of the text, None when fewer than three are."""
+    best, most = None, FEWEST_SECTIONS - 1
+    for name in schema_names():
+        schema = load_schema(name)
+        matched = len(_clearest(list(_headings(text, schema))))
+        if matched > most:
+            best, most = schema, matched
+    return best
+
+
+def parse_sections(text: str, schema: Schema | None = None) -> Sectioned:
+    """Return the text in its sections; without a schema the one that fits is guessed, else numbers must rise.
+
+    When half of a schema's titles are there only they count as headings: a numbered list inside a section is none.
+    """
+    schema = schema or guess_schema(text)
+    end = _tail_start(text)
+    chosen = _choose(list(_headings(text[:end], schema)), schema)
+    starts = [heading.start for heading in chosen]
+    parts = []
+    for heading, stop in zip(chosen, [*starts[1:], end], strict=False):
+        shown_open = schema is not None and heading.number in schema.open
+        head, body = text[heading.start : heading.body], text[heading.body : stop]
+        parts.append(Part(heading.number, heading.title, head, body, shown_open))
+    return Sectioned(text[: starts[0] if starts else end], tuple(parts), text[end:])
+
+
+def replace_section(text: str, schema: Schema, number: int, body: str) -> str:
+    """Return the text with a section's body replaced; a missing section is put where it belongs."""
+    found = parse_sections(text, schema)
+    block = f"{schema.heading(number)}\n{body}\n"
+    parts = list(found.parts)
+    place = next((i for i, part in enumerate(parts) if part.number == number), None)
+    if place is not None:
+        ending = "\n" if place + 1 < len(parts) or found.tail else ""
+        parts[place] = Part(number, "", "", (block + ending) if ending else block.rstrip("\n"))
+        return Sectioned(found.preamble, tuple(parts), found.tail).text
+    place = next((i for i, part in enumerate(parts) if part.number > number), len(parts))
+    before = (found.preamble + "".join(part.text for part in parts[:place])).rstrip("\n")
+    after = "".join(part.text for part in parts[place:]) + found.tail
+    joined = f"{before}\n\n{block}" if before else block
+    return f"{joined}\n{after.lstrip(chr(10))}" if after.strip() else joined.rstrip("\n")
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """What a checkpoint keeps of a summary (R-471)."""
+
+    decisions: tuple[str, ...] = ()
+    open_loops: tuple[str, ...] = ()
+    next_actions: tuple[str, ...] = ()
+    key_findings: tuple[str, ...] = ()
+
+
+def outline(text: str, schema: Schema | None = None) -> Outline:
+    """Return the points of a summary by what they are for; a text without sections is one finding of 400 characters."""
+    schema = schema or guess_schema(text)
+    if schema is None or not schema.section:
+        return Outline(key_findings=(text.strip()[:_FINDING_CHARS],) if text.strip() else ())
+    found = parse_sections(text, schema)
+    points = {
+        name: tuple(point for role in roles for point in _points(found.body(schema.number_of(role))))
+        for name, roles in _OUTLINE.items()
+    }
+    if not any(points.values()) and text.strip():
+        return Outline(key_findings=(text.strip()[:_FINDING_CHARS],))
+    return Outline(**points)
+
+
+def _points(body: str) -> list[str]:
+    """Return the items of a list, or the paragraphs when there is none."""
+    items = [match.group(1).strip() for match in _ITEM.finditer(body)]
+    return items or [" ".join(paragraph.split()) for paragraph in body.split("\n\n") if paragraph.strip()]
+
+
+class _Heading(msgspec.Struct, frozen=True):
+    """A line that may be a heading: where it starts, where its body starts, what it says."""
+
+    start: int
+    body: int
+    number: int
+    title: str
+    section: int
+    clearness: int
+
+
+def _tail_start(text: str) -> int:
+    """Return where the ledger or the quoted request begins, the length when there is neither."""
+    places = [f"\n{text}".rfind(f"\n{heading}") for heading in (LEDGER_HEADING, REQUEST_HEADING)]
+    return min((place for place in places if place >= 0), default=len(text))
+
+
+def _headings(text: str, schema: Schema | None) -> Iterator[_Heading]:
+    """Yield the lines outside of code fences that look like headings."""
+    start = 0
+    for line, in_fence in lines_and_fences(text):
+        heading = None if in_fence else _read_heading(line, start, schema)
+        if heading is not None:
+            yield heading
+        start += len(line)
+
+
+def lines_and_fences(text: str) -> list[tuple[str, bool]]:
+    """Return the lines with their ends, and whether each belongs to a code fence; one that never ends is none."""
+    lines = _LINE.findall(text)
+    fenced = [False] * len(lines)
+    opened, fence = 0, ""
+    for place, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            opened, fence = place, mark.group(1)
+        elif mark and mark.group(1).startswith(fence) and not line[mark.end() :].strip():
+            fenced[opened : place + 1] = [True] * (place + 1 - opened)
+            fence = ""
+    return list(zip(lines, fenced, strict=True))
+
+
+def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | None:
+    """Return the heading that a line is, None when it is none."""
+    match = _HEADING.match(line)
+    if match is None:
+        return None
+    bold = match["bold"] or match["late"] or ""
+    number, words = int(match["number"] or 0), match["words"].rstrip()
+    title, closed, _ = words.partition(bold) if bold else (words, "", "")
+    marked = bool(match["hash"] or (bold and closed))
+    section = _section_called(title, number, marked, schema) if schema else 0
+    if section and schema and not closed:
+        # Nothing ends the title of `6. All User Messages: "…"` but the title itself.
+        known = schema.section[section - 1].title
+        title = words[: len(known)] if _plain(words[: len(known)]) == _plain(known) else title
+    if not section and not (number and marked and len(title) <= _LIKE_A_TITLE):
+        return None
+    body = match.start("words") + len(title) + len(closed)
+    while body < len(line) and line[body] in ":–—-* \t":
+        body += 1
+    clearness = int(marked) + int(number == section)
+    return _Heading(start, start + body, section or number, title.strip(_EDGES), section, clearness)
+
+
+def _section_called(title: str, number: int, marked: bool, schema: Schema) -> int:
+    """Return which section of the schema a title names, 0 when none."""
+    said = _plain(title)
+    for place, section in enumerate(schema.section, 1):
+        known = _plain(section.title)
+        if said == known and (marked or number == place or title.rstrip().endswith(":")):
+            return place
+        if number == place and len(said) >= 4 and (said.startswith(known) or (marked and known.startswith(said))):
+            return place
+        if schema.headings == "labels" and re.match(rf"\W*{re.escape(section.title)}\W*:", title, re.IGNORECASE):
+            return place
+    return 0
+
+
+def _plain(title: str) -> str:
+    return " ".join(title.strip(_EDGES).casefold().split())
+
+
+def _choose(headings: list[_Heading], schema: Schema | None) -> list[_Heading]:
+    """Return the headings that count: the known titles, each once; else the marked ones whose numbers rise."""
+    known = _clearest(headings)
+    if schema and schema.section and 2 * len(known) >= len(schema.section):
+        return known
+    chosen: list[_Heading] = []
+    for heading in headings:
+        if heading in known or (not heading.section and heading.number > max((h.number for h in chosen), default=0)):
+            chosen.append(heading)
+    numbers = [heading.number for heading in chosen]
+    return [heading for place, heading in enumerate(chosen) if numbers.index(heading.number) == place]
+
+
+def _clearest(headings: list[_Heading]) -> list[_Heading]:
+    """Return for each known title the line that is most clearly its heading, the first of equals, in order."""
+    best: dict[int, _Heading] = {}
+    for heading in headings:
+        if heading.section and (heading.section not in best or heading.clearness > best[heading.section].clearness):
+            best[heading.section] = heading
+    return sorted(best.values(), key=lambda heading: heading.start)
