@@ -37,3 +37,8 @@ def current_cycle(messages: Sequence[Message]) -> int:
 def is_aged(cycle: int | None, current: int, keep_cycles: int) -> bool:
     """Return whether a message of `cycle` is older than the kept cycles (R-510, R-512); without a cycle it is not."""
     return cycle is not None and cycle <= current - keep_cycles
+
+
+def turn_name(cycle: int | None) -> str:
+    """Return the name of a turn as placeholders, summaries and traces write it: a cycle and a turn are one (R-002)."""
+    return f"turn-{cycle or 1}"

@@ -52,8 +52,10 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
 
     `target` is what the stage aims at, in tokens of the whole request (0 = nothing in particular); the pipeline sets
     it. `input_limit` is what the model takes as input (0 = the window). `turn_id` is the running turn, "" between
-    turns. `artifact` is what the last summary was rendered from, when it was typed (R-319). `exists` knows the files of
-    the workspace.
+    turns. `artifact` is what the last summary was rendered from, when it was typed (R-319), `history` gives the
+    messages of the whole log as they were before any compaction (None = the log is not at hand). `has_utility`:
+    somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt. `exists` knows the
+    files of the workspace.
     """
 
     window: int
@@ -72,6 +74,9 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     input_limit: int = 0
     turn_id: str = ""
     artifact: dict[str, Any] | None = None
+    history: Callable[[], Messages] | None = None
+    has_utility: bool = False
+    prompt_text: str = ""
     cache: CacheState = CacheState()
     last_flush: LastFlush = LastFlush()
     exists: Callable[[str], bool] = lambda path: False
