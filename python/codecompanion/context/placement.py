@@ -1,38 +1,122 @@
-"""S14 `insert_summary`: put the summary into the view; at most one lives (R-527, R-551)."""
+"""S14 `insert_summary`: put the summary into the view; at most one lives (R-527, R-551, K5, K10).
+
+Where it stands, in whose role and in which words is a matter of the policy (R-129, R-323, R-433, R-443). Its tag is
+always the same, so that the next compaction finds it under any policy.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
-from codecompanion.context.work import Env, Failed, Outcome, Work
-from codecompanion.messages import SUMMARY_TAG, Message, Role, with_changes
-from codecompanion.placeholders import SUMMARY_PREFIX, quote_request
+from codecompanion.context.window_filling import legal_cuts
+from codecompanion.context.work import Env, Failed, Messages, Outcome, Work
+from codecompanion.messages import (
+    RULES_TAG,
+    SUMMARY_TAG,
+    Message,
+    Role,
+    is_system_prompt,
+    is_typed_by_user,
+    with_changes,
+)
+from codecompanion.placeholders import quote_request
+from codecompanion.summary_frame import SUMMARY_HEADERS, SummaryHeader, neutralise_element
+
+Place = Literal["last", "first", "history_head", "after_first_user"]
 
 
 class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S14. `carry`: the previous summary was part of the transcript and is replaced (K10)."""
+    """Parameters of S14.
 
-    role: Role = "user"
-    place: Literal["last"] = "last"
-    tag: str = SUMMARY_TAG
-    carry: Literal["in_transcript"] = "in_transcript"
+    `place`: `last` behind all that stays; `first` behind the system prompt; `history_head` behind the rules, too;
+    `after_first_user` behind the first message the user typed. `upsert`: where the previous summary stood, when there
+    was one (R-443). What the summary must not do is stand between a call and its result: it moves on then.
+
+    `header` names the words in front of it, `wrapper` the element around both ("" = none). `carry`: the previous
+    summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is given up
+    (`overwrite`).
+    """
+
+    role: Literal["user", "assistant", "system"] = "user"
+    place: Place = "last"
+    tag: Literal["compact_summary"] = "compact_summary"
+    header: SummaryHeader = "summary_of_previous"
+    wrapper: str = ""
+    pinned: bool = False
+    upsert: bool = False
+    carry: Literal["in_transcript", "merge", "overwrite"] = "in_transcript"
 
 
 def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
-    """Return the work with the summary behind the kept messages and in front of the pending ones.
+    """Return the work with the summary in its place and the pending messages at the end.
 
-    The user message of an interrupted loop is quoted at its end, verbatim, by code; the summary then stays last.
+    The user message of an interrupted loop is quoted at its end, verbatim, by code.
     """
     if not work.summary:
         return Failed("there is no summary to insert")
-    text = SUMMARY_PREFIX + work.summary
-    if work.request:
-        text += quote_request(work.request)
+    previous = [message for message in work.before if message.tag == SUMMARY_TAG]
+    if params.carry == "in_transcript" and any(message not in work.removed for message in previous):
+        return Failed("the earlier summary would be lost: nobody has read it")
+    role: Role = params.role
     summary = Message(
-        id=env.new_id("summary"), role=params.role, content=text, tag=params.tag, cycle=env.cycle, ts=env.now
+        id=env.new_id("summary"),
+        role=role,
+        content=summary_text(work, params),
+        tag=params.tag,
+        pinned=params.pinned,
+        cycle=env.cycle,
+        ts=env.now,
     )
     summary = with_changes(summary, tokens=env.count(summary))
-    messages = tuple(message for message in work.messages if message.tag != params.tag)
-    return msgspec.structs.replace(work, messages=(*messages, summary, *work.pending))
+    kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
+    index = _next_legal(kept, _place(work.before, kept, params))
+    return msgspec.structs.replace(work, messages=(*kept[:index], summary, *kept[index:], *work.pending))
+
+
+def summary_text(work: Work, params: InsertSummary) -> str:
+    """Return the whole text of the summary message.
+
+    What the summary itself says cannot close the element around it (R-433). The quoted request stands behind it.
+    """
+    text = SUMMARY_HEADERS[params.header].format(count=len(work.removed)) + (
+        neutralise_element(work.summary, params.wrapper) if params.wrapper else work.summary
+    )
+    if params.wrapper:
+        text = f"<{params.wrapper}>\n{text}\n</{params.wrapper}>"
+    return text + quote_request(work.request) if work.request else text
+
+
+def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:
+    """Return the index in `kept` at which the summary goes in."""
+    if params.upsert:
+        stood = next((index for index, message in enumerate(before) if message.tag == SUMMARY_TAG), None)
+        if stood is not None:
+            ahead = {message.id for message in before[:stood]}
+            return max((index + 1 for index, message in enumerate(kept) if message.id in ahead), default=0)
+    match params.place:
+        case "last":
+            return len(kept)
+        case "first":
+            return _head(kept, with_rules=False)
+        case "history_head":
+            return _head(kept, with_rules=True)
+        case "after_first_user":
+            typed = (index + 1 for index, message in enumerate(kept) if is_typed_by_user(message))
+            return next(typed, _head(kept, with_rules=True))
+        case _:
+            assert_never(params.place)
+
+
+def _head(kept: Messages, *, with_rules: bool) -> int:
+    """Return the index behind the system prompt at the front, and the rules when they count as part of it."""
+    for index, message in enumerate(kept):
+        if not is_system_prompt(message) and not (with_rules and message.tag == RULES_TAG):
+            return index
+    return len(kept)
+
+
+def _next_legal(kept: Messages, index: int) -> int:
+    """Return the index, or the next one that does not stand between a call and its result."""
+    return next(cut for cut in legal_cuts(kept) if cut >= index)

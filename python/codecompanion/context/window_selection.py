@@ -1,24 +1,63 @@
-"""S6 `select_window`: decide which messages stay, which become the subject of a summary (R-522, R-551, K8)."""
+"""S6 `select_window`: decide which messages stay, which become the subject of a summary (K7, K8, R-522, R-551).
+
+What stays is a union: what is protected, what the parameters name, the newest messages, cycles or turns (R-116, R-309),
+and as much of the newest as fits the target (`window_filling`, R-416). A call and its results stay or go together; the
+boundary moves to the older side for that (R-128, R-417). The live summary never stays: it is always part of what the
+next summary is about, wherever it stands and whoever wrote it.
+"""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal, assert_never
+
 import msgspec
 
+from codecompanion.context.window_filling import fill_to_target
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.cycles import is_aged
 from codecompanion.invariants import with_partners
-from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, is_protected, is_typed_by_user
+from codecompanion.messages import (
+    GO_ON_TAG,
+    RULES_TAG,
+    SUMMARY_TAG,
+    Message,
+    is_protected,
+    is_system_prompt,
+    is_typed_by_user,
+)
 from codecompanion.placeholders import quoted_request
+
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S6. Protected messages (system, rules, pinned) always stay, under every policy (K8).
 
     `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: user messages that have no answer
-    yet are put aside to follow the summary (R-551).
+    yet are put aside to follow the summary (R-551). `keep_first`: the first message that is neither system prompt nor
+    attached (R-416). `keep_tags`: messages with these tags (R-420).
+
+    `count` newest of `unit` stay; with `turns` those are completed ones, and the running one stays, too (R-309).
+    `fill`: besides, as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target goes
+    first to older messages that name the files in use. `half`: only the older half of what would go goes (R-131).
+    With fewer than `min_total` messages, or `min_older` besides the newest, nothing goes (R-120).
     """
 
     keep_compacted: bool = True
     keep_pending: bool = True
+    keep_first: bool = False
+    keep_tags: tuple[str, ...] = ()
+    unit: Literal["messages", "cycles", "turns"] = "messages"
+    count: NotNegative = 0
+    fill: bool = False
+    active_path_share: Share = 0.0
+    half: bool = False
+    min_total: NotNegative = 0
+    min_older: NotNegative = 0
+
+
+_NOTHING = Skipped("nothing_to_summarise", "there is nothing to summarise yet")
 
 
 def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
@@ -28,23 +67,104 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     """
     messages = work.messages
     pending_from = first_pending(messages) if params.keep_pending else len(messages)
-    head = messages[:pending_from]
-    kept = frozenset(
-        index
-        for index, message in enumerate(head)
-        if is_protected(message) or (params.keep_compacted and message.compacted)
-    )
-    kept = with_partners(head, kept)
-    removed = tuple(message for index, message in enumerate(head) if index not in kept)
+    named = _named(messages, params)
+    recent = _newest(messages, params, env)
+    kept = with_partners(messages, named | recent | frozenset(range(pending_from, len(messages))))
+    too_few = _too_few(messages, recent, params)
+    if too_few is not None:
+        return too_few
+    details = work.details
+    if params.fill:
+        named_tokens = env.measure(pick(messages, named)).tokens
+        if named_tokens > env.target:
+            details = {**details, "pinned_over_target": named_tokens}
+        kept = fill_to_target(messages, kept, params.active_path_share, env)
+    if params.half:
+        kept = _with_newer_half(messages, kept)
+    removed = tuple(message for index, message in enumerate(messages) if index not in kept)
+    staying = frozenset(index for index in kept if not is_protected(messages[index]))
     if all(message.tag == SUMMARY_TAG for message in removed):
-        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+        return _NOTHING
     return msgspec.structs.replace(
         work,
-        messages=tuple(message for index, message in enumerate(head) if index in kept),
+        messages=tuple(message for index, message in enumerate(messages[:pending_from]) if index in kept),
         removed=removed,
         pending=messages[pending_from:],
-        request=_interrupted_request(head),
+        request=_interrupted_request(messages[:pending_from], staying),
+        details=details,
     )
+
+
+def pick(messages: Messages, indexes: frozenset[int]) -> Messages:
+    """Return the messages at the indexes, in their order."""
+    return tuple(messages[index] for index in sorted(indexes))
+
+
+def _named(messages: Messages, params: SelectWindow) -> frozenset[int]:
+    """Return what stays for what it is, wherever it stands."""
+    named = {
+        index
+        for index, message in enumerate(messages)
+        if is_protected(message)
+        or (params.keep_compacted and message.compacted)
+        or (message.tag in params.keep_tags and message.tag != SUMMARY_TAG)
+    }
+    if params.keep_first:
+        counted = _counted(messages)
+        named.update([index for index in counted if messages[index].tag is None][:1] or counted[:1])
+    return frozenset(named)
+
+
+def _counted(messages: Messages) -> tuple[int, ...]:
+    """Return the indexes of what numbers of messages count: not the system prompt, rules, or the live summary."""
+    return tuple(
+        index
+        for index, message in enumerate(messages)
+        if not is_system_prompt(message) and message.tag not in (RULES_TAG, SUMMARY_TAG)
+    )
+
+
+def _newest(messages: Messages, params: SelectWindow, env: Env) -> frozenset[int]:
+    """Return the newest `count` units, as indexes."""
+    counted = _counted(messages)
+    match params.unit:
+        case "messages":
+            return frozenset(counted[max(0, len(counted) - params.count) :])
+        case "cycles":
+            return frozenset(i for i in counted if not is_aged(messages[i].cycle, env.cycle, params.count))
+        case "turns":
+            running = running_turn(messages)
+            completed = sorted({messages[i].cycle or 0 for i in counted} - {running})
+            staying = {*completed[max(0, len(completed) - params.count) :], running}
+            return frozenset(i for i in counted if (messages[i].cycle or 0) in staying)
+        case _:
+            assert_never(params.unit)
+
+
+def running_turn(messages: Messages) -> int | None:
+    """Return the cycle of the turn that has no final reply yet, None between turns."""
+    spoken = [message for message in messages if message.role != "system" and message.tag in (None, GO_ON_TAG)]
+    if not spoken or (spoken[-1].role == "assistant" and not spoken[-1].tool_calls):
+        return None
+    return spoken[-1].cycle or 0
+
+
+def _too_few(messages: Messages, recent: frozenset[int], params: SelectWindow) -> Skipped | None:
+    """Return why a chat this short stays as it is, None when it is long enough (R-120, R-417)."""
+    counted = _counted(messages)
+    least = max(params.min_total, 3) if params.fill else params.min_total
+    if len(counted) < least:
+        return Skipped("too_few_messages", f"{len(counted)} messages are too few to summarise; {least} are needed")
+    older = sum(index not in recent for index in counted)
+    if older < params.min_older:
+        return Skipped("too_few_messages", f"{older} messages are older than the newest; {params.min_older} are needed")
+    return None
+
+
+def _with_newer_half(messages: Messages, kept: frozenset[int]) -> frozenset[int]:
+    """Return what stays when only the oldest half (rounded down) of what is not kept goes (R-131)."""
+    older = [index for index in _counted(messages) if index not in kept]
+    return with_partners(messages, kept | frozenset(older[len(older) // 2 :]))
 
 
 def first_pending(messages: Messages) -> int:
@@ -70,8 +190,8 @@ def is_answering(head: Messages) -> bool:
     return False
 
 
-def _interrupted_request(head: Messages) -> str:
-    """Return the words of the user that are being answered, "" when nothing is (R-551).
+def _interrupted_request(head: Messages, staying: frozenset[int]) -> str:
+    """Return the words of the user that are being answered and do not stay by themselves, "" when none are (R-551).
 
     All that was typed since the last finished reply counts, in order: what steers a loop does not end its request. In
     a loop that has been compacted before the earlier words stand at the end of the last summary.
@@ -79,12 +199,15 @@ def _interrupted_request(head: Messages) -> str:
     if not is_answering(head):
         return ""
     words: list[str] = []
-    for message in reversed(head):
+    found: list[Message] = []
+    for index in range(len(head) - 1, -1, -1):
+        message = head[index]
         if is_typed_by_user(message):
-            words.insert(0, message.text)
+            found.append(message)
+            words.insert(0, "" if index in staying else message.text)
         elif message.tag == SUMMARY_TAG:
             words.insert(0, quoted_request(message.text))
             break
-        elif message.role == "assistant" and not message.tool_calls and words:
+        elif message.role == "assistant" and not message.tool_calls and found:
             break
     return "\n\n".join(word for word in words if word)

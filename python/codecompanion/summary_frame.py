@@ -1,0 +1,47 @@
+"""The words and the element around a summary in the view (R-129, R-131, R-432, R-433), and reading it without them.
+
+The texts are constants but for the number of messages. What the summary says is none of this module's business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from codecompanion.placeholders import SUMMARY_PREFIX
+
+SummaryHeader = Literal["", "summary_of_previous", "with_count", "earlier_with_count", "handoff"]
+
+HANDOFF = (
+    "This session goes on from a context that was compacted."
+    " A previous agent wrote the structured summary below to hand off the work."
+    " Build on what has been done already and avoid duplicating effort.\n\n"
+)
+SUMMARY_HEADERS: dict[SummaryHeader, str] = {
+    "": "",
+    "summary_of_previous": SUMMARY_PREFIX,
+    "with_count": "[Conversation Summary — {count} earlier messages compacted]\n\n",
+    "earlier_with_count": "[Earlier conversation summary — {count} messages compacted]\n\n",
+    "handoff": HANDOFF,
+}
+_HEADERS = tuple(
+    re.compile(re.escape(text).replace(re.escape("{count}"), r"\d+")) for text in SUMMARY_HEADERS.values() if text
+)
+_ELEMENT = re.compile(r"<([A-Za-z][\w-]*)>\n(.*?)\n</\1>", re.DOTALL)
+
+
+def neutralise_element(text: str, name: str) -> str:
+    """Return the text unable to open or close the element `name`."""
+    return re.sub(rf"<(\s*/?\s*)({re.escape(name)})\b", r"<\\\1\2", text, flags=re.IGNORECASE)
+
+
+def bare_summary(text: str) -> str:
+    """Return what a summary message says, without element and header; what stands behind the element stays."""
+    element = _ELEMENT.match(text)
+    inner, rest = (element.group(2), text[element.end() :]) if element else (text, "")
+    for header in _HEADERS:
+        found = header.match(inner)
+        if found:
+            inner = inner[found.end() :]
+            break
+    return inner + rest
