@@ -62,7 +62,8 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
 
     `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
     an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
-    at the prices of that day, None when nobody knows the price.
+    at the prices of that day, None when nobody knows the price; `prompt_usd` is the reply's prompt alone, and
+    `uncached_usd` what everything would have cost without a cache. `request_id` names the `RequestSent`.
     """
 
     message_id: str
@@ -73,6 +74,9 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     other_passes: tuple[Usage, ...] = ()
     server_edits: tuple[ServerEdited, ...] = ()
     cost_usd: float | None = None
+    prompt_usd: float | None = None
+    uncached_usd: float | None = None
+    request_id: str = ""
 
 
 class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -138,7 +142,11 @@ class TurnEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tur
 
 
 class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_sent"):
-    """What one provider request was: for `/trace`."""
+    """What one provider request was: for `/trace`.
+
+    `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping` holds what was left out
+    of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`.
+    """
 
     turn_id: str
     adapter: str
@@ -146,6 +154,26 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     messages: int
     estimated_tokens: int
     purpose: Literal["chat", "summary"] = "chat"
+    request_id: str = ""
+    mix: dict[str, int] = {}
+    shaping: dict[str, int] = {}
+
+
+class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An attempt of a request that failed: why, and how long the next one waited."""
+
+    reason: str
+    wait_ms: int = 0
+
+
+class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_ended"):
+    """How a provider request ended: its stop reason, `failed` or `stopped`. One without an end was interrupted."""
+
+    request_id: str
+    result: str
+    duration_ms: int
+    error: str = ""
+    retries: tuple[Retry, ...] = ()
 
 
 class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_ran"):
@@ -185,6 +213,7 @@ EventPayload = (
     | TurnBegan
     | TurnEnded
     | RequestSent
+    | RequestEnded
     | ToolRan
     | PolicyEvent
 )

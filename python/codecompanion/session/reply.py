@@ -140,6 +140,7 @@ async def stream_reply(
     on_label: Callable[[str], None],
     save_partial: Callable[[str], None],
     on_compaction: OnCompaction,
+    on_retry: Callable[[RetryScheduled], None] = lambda event: None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Finished:
     """Stream one reply into `reply`, which keeps what arrived when this is cancelled or fails.
@@ -169,6 +170,7 @@ async def stream_reply(
                 case CompactionBegun() | CompactionDone():
                     await on_compaction(event)
                 case RetryScheduled(reason=reason, attempt=attempt, wait_ms=wait_ms):
+                    on_retry(event)
                     emit(Retrying(chat=chat, reason=reason, attempt=attempt, wait_ms=wait_ms))
                 case Finished():
                     reply.finished = event

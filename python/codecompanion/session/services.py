@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.calibration import Calibration
 from codecompanion.context.policy import load_policy
@@ -16,7 +18,7 @@ from codecompanion.context.policy_schema import Policy
 from codecompanion.errors import ConfigError
 from codecompanion.events import Event
 from codecompanion.history import UsageReported
-from codecompanion.messages import Usage
+from codecompanion.messages import Usage, without_cache
 from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
 from codecompanion.settings import Settings
@@ -78,14 +80,26 @@ class Services:
 
     def passes_reported(self, adapter_name: str, model: str, about: str, passes: Sequence[Usage]) -> UsageReported:
         """Return what is logged of calls that gave no reply: summaries, and compactions on demand."""
-        return UsageReported(
+        reported = UsageReported(
             message_id=about,
             adapter=adapter_name,
             model=model,
             usage=Usage(),
             estimated_prompt_tokens=0,
             other_passes=tuple(passes),
-            cost_usd=self.price(adapter_name, model, passes),
+        )
+        return self.priced(reported)
+
+    def priced(self, reported: UsageReported) -> UsageReported:
+        """Return the report with its prices of today: of all, of the reply's prompt alone, of all without a cache."""
+        adapter, model, usage = reported.adapter, reported.model, reported.usage
+        passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
+        prompt = msgspec.structs.replace(usage, output_tokens=0, reasoning_tokens=0)
+        return msgspec.structs.replace(
+            reported,
+            cost_usd=self.price(adapter, model, passes),
+            prompt_usd=self.price(adapter, model, (prompt,)) if usage.prompt_tokens else None,
+            uncached_usd=self.price(adapter, model, [without_cache(one) for one in passes]),
         )
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:

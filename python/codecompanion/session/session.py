@@ -37,6 +37,7 @@ from codecompanion.messages import (
 )
 from codecompanion.models import ResolvedLimits
 from codecompanion.requests import Snapshot, Submit
+from codecompanion.session.accounting import RequestParts
 from codecompanion.session.approval_desk import ApprovalDesk
 from codecompanion.session.context_block import ContextBlock
 from codecompanion.session.context_control import ContextControl
@@ -63,6 +64,7 @@ class Session:
         tools = services.settings.tools
         approvals = Approvals(services.tools.settings, yolo=tools.yolo)
         self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
+        self.parts = RequestParts(self.control.meter.counter)
         self._queue = OutboundQueue(services, log, self.control.meter)
         self._task: asyncio.Task[None] | None = None
         self._compaction_request: str | None = None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal, assert_never
 
+import msgspec
+
 from codecompanion.adapters.base import Finished
 from codecompanion.errors import CodeCompanionError, ContextOverflow, OpaqueRefused
 from codecompanion.events import Notice, ReplyFinished, ReplyStarted, TurnFinished
@@ -24,6 +26,7 @@ from codecompanion.history import (
     open_tool_calls,
 )
 from codecompanion.messages import Message, ToolCall
+from codecompanion.session.accounting import RequestRecord
 from codecompanion.session.guards import over_request_limit, repeated_call
 from codecompanion.session.log import to_the_end
 from codecompanion.session.reply import ReplySoFar, stream_reply
@@ -218,15 +221,16 @@ class Turn:
         self._requests += 1
         estimated = session.meter.estimated_prompt(session.log.view)
         request = session.control.request()
-        await session.log.write(
-            RequestSent(
-                turn_id=self.turn_id,
-                adapter=session.adapter_name,
-                model=session.model,
-                messages=len(request.messages),
-                estimated_tokens=session.meter.count(session.log.view).tokens,
-            )
+        record = RequestRecord(session.services.new_token(), session.log, session.services.clock)
+        sent = RequestSent(
+            turn_id=self.turn_id,
+            adapter=session.adapter_name,
+            model=session.model,
+            messages=len(request.messages),
+            estimated_tokens=session.meter.count(session.log.view).tokens,
+            request_id=record.id,
         )
+        await session.log.write(session.parts.described(request, sent))
         session.enter(State.STREAMING, "waiting for the model")
         session.emit(ReplyStarted(chat=session.chat_id, adapter=session.adapter_name, model=session.model))
         self._reply = reply = ReplySoFar()
@@ -240,26 +244,30 @@ class Turn:
                 on_label=lambda label: session.enter(State.STREAMING, label),
                 save_partial=session.save_partial,
                 on_compaction=native.take,
+                on_retry=record.take_retry,
             )
         except BaseException as error:
             await native.end(error)
+            await record.fail(error)
             raise
         await native.end()
         if finished.stop == "compacted" and not native.done:
             session.control.native.expect(missed=True)
-        await self._log_reply(reply, finished, estimated, compacted=native.done)
+        await self._log_reply(record, reply, finished, estimated, compacted=native.done)
         return finished
 
-    async def _log_reply(self, reply: ReplySoFar, finished: Finished, estimated: int, *, compacted: bool) -> None:
+    async def _log_reply(
+        self, record: RequestRecord, reply: ReplySoFar, finished: Finished, estimated: int, *, compacted: bool
+    ) -> None:
         session, usage = self._session, finished.usage
         self._reply = None
         message = self._message(reply, finished)
         # A reply may be nothing but the provider's compaction, which is in the view already.
         empty = finished.stop == "compacted" and not message.content
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
-        payloads += self._reported(message.id, finished, estimated, empty=empty)
-        if payloads:
-            await session.log.write(*payloads)
+        reported = self._reported(message.id, finished, estimated, empty=empty)
+        payloads += [msgspec.structs.replace(usage, request_id=record.id) for usage in reported]
+        await session.log.write(*payloads, record.ended(finished.stop))
         if usage is not None and not empty and not self._is_switched:
             session.control.learn(usage, estimated, compacted=compacted)
             session.keep_calibration()
@@ -283,7 +291,7 @@ class Turn:
             )
         session.show_meter()
 
-    def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[EventPayload]:
+    def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[UsageReported]:
         """Return what is logged of the figures of a reply, nothing when the provider gave none."""
         session, usage, others = self._session, finished.usage, finished.other_passes
         (adapter, model), services = self._prepared_for, session.services
@@ -301,9 +309,8 @@ class Turn:
             estimated_prompt_tokens=estimated,
             other_passes=others,
             server_edits=edits,
-            cost_usd=services.price(adapter, model, (usage, *others)),
         )
-        return [reported]
+        return [services.priced(reported)]
 
     def _message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
         """Return the reply as a message; without an end marker it is marked as cut and its calls do not count."""

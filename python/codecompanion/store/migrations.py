@@ -72,6 +72,18 @@ MIGRATIONS: tuple[Migration, ...] = (
         "ALTER TABLE calibration RENAME COLUMN samples TO weight",
         "ALTER TABLE calibration ADD COLUMN extra REAL NOT NULL DEFAULT 0",
     ),
+    (
+        # New payloads: policy_event, request_ended. What a chat has cost is kept up to date from here on.
+        "ALTER TABLE chats ADD COLUMN cost_usd REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE chats ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0",
+        """UPDATE chats SET (cost_usd, unpriced) = (
+            SELECT TOTAL(cost), COUNT(*) - COUNT(cost) FROM (
+                SELECT CASE WHEN json_valid(CAST(payload AS TEXT))
+                       THEN CAST(json_extract(CAST(payload AS TEXT), '$.cost_usd') AS REAL) END AS cost
+                FROM events WHERE events.chat_id = chats.chat_id AND type = 'usage_reported'
+            )
+        )""",
+    ),
 )
 
 

@@ -20,6 +20,7 @@ from codecompanion.history import (
     MessageAdded,
     ModelSet,
     TitleSet,
+    UsageReported,
     decode_payload,
     encode_payload,
     payload_type,
@@ -29,10 +30,13 @@ from codecompanion.store import scratch
 from codecompanion.store.db import is_damage
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload) VALUES (?, ?, ?, ?, ?, ?)"
-_SELECT_TOTALS = "SELECT title, cwd, adapter, model, created, updated, messages, last_seq FROM chats WHERE chat_id = ?"
+_SELECT_TOTALS = (
+    "SELECT title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, unpriced "
+    "FROM chats WHERE chat_id = ?"
+)
 _SAVE_TOTALS = (
-    "INSERT OR REPLACE INTO chats(chat_id, title, cwd, adapter, model, created, updated, messages, last_seq) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT OR REPLACE INTO chats(chat_id, title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, "
+    "unpriced) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
 _SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
@@ -55,6 +59,13 @@ class SessionInfo(msgspec.Struct, frozen=True):
     owned: bool = False
 
 
+class Spent(msgspec.Struct, frozen=True):
+    """What provider calls have cost in US dollars, and how many had no known price and are not in that sum."""
+
+    usd: float = 0.0
+    unpriced: int = 0
+
+
 class _Totals(msgspec.Struct):
     title: str = ""
     cwd: str = ""
@@ -64,6 +75,8 @@ class _Totals(msgspec.Struct):
     updated: float = 0.0
     messages: int = 0
     last_seq: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
 
     def count(self, payload: EventPayload, ts: float) -> None:
         """Take one more event into account."""
@@ -78,8 +91,20 @@ class _Totals(msgspec.Struct):
                 self.title = storable(payload.title)
             case MessageAdded(message=message) if is_typed_by_user(message) or message.role == "assistant":
                 self.messages += 1
+            case UsageReported(cost_usd=None):
+                self.unpriced += 1
+            case UsageReported(cost_usd=float() as cost):
+                self.cost_usd += cost
             case _:
                 pass
+
+
+def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Spent:
+    """Return what one chat has cost, or all of them together; from the totals, whatever the length of the logs."""
+    row = connection.execute(
+        "SELECT TOTAL(cost_usd), COALESCE(SUM(unpriced), 0) FROM chats WHERE ?1 IS NULL OR chat_id = ?1", (chat_id,)
+    ).fetchone()
+    return Spent(*row)
 
 
 def storable(text: str) -> str:

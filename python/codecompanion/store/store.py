@@ -27,7 +27,7 @@ from codecompanion.store.db import Database, create_private_file
 from codecompanion.store.lease import Lease, Owner
 from codecompanion.store.scratch import Calibration
 from codecompanion.store.search import SearchHit
-from codecompanion.store.sessions import Row, SessionInfo
+from codecompanion.store.sessions import Row, SessionInfo, Spent
 from codecompanion.store.writer import Writer
 
 T = TypeVar("T")
@@ -109,6 +109,11 @@ class Store:
         with self._reading() as connection:
             rows = sessions.list_rows(connection, chat_id=chat_id)
         return self._with_owned(*rows[0]) if rows else None
+
+    def spent(self, chat_id: str | None = None) -> Spent:
+        """Return what a chat has cost so far, or all chats together; what was appended is in it at once."""
+        with self._reading() as connection:
+            return sessions.read_spent(connection, chat_id)
 
     def search(self, query: str, chat_id: str | None = None, limit: int = 50) -> list[SearchHit]:
         """Return messages with all the words (the last one may be a beginning), best first."""

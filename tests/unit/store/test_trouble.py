@@ -14,6 +14,7 @@ from codecompanion.errors import StoreCorrupt, StoreUnavailable
 from codecompanion.history import LogEvent
 from codecompanion.store import Store, open_store
 from codecompanion.store.migrations import MIGRATIONS, migrate
+from codecompanion.store.sessions import Spent
 
 from .conftest import CREATED, Desk, Start, fill, said
 
@@ -25,7 +26,9 @@ def test_a_newer_file_is_refused_untouched_with_advice(desk: Desk) -> None:
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
     before = desk.path.read_bytes()
-    with pytest.raises(StoreUnavailable, match=r"newer CodeCompanion \(format 3, this one knows up to 2\); update"):
+    newest = len(MIGRATIONS)
+    known = rf"newer CodeCompanion \(format {newest + 1}, this one knows up to {newest}\); update"
+    with pytest.raises(StoreUnavailable, match=known):
         desk.open()
     assert desk.path.read_bytes() == before
 
@@ -42,13 +45,30 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(desk: Desk, version
                 "VALUES ('c', 1, '', 5.0, 'message_added', ?)",
                 (b'{"type":"message_added","message":{"id":"m0","role":"user","content":"old"}}',),
             )
-            connection.execute("INSERT INTO chats VALUES ('c', 'Old', '/work', 'a', 'm', 5.0, 5.0, 1, 1)")
+            connection.executemany(
+                "INSERT INTO events(chat_id, seq, turn, ts, type, payload) "
+                "VALUES ('c', ?, '', 5.0, 'usage_reported', ?)",
+                [
+                    (2, b'{"type":"usage_reported","message_id":"m0","adapter":"a","model":"m","usage":{},'
+                        b'"estimated_prompt_tokens":1,"cost_usd":0.25}'),
+                    (3, b'{"type":"usage_reported","message_id":"m0","adapter":"a","model":"m","usage":{},'
+                        b'"estimated_prompt_tokens":1}'),
+                    (4, b"damaged"),
+                ],
+            )  # fmt: skip
+            connection.execute(
+                "INSERT INTO chats(chat_id, title, cwd, adapter, model, created, updated, messages, last_seq) "
+                "VALUES ('c', 'Old', '/work', 'a', 'm', 5.0, 5.0, 1, 4)"
+            )
+        if version >= 3:
+            connection.execute("UPDATE chats SET cost_usd = 0.25, unpriced = 2")
     connection.close()
     store = desk.open()
     if version >= 1:
-        assert store.load_events("c") == [LogEvent(1, 5.0, said("old"))]
+        assert store.spent("c") == store.spent() == Spent(0.25, 2)
+        assert store.load_events("c")[0] == LogEvent(1, 5.0, said("old"))
         assert store.find_session("c").title == "Old"  # type: ignore[union-attr]
-    assert store.append("c", [said("new")]).result()[0].seq == (2 if version >= 1 else 1)
+    assert store.append("c", [said("new")]).result()[0].seq == (5 if version >= 1 else 1)
 
 
 def test_a_failing_migration_leaves_the_file_at_its_version(desk: Desk) -> None:
