@@ -1,14 +1,26 @@
 """Every text that stands in for removed content, exactly as the documents print it (R-513, R-523).
 
-Placeholders are constant strings for a given path: nothing that changes (counters, dates) may enter them, or the
+Placeholders are constant strings for what they replace: nothing that changes (counters, dates) may enter them, or the
 prompt cache of the provider is lost on every request (lesson 22).
 """
 
 from __future__ import annotations
 
+from codecompanion.messages import Message
+
 TOOL_RESULT_CLEARED = (
     "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
 )
+TOOL_RESULT_TRUNCATED = "[Tool result truncated — originally {chars} chars]"
+"""R-117. `{chars}` is the length of the original."""
+OLDER_OUTPUT_PRUNED = "[older retained {kind} from {tool} {turn} {call} pruned for prompt budget]"
+"""R-339. `{kind}` is `output` or `error`."""
+ARGUMENTS_TRUNCATED = '{"_truncated": true}'
+"""R-117: valid JSON, because providers refuse a call whose arguments are none."""
+CONTENT_TRUNCATED = "\n\n[... content truncated due to length ...]"
+"""R-413, behind the head of a result that was too large."""
+ERROR_PRUNED = '{"error":"pruned"}'
+"""R-425."""
 FILE_CLEARED = (
     "<important>File content for `{path}` cleared during compaction. Re-read the file if you need it.</important>"
 )
@@ -25,6 +37,8 @@ IMAGE_WITH_PATH_CLEARED = (
 )
 TEMPLATES = {
     "tool_result_cleared": TOOL_RESULT_CLEARED,
+    "tool_result_truncated": TOOL_RESULT_TRUNCATED,
+    "older_output_pruned": OLDER_OUTPUT_PRUNED,
     "file_cleared": FILE_CLEARED,
     "buffer_cleared": BUFFER_CLEARED,
     "image_cleared": IMAGE_CLEARED,
@@ -33,6 +47,7 @@ TEMPLATES = {
 SUMMARY_PREFIX = "Below is a summary of a previous conversation:\n\n"
 REQUEST_HEADING = "The request that was being worked on, in the user's own words:"
 _OPEN_REQUEST = f"\n\n{REQUEST_HEADING}\n\n"
+QUOTES_HEADING = "**User messages** (copied from the log, in the user's own words)"
 LEDGER_HEADING = "**Ledger** (read from the log, not written by a model)"
 CANCELLED_BY_USER = "Cancelled by the user before it finished."
 INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool again if it is still needed."
@@ -46,6 +61,20 @@ def quote_request(text: str) -> str:
 def quoted_request(summary: str) -> str:
     """Return the user's words quoted at the end of a summary, "" when there are none."""
     return summary.rpartition(_OPEN_REQUEST)[2] if _OPEN_REQUEST in summary else ""
+
+
+def fill_tool_template(template: str, result: Message, tool: str) -> str:
+    """Return the placeholder of a tool result (R-117, R-339); white space in names becomes single spaces.
+
+    Fields: `{chars}` of the original, `{tool}`, `{turn}` (its id, or `turn-N`), `{call}` (its id), `{kind}`.
+    """
+    return template.format(
+        chars=len(result.text),
+        tool=" ".join(tool.split()),
+        turn=" ".join(result.turn_id.split()) or f"turn-{result.cycle or 0}",
+        call=" ".join((result.tool_call_id or "").split()),
+        kind="error" if result.is_error else "output",
+    )
 
 
 def image_cleared(path: str | None) -> str:

@@ -16,6 +16,8 @@ from codecompanion.context.placement import InsertSummary, insert_summary
 from codecompanion.context.savings import RequireSavings, require_savings
 from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
 from codecompanion.context.transcript import FormatTranscript, format_transcript
+from codecompanion.context.trimming import PruneToolErrors, StripToolArgs, prune_tool_errors, strip_tool_args
+from codecompanion.context.truncation import TruncateToolResults, truncate_tool_results
 from codecompanion.context.window_selection import SelectWindow, select_window
 from codecompanion.context.work import Env, Outcome, Steps, Work
 
@@ -35,12 +37,15 @@ class Strategy(msgspec.Struct, frozen=True):
 
 STRATEGIES: dict[str, Strategy] = {
     "clear_tool_results": Strategy("S2", ClearToolResults, clear_tool_results),
+    "strip_tool_args": Strategy("S3", StripToolArgs, strip_tool_args),
+    "truncate_tool_results": Strategy("S4", TruncateToolResults, truncate_tool_results),
     "replace_attachments": Strategy("S5", ReplaceAttachments, replace_attachments),
     "select_window": Strategy("S6", SelectWindow, select_window),
     "format_transcript": Strategy("S7", FormatTranscript, format_transcript),
     "summarize_one": Strategy("S8", SummarizeOne, summarize_one, summarises=True, asks_model=True),
     "summarize_ledger": Strategy("S12", SummarizeLedger, summarize_ledger, summarises=True),
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
+    "prune_tool_errors": Strategy("S17", PruneToolErrors, prune_tool_errors),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""

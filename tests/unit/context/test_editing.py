@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.editing import ClearToolResults, OlderThan, clear_tool_results
+from codecompanion.context.age import OlderThan
+from codecompanion.context.editing import ClearToolResults, RawTail, clear_tool_results
 from codecompanion.context.work import Skipped, Work
 from codecompanion.messages import with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
-from tests.unit.context.builders import assistant, chat, env, tool, turns, user
+from tests.unit.context.builders import assistant, chat, env, system, tool, turns, user
 
 PARAMS = ClearToolResults(older_than=OlderThan("cycles", 3), exclude_tools=("memory",))
 
@@ -103,3 +104,126 @@ def test_the_cleared_result_is_counted_again():
 def test_zero_kept_cycles_clear_the_running_one_too():
     work = clear(chat(*turns(2)), ClearToolResults(older_than=OlderThan("cycles", 0)))
     assert sum(m.edited for m in work.messages) == 2
+
+
+def by_messages(**fields):
+    """Return the parameters of tier 1 (R-117)."""
+    defaults = {"older_than": OlderThan("messages", 4), "min_size": 200, "template": "tool_result_truncated"}
+    return ClearToolResults(**{**defaults, **fields})
+
+
+@pytest.mark.parametrize(("length", "cleared"), [(200, False), (201, True)])
+def test_a_result_over_200_characters_says_how_long_it_was(length, cleared):
+    """R-117: strict comparison, exact string with an em dash, the call id stays."""
+    messages = chat(user("a"), assistant("", ("c", "t")), tool("c", "é" * length), user("b"), user("c"), user("d"),
+                    assistant("e"))  # fmt: skip
+    work = clear(messages, by_messages())
+    assert isinstance(work, Skipped) is not cleared
+    if cleared:
+        assert work.messages[2].text == "[Tool result truncated \u2014 originally 201 chars]"
+        assert work.messages[2].tool_call_id == "c"
+
+
+@pytest.mark.parametrize(("behind", "cleared"), [(3, False), (4, True)])
+def test_the_newest_four_messages_are_counted_without_the_system_prompt(behind, cleared):
+    """R-116: system messages among them do not count."""
+    late = [user(f"u{i}") for i in range(behind)]
+    messages = chat(
+        system(), user("a"), assistant("", ("c", "t")), tool("c", "x" * 400),
+        *late[:1], system("[Conversation Summary"), *late[1:],
+    )  # fmt: skip
+    assert isinstance(clear(messages, by_messages()), Skipped) is not cleared
+
+
+def test_four_messages_or_fewer_are_left_as_they_are():
+    """R-118."""
+    messages = chat(system(), user("a"), assistant("", ("c", "t")), tool("c", "x" * 400), assistant("b"))
+    assert isinstance(clear(messages, by_messages()), Skipped)
+
+
+KODA = ClearToolResults(
+    older_than=OlderThan("tool_step", 1), min_size=511, size_unit="bytes", include_errors=False,
+    tools=("read", "search"), exclude_tools=("read",), template="older_output_pruned",
+)  # fmt: skip
+
+
+def step(call, name, text, **fields):
+    return [assistant("", (call, name)), tool(call, text, **fields)]
+
+
+def test_results_before_the_newest_tool_step_of_the_running_turn_are_pruned():
+    """R-339, R-341: exact text with the real turn, white space normalised, only listed tools, no errors."""
+    messages = chat(
+        user("one"), *step("old", "search", "x" * 600), assistant("done"),
+        user("two"), *step("a b", "search", "x" * 600), *step("r", "read", "x" * 600), *step("g", "grep", "x" * 600),
+        *step("e", "search", "x" * 600, is_error=True), *step("new", "search", "x" * 600),
+    )  # fmt: skip
+    messages = tuple(with_changes(m, turn_id="turn\n-9") if m.cycle == 2 else m for m in messages)
+    work = clear(messages, KODA)
+    assert [m.text for m in work.messages if m.edited] == [
+        "[older retained output from search turn -9 a b pruned for prompt budget]"
+    ]
+
+
+@pytest.mark.parametrize(("text", "cleared"), [("é" * 255 + "x", False), ("é" * 256, True)])
+def test_sizes_can_be_bytes(text, cleared):
+    """R-340: at least 512 bytes."""
+    messages = chat(user("q"), *step("a", "search", text), *step("b", "search", "new"))
+    assert isinstance(clear(messages, KODA), Skipped) is not cleared
+
+
+def test_between_turns_there_is_no_running_turn_to_prune():
+    """R-341 is about the running turn only."""
+    messages = chat(user("q"), *step("a", "search", "x" * 600), *step("b", "search", "y"), assistant("done"))
+    assert isinstance(clear(messages, KODA), Skipped)
+
+
+def finished_turns(number, size=2400):
+    """Return turns of one call and a reply each, and a question without one: `size` / 4 tokens a result."""
+    made = []
+    for i in range(number):
+        made += [user("q"), *step(f"c{i}", "search", "x" * size, is_error=i == 0), assistant("a")]
+    return chat(*made, user("now"))
+
+
+RAW = ClearToolResults(
+    older_than=OlderThan("turns", 1), min_size=511, size_unit="bytes", template="older_output_pruned",
+    stop_when=RawTail(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("window", "target", "cap", "expected"),
+    [
+        (100_000, 0, 0, 0),  # 12,500 may stay raw
+        (16_000, 0, 0, 1),  # 2,000 may, of about 2,440
+        (8_000, 0, 0, 3),  # 1,000 may; the newest finished turn is not touched
+        (16_000, 2_600, 0, 2),  # half the target
+        (100_000, 0, 1_900, 1),  # the cap
+    ],
+)
+def test_finished_turns_are_pruned_from_the_oldest_until_the_rest_is_within_the_budget(window, target, cap, expected):
+    """R-342: limit / 8, at most target / 2, errors too, the newest finished turn skipped; R-339: `error`."""
+    messages = finished_turns(4)
+    params = ClearToolResults(**{**{f: getattr(RAW, f) for f in RAW.__struct_fields__}, "stop_when": RawTail(cap=cap)})
+    outcome = clear_tool_results(Work(before=messages, messages=messages), params, env(messages, window, target=target))
+    edited = [] if isinstance(outcome, Skipped) else [m.text for m in outcome.messages if m.edited]
+    words = ["error", "output", "output"]
+    assert edited == [
+        f"[older retained {words[i]} from search turn-{i + 1} c{i} pruned for prompt budget]" for i in range(expected)
+    ]
+
+
+def test_the_input_limit_counts_before_the_window():
+    """R-342: the budget is a share of the input limit."""
+    messages = finished_turns(4)
+    outcome = clear_tool_results(
+        Work(before=messages, messages=messages), RAW, env(messages, 100_000, input_limit=16_000)
+    )
+    assert sum(m.edited for m in outcome.messages) == 1
+
+
+def test_a_pruned_result_is_not_pruned_again():
+    """R-343."""
+    once = clear(finished_turns(4), RAW)
+    assert isinstance(clear(once.messages, RAW), Skipped)

@@ -1,0 +1,71 @@
+"""Which messages are old enough for a cheap reduction (K7, K12): one question, asked in four units.
+
+    cycles      outside the newest `count` cycles                                               (R-510, R-512)
+    messages    outside the newest `count` messages, system messages not counted                (R-116)
+    turns       in a finished turn, but not in the newest `count` finished ones                 (R-342)
+    tool_step   in the running turn, in front of its newest `count` replies that call tools     (R-341)
+
+A turn is a cycle (R-002). What a message is (tools, size, protection) is the strategies' part.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from codecompanion.context.work import Env, Messages
+from codecompanion.cycles import is_aged
+from codecompanion.messages import is_system_prompt
+
+
+class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is old: outside the newest `count` of a unit."""
+
+    unit: Literal["cycles", "messages", "turns", "tool_step"] = "cycles"
+    count: int = 3
+
+
+def old_messages(messages: Messages, older_than: OlderThan, env: Env) -> range | frozenset[int]:
+    """Return the indexes of the messages that are old."""
+    match older_than.unit:
+        case "cycles":
+            return _up_to_cycle(messages, env.cycle, older_than.count)
+        case "turns":
+            return _up_to_cycle(messages, newest_finished_turn(messages, env), older_than.count)
+        case "messages":
+            return range(_newest_messages_start(messages, older_than.count))
+        case "tool_step":
+            return _before_tool_steps(messages, older_than.count, env)
+        case _:
+            assert_never(older_than.unit)
+
+
+def newest_finished_turn(messages: Messages, env: Env) -> int:
+    """Return the newest cycle that has its final reply: the running one only when nothing waits for an answer."""
+    if not env.turn_id:
+        last = next((message for message in reversed(messages) if not is_system_prompt(message)), None)
+        if last is not None and last.role == "assistant" and not last.tool_calls and not last.cut:
+            return env.cycle
+    return env.cycle - 1
+
+
+def _up_to_cycle(messages: Messages, newest: int, keep: int) -> frozenset[int]:
+    return frozenset(index for index, message in enumerate(messages) if is_aged(message.cycle, newest, keep))
+
+
+def _newest_messages_start(messages: Messages, keep: int) -> int:
+    """Return the index at which the newest `keep` messages begin, system messages not counted."""
+    counted = [index for index, message in enumerate(messages) if message.role != "system"]
+    if keep <= 0:
+        return len(messages)
+    return counted[-keep] if len(counted) >= keep else 0
+
+
+def _before_tool_steps(messages: Messages, keep: int, env: Env) -> frozenset[int]:
+    running = env.cycle if newest_finished_turn(messages, env) < env.cycle else None
+    turn = [index for index, message in enumerate(messages) if running is not None and message.cycle == running]
+    steps = [index for index in turn if messages[index].tool_calls]
+    if keep <= 0 or len(steps) < keep:
+        return frozenset(turn) if keep <= 0 else frozenset()
+    return frozenset(index for index in turn if index < steps[-keep])

@@ -1,0 +1,79 @@
+"""Reductions without a model: S3 `strip_tool_args` (R-117), S15 `trim_to_fit` (R-133), S17 `prune_tool_errors` (R-425).
+
+S2 is `editing`, S4 is `truncation`. Results and calls keep their partners (R-004); protected messages stay as they are.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.age import OlderThan, old_messages
+from codecompanion.context.work import Env, Outcome, Skipped, Work
+from codecompanion.messages import Message, ToolCall, has_opaque, is_protected, with_changes, without_opaque
+from codecompanion.placeholders import ARGUMENTS_TRUNCATED, ERROR_PRUNED
+
+
+class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S3: arguments longer than `min_size` characters (strict) become `placeholder`, valid JSON."""
+
+    older_than: OlderThan = OlderThan("messages", 4)
+    min_size: int = 200
+    placeholder: str = ARGUMENTS_TRUNCATED
+
+
+def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
+    """Return the work with the large arguments of old calls replaced (R-117); ids and names stay.
+
+    A reply whose reasoning only its provider can read is changed as a whole or not at all (lesson 26): in the running
+    turn it stays, in older turns it loses the sealed parts with the arguments.
+    """
+    old = old_messages(work.messages, params.older_than, env)
+    messages = list(work.messages)
+    stripped = 0
+    for index, message in enumerate(work.messages):
+        if index not in old or is_protected(message) or message.compacted:
+            continue
+        large = sum(len(call.arguments) > params.min_size for call in message.tool_calls)
+        if not large or (has_opaque(message) and message.cycle == env.cycle):
+            continue
+        calls = tuple(
+            ToolCall(call.id, call.name, params.placeholder) if len(call.arguments) > params.min_size else call
+            for call in message.tool_calls
+        )
+        edited = with_changes(message, tool_calls=calls, edited=True)
+        messages[index] = _recounted(without_opaque(edited) if has_opaque(message) else edited, env)
+        stripped += large
+    if not stripped:
+        return Skipped("nothing_to_strip", "no old tool call has large arguments")
+    details = {**work.details, "stripped_arguments": stripped}
+    return msgspec.structs.replace(work, messages=tuple(messages), details=details)
+
+
+class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S17: which errors are noise (`markers`, in any case of letters), and which are old."""
+
+    older_than: OlderThan = OlderThan("messages", 4)
+    markers: tuple[str, ...] = ("duplicate", "blocked")
+
+
+def prune_tool_errors(work: Work, params: PruneToolErrors, env: Env) -> Outcome:
+    """Return the work with old errors that carry a marker replaced by `{"error":"pruned"}` (R-425)."""
+    old = old_messages(work.messages, params.older_than, env)
+    messages = list(work.messages)
+    pruned: list[Message] = []
+    for index, message in enumerate(work.messages):
+        if index not in old or message.role != "tool" or not message.is_error or is_protected(message):
+            continue
+        text = message.text.lower()
+        if len(text) <= len(ERROR_PRUNED) or not any(marker.lower() in text for marker in params.markers):
+            continue
+        messages[index] = _recounted(with_changes(message, content=ERROR_PRUNED, edited=True), env)
+        pruned.append(message)
+    if not pruned:
+        return Skipped("nothing_to_prune", "no old tool error can be pruned")
+    return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *pruned))
+
+
+def _recounted(message: Message, env: Env) -> Message:
+    """Return the message with its count; the cached one belonged to what it was before (R-112)."""
+    return with_changes(message, tokens=env.count(message))

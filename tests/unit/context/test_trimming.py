@@ -1,0 +1,101 @@
+"""S3 and S17: arguments and errors that are old (R-117, R-425)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codecompanion.context.age import OlderThan
+from codecompanion.context.trimming import PruneToolErrors, StripToolArgs, prune_tool_errors, strip_tool_args
+from codecompanion.context.work import Skipped, Work
+from codecompanion.messages import Message, ReasoningPart, TextPart, ToolCall, has_opaque, with_changes
+from tests.unit.context.builders import assistant, chat, count, env, tool, user
+
+
+def strip(messages, params=None):
+    return strip_tool_args(Work(before=messages, messages=messages), params or StripToolArgs(), env(messages, 1000))
+
+
+def prune(messages):
+    return prune_tool_errors(Work(before=messages, messages=messages), PruneToolErrors(), env(messages, 1000))
+
+
+def calling(size, content="", **call):
+    """Return a reply with one call whose arguments have `size` characters, and one with short arguments."""
+    large = ToolCall("c", "write_file", '{"t": "' + "x" * (size - 9) + '"}', **call)
+    return Message(id="", role="assistant", content=content, tool_calls=(large, ToolCall("d", "ls", '{"a": 1}')))
+
+
+def chat_with(reply, later=4):
+    return chat(user("q"), reply, tool("c", "ok"), tool("d", "ok"), *[user(f"u{i}") for i in range(later - 2)])
+
+
+@pytest.mark.parametrize(("size", "stripped"), [(200, False), (201, True)])
+def test_old_arguments_over_200_characters_become_valid_json(size, stripped):
+    """R-117: strict, per call; names and ids stay, and the message is counted again (R-112)."""
+    messages = tuple(with_changes(m, tokens=999) for m in chat_with(calling(size)))
+    work = strip(messages)
+    assert isinstance(work, Skipped) is not stripped
+    if stripped:
+        calls = work.messages[1].tool_calls
+        assert [(c.id, c.name, c.arguments) for c in calls] == [
+            ("c", "write_file", '{"_truncated": true}'),
+            ("d", "ls", '{"a": 1}'),
+        ]
+        assert json.loads(calls[0].arguments) == {"_truncated": True}
+        assert work.messages[1].tokens == count(work.messages[1])
+        assert work.messages[1].edited
+        assert [m for i, m in enumerate(work.messages) if i != 1] == [m for i, m in enumerate(messages) if i != 1]
+        assert work.details == {"stripped_arguments": 1}
+        assert isinstance(strip(work.messages), Skipped)
+
+
+def test_the_arguments_of_the_newest_four_messages_stay():
+    """R-116."""
+    assert isinstance(strip(chat_with(calling(400), later=3)), Skipped)
+
+
+def test_sealed_reasoning_goes_with_the_arguments_or_nothing_does():
+    """Lesson 26: in the running turn a signed reply stays whole; in an older one its sealed parts go, too."""
+    sealed = (ReasoningPart("why", origin="anthropic", opaque="{}"), TextPart("text"))
+    running = chat_with(calling(400, sealed))
+    params = StripToolArgs(older_than=OlderThan("messages", 1))
+    assert {m.cycle for m in running[:2]} == {1}
+    in_turn = running[:4]
+    assert isinstance(strip(in_turn, params), Skipped)
+    work = strip(running, params)
+    reply = work.messages[1]
+    assert not has_opaque(reply)
+    assert reply.text == "text"
+    assert reply.tool_calls[0].arguments == '{"_truncated": true}'
+
+
+def test_a_sealed_call_beside_a_stripped_one_loses_its_seal_too():
+    """Lesson 26."""
+    reply = calling(400)
+    sealed = ToolCall("d", "ls", '{"a": 1}', origin="gemini", opaque='{"signature": "s"}')
+    work = strip(chat_with(with_changes(reply, tool_calls=(reply.tool_calls[0], sealed))))
+    assert not has_opaque(work.messages[1])
+
+
+def test_a_pinned_reply_keeps_its_arguments():
+    """K8."""
+    assert isinstance(strip(chat_with(with_changes(calling(400), pinned=True))), Skipped)
+
+
+ERROR = '{"error": "Duplicate call: this was already answered"}'
+
+
+def test_old_errors_that_carry_a_marker_are_pruned():
+    """R-425: only errors, only with a marker, only old ones."""
+    messages = chat(
+        user("q"), assistant("", ("a", "t"), ("b", "t"), ("c", "t")),
+        tool("a", ERROR, is_error=True), tool("b", '{"error": "no such file: a.py"}', is_error=True), tool("c", ERROR),
+        assistant("", ("d", "t")), tool("d", ERROR, is_error=True), assistant("x"), user("y"),
+    )  # fmt: skip
+    work = prune(messages)
+    changed = {i: m.text for i, m in enumerate(work.messages) if m != messages[i]}
+    assert changed == {2: '{"error":"pruned"}'}
+    assert [m.id for m in work.cleared] == ["m2"]
+    assert isinstance(prune(work.messages), Skipped)
