@@ -110,12 +110,16 @@ class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
 
 
 class CompactionBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
-    """A compaction runs; without an ending it gets a synthetic `CompactionEnded` on load (reason interrupted)."""
+    """A compaction runs; without an ending it gets a synthetic `CompactionEnded` on load (reason interrupted).
+
+    `failed_event` is the policy's own name for that end, "" = none (R-332).
+    """
 
     compaction_id: str
     trigger: Literal["proactive", "reactive", "manual"]
     summariser: str
     tokens_before: int
+    failed_event: str = ""
 
 
 class CompactionEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_failed"):

@@ -135,6 +135,21 @@ def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
             assert_never(name)
 
 
+def applies(name: PolicyEventName, on: Occasion) -> bool:
+    """Return whether there is anything to say under that name: a stage lists all it may have to say."""
+    match name:
+        case "context_summarized":
+            return bool(removed_messages(on.report))
+        case "context_tools_truncated":
+            return bool(truncated_results(on.report)) and not removed_messages(on.report)
+        case "pinned_over_target":
+            return bool(on.details.get("pinned_over_target"))
+        case "context_still_over_budget":
+            return bool(on.target_tokens) and on.after > on.target_tokens
+        case _:
+            return True
+
+
 def run_metadata(on: Occasion) -> Fields:
     """Return what a run did in which order, as CoWork records it (R-423)."""
     truncated, gone = truncated_results(on.report), removed_messages(on.report)

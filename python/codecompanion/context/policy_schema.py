@@ -54,10 +54,13 @@ class Effects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The named events of a stage: when a model is asked, when it changed something, when it failed; "" = none."""
+    """The named events of a stage: when a model is asked, when it failed ("" = none), and all that a change may be.
+
+    Of several in `changed` those are told that apply (`policy_events.applies`).
+    """
 
     started: str = ""
-    changed: str = ""
+    changed: tuple[str, ...] = ()
     failed: str = ""
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from codecompanion.context.budget import Trigger, parse_at
+from codecompanion.context.policy_events import NAMES
 from codecompanion.context.policy_schema import CHAT_ADAPTER, Policy, ShapeStep, Stage, Step, Tier
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.errors import ConfigError
@@ -44,12 +45,20 @@ def check_names(policy: Policy, key: str) -> None:
             for name in names:
                 if name not in known:
                     raise ConfigError(f"{where}.{field}", f"there is no stage {name!r}", ", ".join(known))
+        for name in (stage.emits.started, *stage.emits.changed, stage.emits.failed):
+            _check_event(name, f"{where}.emits")
         if stage.target is None and any(tier.accept == "target" for tier in stage.tiers):
             raise ConfigError(f"{where}.target", "a tier is accepted by it", "{ at = 0.5 }")
+    _check_event(policy.status_event, f"{key}.status_event")
     for option, target in policy.options.items():
         stage_id, part, *_ = (*target.split("."), "")
         if stage_id not in known or part not in _parts(known[stage_id]):
             raise ConfigError(f"{key}.options.{option}", f"{target!r} leads nowhere", "a place in this policy's stages")
+
+
+def _check_event(name: str, key: str) -> None:
+    if name and name not in NAMES:
+        raise ConfigError(key, f"there is no event {name!r}", nearest(name, NAMES))
 
 
 def _parts(stage: Stage) -> set[str]:

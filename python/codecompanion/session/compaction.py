@@ -18,6 +18,7 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.events import ContextEdited, Event, Retrying
 from codecompanion.history import UsageReported, ViewChanged
 from codecompanion.messages import Message, Usage
+from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.log import ChatLog, to_the_end
 from codecompanion.session.summarise import ask_summary
@@ -41,7 +42,10 @@ class Summariser:
 
 @dataclass(slots=True)
 class Compactor:
-    """Runs preparations of one chat. `new_record` makes the record of the compaction one of them may need."""
+    """Runs preparations of one chat. `new_record` makes the record of the compaction one of them may need.
+
+    `announcer` knows the names the policy's documents give to what happens.
+    """
 
     chat_id: str
     log: ChatLog
@@ -51,6 +55,7 @@ class Compactor:
     summariser: Callable[[bool], Summariser]
     new_record: Callable[[], CompactionRecord]
     passes_reported: Callable[[str, str, str, Sequence[Usage]], UsageReported]
+    announcer: Announcer
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
         """Drive a preparation to its end and commit what it did; the view is then the next request.
@@ -73,13 +78,14 @@ class _Run:
     def __init__(self, owner: Compactor, policy: Policy) -> None:
         self._owner, self._policy = owner, policy
         self.record = owner.new_record()
+        self._asked: Ask | None = None
 
     async def drive(self, preparation: Preparation) -> Prepared:
         try:
             ask = next(preparation)
             while True:
-                label = self._name_summariser(ask.use_chat_adapter)
-                await to_the_end(self.record.begin(ask.trigger, label, ask.before.tokens))
+                if ask.event == "context_compacted":
+                    await to_the_end(self._begin(ask))
                 ask = preparation.send(await self._answer(ask))
         except StopIteration as stop:
             prepared: Prepared = stop.value
@@ -92,6 +98,19 @@ class _Run:
             await self._abandon(error)
             raise
         return prepared
+
+    async def _begin(self, ask: Ask) -> None:
+        """Announce the compaction that asks for a summary, unless it has begun."""
+        self._asked = ask
+        announcer, label = self._owner.announcer, self._name_summariser(ask.use_chat_adapter)
+        named = await self.record.begin(
+            ask.trigger,
+            label,
+            ask.before.tokens,
+            failed_event=ask.emits.failed,
+            also=lambda compaction_id: announcer.started(ask, compaction_id),
+        )
+        announcer.tell(named)
 
     def _name_summariser(self, use_chat_adapter: bool) -> str:
         try:
@@ -121,7 +140,15 @@ class _Run:
     async def _abandon(self, error: BaseException) -> None:
         """End an announced compaction that cannot go on; nothing was changed."""
         cancelled = isinstance(error, asyncio.CancelledError)
-        await self.record.fail("it was stopped" if cancelled else str(error), cancelled=cancelled)
+        await self._fail("it was stopped" if cancelled else str(error), cancelled=cancelled)
+
+    async def _fail(self, reason: str, *, cancelled: bool = False) -> None:
+        """End the compaction without a change, under the policy's own name, too."""
+        announcer, ask = self._owner.announcer, self._asked
+        named = announcer.failed(ask.stage, ask.before.tokens, reason, self.record.id) if ask is not None else ()
+        if self.record.is_open:
+            await self.record.fail(reason, cancelled=cancelled, also=named)
+            announcer.tell(named)
 
     async def _commit(self, prepared: Prepared) -> None:
         """Log what changed, then show it; a repair comes first because the stages stand on it."""
@@ -133,27 +160,42 @@ class _Run:
         for report in prepared.reports:
             if report.work is None:
                 continue
-            if report.event == "context_edited":
-                # An edit gets an id of its own, so that it can be undone apart from the compaction of the same run.
-                change = view_change(report, report.work, current, owner.new_id(), {})
-                await owner.log.write(change)
-                self._show_edit(change)
-            else:
-                await self._commit_compaction(report, report.work, current)
+            match report.event:
+                case "context_edited":
+                    await self._commit_edit(report, report.work, current)
+                case "context_compacted":
+                    await self._commit_compaction(report, report.work, current)
+                case "memory_flushed":
+                    continue
             current = report.work.messages
         if self.record.is_open:
-            failed = next(r for r in prepared.reports if r.event == "context_compacted")
-            await self.record.fail(failed.detail)
+            failed = [report for report in prepared.reports if report.event == "context_compacted"]
+            await self._fail(failed[-1].detail)
+        status = owner.announcer.status(prepared)
+        if status:
+            await owner.log.write(*status)
+            owner.announcer.tell(status)
+
+    async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
+        """Log an edit; it has an id of its own, so that it can be undone apart from the compaction of the same run."""
+        owner = self._owner
+        change = view_change(report, work, before, owner.new_id(), {})
+        named = owner.announcer.changed(report, change.change_id, "", 0)
+        await owner.log.write(change, *named)
+        self._show_edit(change)
+        owner.announcer.tell(named)
 
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log a compaction; one that asked no model begins and ends here."""
-        record = self.record
+        record, announcer = self.record, self._owner.announcer
         if not report.asked:
             # Or it takes the place of one that asked in vain.
             await record.begin(report.trigger, NO_MODEL, report.before.tokens)
         change = view_change(report, work, before, record.id, record.report(work.removed, work.summary))
-        await self._owner.log.write(change)
+        named = announcer.changed(report, record.id, record.label, record.duration_ms)
+        await self._owner.log.write(change, *named)
         record.show(change)
+        announcer.tell(named)
 
     def _show_edit(self, change: ViewChanged) -> None:
         self._owner.emit(

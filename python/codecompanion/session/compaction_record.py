@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codecompanion.context.work import Trigger
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Event
-from codecompanion.history import CompactionBegan, CompactionEnded, ViewChanged
+from codecompanion.history import CompactionBegan, CompactionEnded, PolicyEvent, ViewChanged
 from codecompanion.messages import SUMMARY_TAG, Message
 from codecompanion.session.log import ChatLog
 
@@ -31,33 +31,56 @@ class CompactionRecord:
     is_open: bool = False
     _started_at: float = 0.0
 
-    async def begin(self, trigger: Trigger, label: str, tokens_before: int) -> None:
+    async def begin(
+        self,
+        trigger: Trigger,
+        label: str,
+        tokens_before: int,
+        *,
+        failed_event: str = "",
+        also: Callable[[str], Sequence[PolicyEvent]] = lambda compaction_id: (),
+    ) -> Sequence[PolicyEvent]:
         """Announce the compaction, once; until it has ended later calls only say who writes the summary now.
+
+        Returns the named events that were logged with it (`also` makes them): the caller tells them.
 
         Raises:
             StoreError: it has not begun.
         """
         self.label = label
         if self.is_open:
-            return
+            return ()
         self.id, self.trigger, self._started_at = self.new_id(), trigger, self.clock()
         self.on_compacting(True)
-        began = CompactionBegan(compaction_id=self.id, trigger=trigger, summariser=label, tokens_before=tokens_before)
-        await self.log.write(began)
+        named = also(self.id)
+        began = CompactionBegan(
+            compaction_id=self.id,
+            trigger=trigger,
+            summariser=label,
+            tokens_before=tokens_before,
+            failed_event=failed_event,
+        )
+        await self.log.write(began, *named)
         self.is_open = True
         self.emit(CompactionStarted(chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label))
+        return named
 
-    async def fail(self, reason: str, *, cancelled: bool = False) -> None:
-        """End it without a change, unless it has ended; the user reads why."""
+    async def fail(self, reason: str, *, cancelled: bool = False, also: Sequence[PolicyEvent] = ()) -> None:
+        """End it without a change, unless it has ended; the user reads why. `also` is logged with it."""
         if not self.is_open:
             return
         self.is_open = False
         text = f"Compaction skipped: {reason.rstrip('.')}. Nothing was changed."
         try:
-            await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled))
+            await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled), *also)
         finally:
             failed = CompactionFailed(chat=self.chat_id, compaction_id=self.id, reason=text, cancelled=cancelled)
             self.emit(failed)
+
+    @property
+    def duration_ms(self) -> int:
+        """Return how long it has taken so far."""
+        return round((self.clock() - self._started_at) * 1000)
 
     def report(self, removed: Sequence[Message], summary: str) -> dict[str, object]:
         """Return what the change says of itself: who, how many messages, which cycles, how long."""
@@ -68,7 +91,7 @@ class CompactionRecord:
             "summariser": self.label,
             "messages": len(gone),
             "cycles": [min(cycles), max(cycles)],
-            "duration_ms": round((self.clock() - self._started_at) * 1000),
+            "duration_ms": self.duration_ms,
             "summary": summary,
         }
 

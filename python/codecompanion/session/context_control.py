@@ -23,6 +23,7 @@ from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
 from codecompanion.messages import Message, Usage
 from codecompanion.models import ModelLimits, ResolvedLimits
+from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.guards import CompactionGuard
@@ -283,6 +284,13 @@ class ContextControl:
             summariser=self._summariser,
             new_record=self.new_record,
             passes_reported=self.services.passes_reported,
+            announcer=Announcer(
+                chat_id=self._chat_id,
+                policy=self.policy,
+                room=self.room,
+                exact=self.meter.count(self.log.view).exact,
+                emit=self.services.emit,
+            ),
         )
         return await compactor.run(preparation, self.policy)
 

@@ -17,6 +17,7 @@ from codecompanion.history import (
     LogEvent,
     MessageAdded,
     ModelSet,
+    PolicyEvent,
     ToolRan,
     TurnBegan,
     TurnEnded,
@@ -59,8 +60,13 @@ def repairs(
     ended = {e.payload.compaction_id for e in events if isinstance(e.payload, CompactionEnded)}
     ended |= {e.payload.change_id for e in events if isinstance(e.payload, ViewChanged)}
     for event in events:
-        if isinstance(event.payload, CompactionBegan) and event.payload.compaction_id not in ended:
-            found.append(CompactionEnded(compaction_id=event.payload.compaction_id, reason="interrupted"))
+        began = event.payload
+        if isinstance(began, CompactionBegan) and began.compaction_id not in ended:
+            found.append(CompactionEnded(compaction_id=began.compaction_id, reason="interrupted"))
+            if began.failed_event:
+                fields = {"reason": "interrupted", "estimated_request_tokens": began.tokens_before}
+                named = PolicyEvent(name=began.failed_event, fields=fields, compaction_id=began.compaction_id)
+                found.append(named)
     if turn is not None:
         found.append(TurnEnded(turn_id=turn.turn_id, reason="interrupted"))
     return found
