@@ -1,0 +1,159 @@
+"""Which stored state a chat is restored from: the precedence of R-473, with fall-through (R-474…R-477).
+
+    1 V2 checkpoint → 2 V2 snapshot → 3 legacy checkpoint → 4 legacy snapshot → 5 the events
+
+A candidate that cannot be read falls through to the next. No times are compared: the order is the documented one; both
+times are told. Legacy payloads are taken over into V2 right here, so that the next checkpoint stores them as such.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion import checkpoint as payloads
+from codecompanion.checkpoint import Snapshot, TranscriptState, UsageTotals
+from codecompanion.context.stored_conversation import read_conversation
+from codecompanion.errors import CodeCompanionError, StoreCorrupt
+from codecompanion.messages import Message
+
+Source = Literal[1, 2, 3, 4, 5]
+NAMES: dict[Source, str] = {
+    1: "the newest checkpoint",
+    2: "the newest snapshot",
+    3: "a checkpoint of an older format",
+    4: "a snapshot of an older format",
+    5: "the record of events",
+}
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A stored payload: what it is, where it lies, its JSON object or why there is none."""
+
+    kind: Literal["checkpoint", "snapshot"]
+    where: str
+    raw: dict[str, Any] | None = None
+    problem: str = ""
+
+
+class RestoredState(msgspec.Struct, frozen=True):
+    """What a chat is restored to. `raw` is the payload with what nobody here knows, {} for events.
+
+    `checkpoint_at`, `snapshot_at`: times (ms) of the V2 payloads there were, 0 = none. `problems`: why candidates
+    before this one were passed over.
+    """
+
+    source: Source
+    messages: tuple[Message, ...]
+    snapshot: Snapshot
+    raw: dict[str, Any] = {}
+    checkpoint_at: int = 0
+    snapshot_at: int = 0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def upgraded(self) -> bool:
+        """Return whether it comes from an older format."""
+        return self.source in (3, 4)
+
+
+def choose(
+    candidates: Sequence[Candidate], from_events: Callable[[], tuple[Message, ...]], usage: UsageTotals
+) -> RestoredState | None:
+    """Return the state by the documented order (R-473), None when there is nothing at all.
+
+    `from_events` tells the fallback conversation, `usage` what the events say was used.
+    """
+    problems = [candidate.problem for candidate in candidates if candidate.problem]
+    at = {"checkpoint": 0, "snapshot": 0}
+    for candidate in candidates:
+        if candidate.raw is not None and payloads.form_of(candidate.raw) == "v2":
+            at[candidate.kind] = max(at[candidate.kind], _time(candidate.raw))
+    for source, kind, form in _ORDER:
+        for candidate in candidates:
+            if candidate.raw is None or candidate.kind != kind or payloads.form_of(candidate.raw) != form:
+                continue
+            try:
+                found = _read(source, candidate, candidate.raw, usage)
+            except CodeCompanionError as error:
+                problems.append(str(error))
+                continue
+            return msgspec.structs.replace(
+                found, checkpoint_at=at["checkpoint"], snapshot_at=at["snapshot"], problems=tuple(problems)
+            )
+    messages = from_events()
+    if not messages:
+        return None
+    snapshot = Snapshot(message_count=len(messages), usage_totals=usage)
+    return RestoredState(5, messages, snapshot, problems=tuple(problems))
+
+
+_ORDER: tuple[tuple[Source, str, payloads.Form], ...] = (
+    (1, "checkpoint", "v2"),
+    (2, "snapshot", "v2"),
+    (3, "checkpoint", "legacy"),
+    (4, "snapshot", "legacy"),
+)
+
+
+def _read(source: Source, candidate: Candidate, raw: Mapping[str, Any], usage: UsageTotals) -> RestoredState:
+    """Return the state of one payload.
+
+    Raises:
+        StoreCorrupt, InputError: it cannot be read.
+    """
+    snapshot = payloads.read(raw if source in (1, 2) else _upgraded(raw, candidate.where), Snapshot, candidate.where)
+    if not snapshot.conversation_history:
+        raise StoreCorrupt(f"{candidate.where} holds no conversation")
+    messages = read_conversation(snapshot.conversation_history, candidate.where)
+    if source in (3, 4) and not (snapshot.usage_totals.input_tokens or snapshot.usage_totals.output_tokens):
+        snapshot = msgspec.structs.replace(snapshot, usage_totals=usage)
+    return RestoredState(source, messages, snapshot, dict(raw))
+
+
+def _upgraded(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a legacy payload in the shape of V2 (R-476); what it holds in another type is left where it is."""
+    history = raw.get("conversationHistory")
+    summary = TranscriptState(
+        explicit_chat_summary_block=_text(raw.get("explicitChatSummaryBlock")),
+        explicit_chat_summary_created_at=_number(raw.get("explicitChatSummaryCreatedAt")),
+        explicit_chat_summary_source_message_count=_number(raw.get("explicitChatSummarySourceMessageCount")),
+    )
+    totals = raw.get("usageTotals")
+    totals = totals if isinstance(totals, Mapping) else {}
+    snapshot = Snapshot(
+        timestamp=_time(raw),
+        model_id=_text(raw.get("modelId")),
+        title=_text(raw.get("title")),
+        plan_summary=_text(raw.get("planSummary")),
+        message_count=len(history) if isinstance(history, list) else 0,
+        transcript=summary,
+        usage_totals=UsageTotals(
+            input_tokens=_number(totals.get("inputTokens")),
+            output_tokens=_number(totals.get("outputTokens")),
+            cost=_amount(totals.get("cost")),
+        ),
+    )
+    if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
+        raise StoreCorrupt(f"{where} holds a conversation with something that is no message")
+    return {**msgspec.to_builtins(snapshot), "conversationHistory": history}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _amount(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else 0.0  # type: ignore[arg-type]
+
+
+def _number(value: object) -> int:
+    return int(_amount(value))
+
+
+def _time(raw: Mapping[str, Any]) -> int:
+    return _number(raw.get("timestamp"))
