@@ -198,6 +198,19 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     tokens_before: int
     tokens_after: int
     call_ids: tuple[str, ...]
+    change_id: str = ""
+
+
+class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
+    """What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
+
+    `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now, `cleared` the tool calls
+    whose results are placeholders, `pinned` message ids.
+    """
+
+    undone: tuple[str, ...]
+    cleared: tuple[str, ...]
+    pinned: tuple[str, ...]
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
@@ -257,7 +270,8 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
-    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted`; fields as in the live events.
+    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted`; fields as in the live events. `change_id`
+    names the change behind the last two, `undone` that it does not count now.
     """
 
     kind: str
@@ -272,6 +286,9 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str = ""
     cut: bool = False
     cleared: bool = False
+    pinned: bool = False
+    change_id: str = ""
+    undone: bool = False
     trigger: str = ""
     summariser: str = ""
     messages: int = 0

@@ -14,7 +14,10 @@ import msgspec
 
 from codecompanion.messages import Message, ToolCall, Usage
 
-ChangeKind = Literal["edited", "compacted", "detached", "cleared", "regenerated", "rules_reread", "repaired"]
+ChangeKind = Literal[
+    "edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored",
+    "regenerated", "rules_reread", "repaired",
+]  # fmt: skip
 
 
 class Payload(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -103,10 +106,14 @@ class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="v
 
 
 class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):
-    """The change `change_id` no longer counts; `redone` brings it back."""
+    """The change `change_id` no longer counts; `redone` brings it back.
+
+    `by_user` false: a provider's own compaction that ended with its provider (R-542); it is not offered for redo.
+    """
 
     change_id: str
     redone: bool = False
+    by_user: bool = False
 
 
 class CompactionBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
@@ -333,7 +340,9 @@ def with_messages(view: View, messages: Iterable[Message]) -> View:
 def apply_change(view: View, change: ViewChanged) -> View:
     """Return the view after the change: removals, replacements in place, insertions after their anchors.
 
-    An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531).
+    An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531). A
+    message that is there already is not doubled, it is replaced: one that was restored from behind a compaction may
+    have come back by itself since.
     """
     return with_messages(view, _changed(view.messages, change))
 
@@ -342,8 +351,12 @@ def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
     removed = frozenset(change.removed)
     replaced = {message.id: message for message in change.replaced}
     after: dict[str, list[Message]] = {}
+    present = {message.id for message in before if message.id not in removed} if change.inserted else set()
     for insertion in change.inserted:
-        after.setdefault(insertion.after, []).append(insertion.message)
+        if insertion.message.id in present:
+            replaced[insertion.message.id] = insertion.message
+        else:
+            after.setdefault(insertion.after, []).append(insertion.message)
     messages: list[Message] = list(after.pop("", ()))
     for message in before:
         if message.id not in removed:

@@ -23,6 +23,8 @@ TAGS = frozenset(
     """buffer compact_summary diagnostics diff document editor_context file image quickfix rules selection
     system_prompt_from_config terminal tool tool_output tool_system_prompt viewport""".split()
 )
+PIN_TAG = "pin"
+"""An instruction the user pinned for the whole chat (R-361); such a message is always `pinned`."""
 GO_ON_TAG = "go_on"
 """A user message of ours that asks the model to go on with a reply that was cut; it opens no cycle."""
 

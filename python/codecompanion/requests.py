@@ -208,6 +208,48 @@ class ShowSystemPrompt(Request, frozen=True, kw_only=True):
     """→ `{text, tools}`: the system prompt and the tool names of the next request."""
 
 
+class UndoChange(Request, frozen=True, kw_only=True):
+    """→ one sentence: what was undone. `change_id` "" = the newest change (R-545); another one is refused."""
+
+    change_id: str = ""
+
+
+class RedoChange(Request, frozen=True, kw_only=True):
+    """→ one sentence: which change counts again."""
+
+    change_id: str = ""
+
+
+class RestoreMessage(Request, frozen=True, kw_only=True):
+    """→ one sentence. Put the original behind a message or call id back into the view (R-516)."""
+
+    item: str
+
+
+class Pin(Request, frozen=True, kw_only=True):
+    """→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361)."""
+
+    item: str = ""
+    text: str = ""
+
+
+class Unpin(Request, frozen=True, kw_only=True):
+    """→ one sentence. By message or call id, or by its `number` in the list of pins."""
+
+    item: str = ""
+    number: int = 0
+
+
+class ListPins(Request, frozen=True, kw_only=True):
+    """→ `[{number, id, role, tokens, text}]`, in the order of the request."""
+
+
+class Recall(Request, frozen=True, kw_only=True):
+    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: what left the view, by words."""
+
+    words: str = ""
+
+
 class Doctor(Request, frozen=True, kw_only=True):
     """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
 
@@ -238,6 +280,13 @@ VERBS: dict[str, type[Request]] = {
     "preview": Preview,
     "show_original": ShowOriginal,
     "show_system_prompt": ShowSystemPrompt,
+    "undo_change": UndoChange,
+    "redo_change": RedoChange,
+    "restore_message": RestoreMessage,
+    "pin": Pin,
+    "unpin": Unpin,
+    "list_pins": ListPins,
+    "recall": Recall,
     "doctor": Doctor,
 }
 

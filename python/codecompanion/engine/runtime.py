@@ -302,7 +302,7 @@ class Runtime:
                 names = [spec.name for spec in session.specs]
                 return {"text": session.control.system_message.text, "tools": names}
             case _:
-                raise InputError(f"{type(request).__name__} is not a request to a chat")
+                return await session.edits.carry_out(request)
         return None
 
     async def _attachment(self, request: Attach, root: Path) -> Message:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from codecompanion.errors import InputError
 from codecompanion.events import ContextItem
-from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, DocumentPart, ImagePart, Message, TextPart
+from codecompanion.messages import GO_ON_TAG, PIN_TAG, SUMMARY_TAG, DocumentPart, ImagePart, Message, TextPart
 from codecompanion.session.file_facts import count_pages, image_size, image_type, is_pdf
+from codecompanion.session.pins import title_of
 
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
@@ -80,7 +81,7 @@ def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
         ContextItem(
             id=message.id,
             kind=message.tag,
-            label=message.path or message.id,
+            label=title_of(message) if message.tag == PIN_TAG else message.path or message.id,
             tokens=message.tokens,
             note=_note(message),
         )

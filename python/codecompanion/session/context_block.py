@@ -18,6 +18,7 @@ from codecompanion.session.context_control import ContextControl
 from codecompanion.session.log import ChatLog
 from codecompanion.session.rules_sync import RuleKeeper
 from codecompanion.session.services import Services
+from codecompanion.session.undo import marks
 
 
 class ContextBlock:
@@ -32,6 +33,7 @@ class ContextBlock:
         self._waiting: deque[Message] = deque()
         self._joining = asyncio.Lock()
         self._shown_at = 0
+        self._shown_undone = log.undone
 
     def show(self) -> None:
         """Show the context block: what is in the view, and what waits to join it."""
@@ -43,6 +45,14 @@ class ContextBlock:
         """Show it again when the view was changed since: a compaction may have taken attachments out, or back in."""
         if self._shown_at != self._log.changes:
             self.show()
+        if self._shown_undone != self._log.undone:
+            # A change of provider undid its compaction.
+            self.show_marks()
+
+    def show_marks(self) -> None:
+        """Show what is undone, cleared and pinned in the view."""
+        self._shown_undone = self._log.undone
+        self._services.emit(marks(self._log.chat_id, self._log.undone, self._log.view))
 
     def add(self, message: Message) -> None:
         """Let a message wait for the next request boundary."""
@@ -72,13 +82,16 @@ class ContextBlock:
         if known:
             self._must_be_idle("the context can be changed once the reply is complete")
             self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
-            await self.remove("detached", known)
+            names = [message.path or message.tag for message in self._log.view.messages if message.id in known]
+            await self.remove("detached", known, names=names)
 
-    async def remove(self, kind: ChangeKind, removed: tuple[str, ...]) -> None:
+    async def remove(self, kind: ChangeKind, removed: tuple[str, ...], **report: object) -> None:
         """Log that messages left the view."""
         before = self._control.measured().tokens
         change_id = self._services.new_token()
-        await self._log.write(ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before))
+        await self._log.write(
+            ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before, report=report)
+        )
 
     async def reread_rules(self) -> list[str]:
         """Take in rule files that changed since they were read (R-549); return what could not be read, in words."""
@@ -96,4 +109,5 @@ class ContextBlock:
             if known.tag == message.tag and known.path == message.path and not known.compacted
         )
         if old:
-            await self.remove("detached", old)
+            # A newer one takes its place: that is no change of the user's to be undone.
+            await self.remove("detached", old, superseded=True)

@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from codecompanion.history import ChangeUndone, EventPayload, LogEvent, View, ViewChanged, apply, project
+from codecompanion.session.undo import Rest, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store
 
 T = TypeVar("T")
@@ -43,6 +44,12 @@ class ChatLog:
         """How often the view was changed other than by a message at its end."""
         self.compactions = 0
         """How many of these changes were compactions."""
+        self.has_removed = False
+        """Whether anything was ever taken out of the view."""
+        self.rest = Rest()
+        """Which stages rest because the user undid what they did."""
+        self.undone: tuple[str, ...] = ()
+        """The changes that do not count now."""
         self._order = asyncio.Lock()
 
     async def write(self, *payloads: EventPayload) -> Sequence[LogEvent]:
@@ -63,25 +70,42 @@ class ChatLog:
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
                     self.compactions += event.payload.kind == "compacted"
+                    self.has_removed = self.has_removed or takes_away(event.payload)
             return events
 
     async def events(self) -> Sequence[LogEvent]:
         """Return the whole log, from the store."""
         return await asyncio.to_thread(self._store.load_events, self.chat_id)
 
-    async def undo(self, change_ids: Sequence[str]) -> None:
+    def resume(self, events: Sequence[LogEvent]) -> None:
+        """Take in what a stored log says besides its view."""
+        self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
+        self.rest, self.undone = rest_of(events), undone_ids(events)
+
+    async def undo(self, change_ids: Sequence[str], *, by_user: bool = False) -> None:
         """Log that these changes no longer count, and project the view without them (R-542, R-545).
 
         Raises:
             StoreError: nothing was undone.
         """
-        await asyncio.shield(asyncio.ensure_future(self._undo(change_ids)))
+        undone = [ChangeUndone(change_id=change_id, by_user=by_user) for change_id in change_ids]
+        await asyncio.shield(asyncio.ensure_future(self._project_anew(undone)))
 
-    async def _undo(self, change_ids: Sequence[str]) -> None:
+    async def redo(self, change_id: str) -> None:
+        """Log that a change the user undid counts again, and project the view with it (R-545).
+
+        Raises:
+            StoreError: nothing was redone.
+        """
+        redone = ChangeUndone(change_id=change_id, redone=True, by_user=True)
+        await asyncio.shield(asyncio.ensure_future(self._project_anew([redone])))
+
+    async def _project_anew(self, payloads: Sequence[ChangeUndone]) -> None:
         async with self._order:
-            payloads = [ChangeUndone(change_id=change_id) for change_id in change_ids]
             await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
-            self.view = await asyncio.to_thread(lambda: project(self._store.load_events(self.chat_id)))
+            events = await asyncio.to_thread(self._store.load_events, self.chat_id)
+            self.view = await asyncio.to_thread(project, events)
+            self.rest, self.undone = rest_of(events), undone_ids(events)
             self.changes += 1
 
     async def settled(self) -> None:

@@ -63,6 +63,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         await durable(store.release(chat_id))
         raise InputError(f"there is no stored chat {chat_id!r}")
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
+    log.resume(events)
     if not read_only:
         events = [*events, *await _repair(services, log, events)]
     session = Session(services, chat_id, log, request.snapshot)

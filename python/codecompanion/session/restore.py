@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
+
 from codecompanion.events import Entry
 from codecompanion.history import ChatCreated as Created
 from codecompanion.history import (
@@ -29,6 +31,7 @@ from codecompanion.history import (
 from codecompanion.messages import Message, ReasoningPart, is_typed_by_user
 from codecompanion.placeholders import INTERRUPTED
 from codecompanion.session.tool_round import preview, recorded_title
+from codecompanion.session.undo import undone_ids
 
 FIRST_PIECE, PIECE = 60, 400
 
@@ -92,12 +95,8 @@ def model_of(events: Sequence[LogEvent]) -> tuple[str, str]:
 
 def entries(events: Sequence[LogEvent]) -> list[Entry]:
     """Return what the buffer shows of a log, in order; attachments are in the context block instead."""
-    cleared = {
-        replaced.id
-        for event in events
-        if isinstance(event.payload, ViewChanged) and event.payload.kind == "edited"
-        for replaced in event.payload.replaced
-    }
+    undone = frozenset(undone_ids(events))
+    cleared, pinned = _marked(events, undone)
     ran = {event.payload.message_id: event.payload for event in events if isinstance(event.payload, ToolRan)}
     names: dict[str, tuple[str, str]] = {}
     adapter, model = "", ""
@@ -109,24 +108,34 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
             case MessageAdded(message=message):
                 for call in message.tool_calls:
                     names[call.id] = (call.name, recorded_title(call))
-                shown.extend(_message_entries(message, adapter, model, ran, names, message.id in cleared))
+                for entry in _message_entries(message, adapter, model, ran, names):
+                    marked = msgspec.structs.replace(entry, cleared=message.id in cleared, pinned=message.id in pinned)
+                    shown.append(marked)
             case ViewChanged() as change:
                 at = len(shown)
                 while change.kind == "compacted" and at > 0 and shown[at - 1].kind == "user":
                     at -= 1  # what was not answered yet has survived it (R-551): it stands below, as it was drawn
-                shown[at:at] = _change_entries(change)
+                shown[at:at] = _change_entries(change, change.change_id in undone)
             case _:
                 pass
     return shown
 
 
+def _marked(events: Sequence[LogEvent], undone: frozenset[str]) -> tuple[set[str], set[str]]:
+    """Return the ids of messages that are cleared, and of those that are pinned, as the changes left them."""
+    cleared: set[str] = set()
+    pinned: set[str] = set()
+    for event in events:
+        if not isinstance(event.payload, ViewChanged) or event.payload.change_id in undone:
+            continue
+        for message in (*event.payload.replaced, *(insertion.message for insertion in event.payload.inserted)):
+            (cleared.add if message.role == "tool" and message.edited else cleared.discard)(message.id)
+            (pinned.add if message.pinned else pinned.discard)(message.id)
+    return cleared, pinned
+
+
 def _message_entries(
-    message: Message,
-    adapter: str,
-    model: str,
-    ran: dict[str, ToolRan],
-    names: dict[str, tuple[str, str]],
-    is_cleared: bool,
+    message: Message, adapter: str, model: str, ran: dict[str, ToolRan], names: dict[str, tuple[str, str]]
 ) -> Iterator[Entry]:
     if is_typed_by_user(message):
         yield Entry(kind="user", text=message.text, message_id=message.id, tokens=message.tokens)
@@ -151,7 +160,6 @@ def _message_entries(
             summary=record.summary if record else ("interrupted" if message.is_error else ""),
             status=record.status if record else ("cancelled" if message.is_error else "ok"),
             tokens=message.tokens,
-            cleared=is_cleared,
             duration_ms=record.duration_ms if record else 0,
         )
 
@@ -160,7 +168,7 @@ def _reasoning(message: Message) -> str:
     return "".join(part.text for part in message.content if isinstance(part, ReasoningPart))
 
 
-def _change_entries(change: ViewChanged) -> Iterator[Entry]:
+def _change_entries(change: ViewChanged, undone: bool) -> Iterator[Entry]:
     report = change.report
     if change.kind == "edited":
         yield Entry(
@@ -168,6 +176,8 @@ def _change_entries(change: ViewChanged) -> Iterator[Entry]:
             messages=report.get("cleared", 0),
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,
+            change_id=change.change_id,
+            undone=undone,
         )
     elif change.kind == "compacted":
         cycles = report.get("cycles", [0, 0])
@@ -181,6 +191,8 @@ def _change_entries(change: ViewChanged) -> Iterator[Entry]:
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,
             duration_ms=report.get("duration_ms", 0),
+            change_id=change.change_id,
+            undone=undone,
         )
 
 

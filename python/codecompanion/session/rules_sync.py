@@ -60,6 +60,14 @@ class RuleKeeper:
             self._items.update({item.path: item for item in loaded.items if item.path in labels})
         return self._replacements(view, self._items.values())
 
+    async def follow(self, view: View, root: Path) -> None:
+        """Watch the files of the rules in the view and no others: an undo brought some back, or took some out."""
+        labels = {message.path or "" for message in view.messages if message.tag == RULES_TAG}
+        self.forget(self._items.keys() - labels)
+        if labels - self._items.keys():
+            # What has changed in them is taken in before the next request.
+            await self.resume(view, root)
+
     def forget(self, labels: Iterable[str]) -> None:
         """Stop watching files whose rules were taken out of the chat."""
         for label in labels:

@@ -8,10 +8,13 @@ too, because between a call and its result nothing may stand.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from codecompanion import prompts
 from codecompanion.adapters.offline import OfflineAdapter
@@ -38,18 +41,23 @@ from codecompanion.messages import (
 from codecompanion.models import ResolvedLimits
 from codecompanion.requests import Snapshot, Submit
 from codecompanion.session.accounting import RequestParts
+from codecompanion.session.answer import Answer
 from codecompanion.session.approval_desk import ApprovalDesk
 from codecompanion.session.context_block import ContextBlock
 from codecompanion.session.context_control import ContextControl
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.outbound import OutboundQueue
+from codecompanion.session.recall import Removed
 from codecompanion.session.services import Services
 from codecompanion.session.state import State, step
 from codecompanion.session.tool_round import Recorded, RoundServices, ToolRound
 from codecompanion.session.turn import Turn
+from codecompanion.session.view_edits import ViewEdits
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
+
+BUSY = "The view can be changed when the reply is complete; q stops it."
 
 
 class Session:
@@ -64,7 +72,18 @@ class Session:
         tools = services.settings.tools
         approvals = Approvals(services.tools.settings, yolo=tools.yolo)
         self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
+        self.edits = ViewEdits(
+            services,
+            log,
+            self.control,
+            self.context,
+            Removed(services.store, log, self._root),
+            self._root,
+            self.occupy,
+            self.show_meter,
+        )
         self.parts = RequestParts(self.control.meter.counter)
+        self._one_change = asyncio.Lock()
         self._queue = OutboundQueue(services, log, self.control.meter)
         self._task: asyncio.Task[None] | None = None
         self._compaction_request: str | None = None
@@ -334,6 +353,18 @@ class Session:
         # Not a `finally` inside: a task that is cancelled before its first step never gets there.
         self._task.add_done_callback(self._finished)
 
+    async def occupy(self, change: Callable[[], Awaitable[str]]) -> str:
+        """Carry out a change of the view while nothing else works on the history; return what it returns.
+
+        Raises:
+            InputError: something does, or the change was stopped before it began.
+        """
+        async with self._one_change:
+            self._must_be_idle(BUSY)
+            answer = Answer(change)
+            self._start(answer.run)
+            return await answer.behind(self._task)
+
     def _finished(self, task: asyncio.Task[None]) -> None:
         """Be idle again, or go on with what came meanwhile."""
         self._task = None
@@ -403,8 +434,11 @@ class Session:
         playback, reply = adapter.playback, adapter.played(self.chat_id) - 1
         return lambda call: playback.result_of(reply, call)
 
+    def _root(self) -> Path:
+        return self.services.root(self.snapshot)
+
     def _tool_context(self, name: str) -> ToolContext:
-        return self.services.tool_context(self.snapshot, name)
+        return msgspec.structs.replace(self.services.tool_context(self.snapshot, name), recall=self.edits.removed)
 
     async def _store_text(self, text: str) -> str:
         return await asyncio.to_thread(self.services.store.put_blob, text.encode("utf-8", "surrogatepass"))

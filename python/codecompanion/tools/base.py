@@ -6,7 +6,7 @@ Tools import vocabulary and `workspace`'s path rule only through what `ToolConte
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -33,13 +33,52 @@ def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[
             yield Path(entry.path)
 
 
+class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that the model does not see any more as it was written (R-516).
+
+    `key` names it in a few letters, `how` says what took it away (`cleared`, `summarised` …), `changed` what became of
+    the file it came from: "" unless it is known to have changed or to be gone. `snippet` marks found words with « ».
+    """
+
+    key: str
+    id: str
+    title: str
+    cycle: int
+    tokens: int
+    how: str
+    changed: str = ""
+    snippet: str = ""
+
+
+class Recall(Protocol):
+    """What was taken out of the model's sight in this chat. Reads disk and store: call it in a thread."""
+
+    def find(self, words: str) -> Sequence[RemovedMessage]:
+        """Return messages with the words, best first; without words all, newest first."""
+
+    def read(self, key: str) -> tuple[RemovedMessage, str]:
+        """Return a message and its whole text; raises `KeyError` when no removed message has that key."""
+
+
+class NothingRemoved:
+    """The recall of a chat that has lost nothing."""
+
+    def find(self, words: str) -> Sequence[RemovedMessage]:
+        """Return nothing."""
+        return ()
+
+    def read(self, key: str) -> tuple[RemovedMessage, str]:
+        """Find nothing."""
+        raise KeyError(key)
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550). `walk` is
     `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
     `KeyError` or a `CodeCompanionError` when there is none. `hidden_variables` of the environment are no program's
-    business that the model runs: they hold keys.
+    business that the model runs: they hold keys. `recall` is what was taken out of the chat.
     """
 
     root: Path
@@ -50,6 +89,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 60.0
     walk: Walk = walk_everything
     hidden_variables: frozenset[str] = frozenset()
+    recall: Recall = NothingRemoved()
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +124,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     what must be approved, or None when the call may run at once; it may read files, so it is called in a thread, and
     it raises `errors.ToolError` when the call could only fail. `run` raises `errors.ToolError` for a failure the model
     should read. `keeps_time` says that `run` ends by itself at `context.timeout_s`, so that what it has until then is
-    not lost.
+    not lost. `only_when_removed`: offered to the model only once something was taken out of the chat.
     """
 
     spec: ToolSpec
@@ -93,3 +133,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     question: Callable[[dict[str, Any], ToolContext], ApprovalQuestion | None]
     effect: Literal["read", "write", "execute"] = "read"
     keeps_time: bool = False
+    only_when_removed: bool = False

@@ -47,9 +47,13 @@ class ToolRegistry:
             name: tool for name, tool in known.items() if name not in self.settings or self.settings[name].enabled
         }
 
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """Return what the model is told, always in the same order (the prompt cache depends on it)."""
-        return tuple(tool.spec for tool in self._tools.values())
+    def specs(self, *, something_removed: bool = False) -> tuple[ToolSpec, ...]:
+        """Return what the model is told, always in the same order (the prompt cache depends on it).
+
+        `something_removed`: something was taken out of the chat, so that what brings it back is offered, too.
+        """
+        tools = self._tools.values()
+        return tuple(tool.spec for tool in tools if something_removed or not tool.only_when_removed)
 
     def get(self, name: str) -> Tool:
         """Return the tool.

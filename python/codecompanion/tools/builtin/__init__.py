@@ -9,6 +9,7 @@ from codecompanion.tools.builtin.grep_search import GREP_SEARCH
 from codecompanion.tools.builtin.insert_edit import INSERT_EDIT
 from codecompanion.tools.builtin.memory import MEMORY
 from codecompanion.tools.builtin.read_file import READ_FILE
+from codecompanion.tools.builtin.recall import RECALL
 from codecompanion.tools.builtin.run_command import RUN_COMMAND
 
 BUILTIN_TOOLS: tuple[Tool, ...] = (
@@ -21,5 +22,9 @@ BUILTIN_TOOLS: tuple[Tool, ...] = (
     DELETE_FILE,
     RUN_COMMAND,
     MEMORY,
+    RECALL,
 )
-"""In the order the model is told of them, which never changes within a chat (prompt cache)."""
+"""In the order the model is told of them, which never changes within a chat (prompt cache).
+
+`recall` comes last: it is offered only once something was taken out of the chat.
+"""

@@ -1,0 +1,155 @@
+"""Everything that was taken out of a chat's view, to be found and read again: for the user and for the model (R-516).
+
+The log keeps it all; what the view still has word for word is not listed. Keys are the places in the log: short, and
+the same after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.history import LogEvent, MessageAdded, ToolRan, View, ViewChanged
+from codecompanion.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall
+from codecompanion.session.log import ChatLog
+from codecompanion.session.pins import title_of
+from codecompanion.session.staleness import changed_since
+from codecompanion.session.tool_round import recorded_title
+from codecompanion.store.store import Store
+from codecompanion.tools.base import RemovedMessage
+from codecompanion.tools.builtin.recall import NAME as RECALL_TOOL
+
+MOST_HITS = 1_000
+MOST_LISTED = 200
+_HOW = {
+    "edited": "cleared",
+    "compacted": "summarised",
+    "detached": "detached",
+    "cleared": "taken out by /clear",
+    "regenerated": "replaced by another answer",
+}
+_WORD = re.compile(r"\w+")
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    """A message that was taken out, its place in the log, the call it answers, and what took it."""
+
+    seq: int
+    message: Message
+    call: ToolCall | None
+    title: str
+    how: str
+
+    @property
+    def key(self) -> str:
+        return f"r{self.seq}"
+
+
+class Removed:
+    """What one chat's view has lost. `find` and `read` read store and disk: call them in a thread."""
+
+    def __init__(self, store: Store, log: ChatLog, root: Callable[[], Path]) -> None:
+        self._store, self._log, self._root = store, log, root
+
+    def find(self, words: str) -> Sequence[RemovedMessage]:
+        """Return the removed messages with all the words (where none has all: with any), best first.
+
+        Without words all there are, newest first.
+        """
+        taken = {one.seq: one for one in self._taken()}
+        if not _WORD.search(words):
+            return [self._listed(one) for one in sorted(taken.values(), key=lambda one: -one.seq)[:MOST_LISTED]]
+        hits = self._hits(words, taken) or self._hits_of_any(words, taken)
+        return [self._listed(taken[seq], snippet) for seq, snippet in list(hits.items())[:MOST_LISTED]]
+
+    def read(self, key: str) -> tuple[RemovedMessage, str]:
+        """Return a removed message and its whole text; raises `KeyError` when there is none with that key."""
+        one = next((one for one in self._taken() if one.key == key), None)
+        if one is None:
+            raise KeyError(key)
+        return self._listed(one), self._text(one.message)
+
+    async def listed(self, words: str) -> dict[str, Any]:
+        """Return `{rows, total}` for the editor."""
+        found = await asyncio.to_thread(self.find, words)
+        return {"rows": [msgspec.to_builtins(message) for message in found], "total": len(found)}
+
+    def _taken(self) -> list[_Taken]:
+        return list(taken_out(self._store.load_events(self._log.chat_id), self._log.view))
+
+    def _hits(self, words: str, taken: dict[int, _Taken]) -> dict[int, str]:
+        found = self._store.search(words, self._log.chat_id, MOST_HITS)
+        return {hit.seq: hit.snippet for hit in found if hit.seq in taken}
+
+    def _hits_of_any(self, words: str, taken: dict[int, _Taken]) -> dict[int, str]:
+        """Return what has the most of the words first."""
+        count, snippets = Counter[int](), dict[int, str]()
+        for word in dict.fromkeys(_WORD.findall(words.lower())):
+            hits = self._hits(word, taken)
+            count.update(hits.keys())
+            snippets = hits | snippets
+        return {seq: snippets[seq] for seq, _ in sorted(count.items(), key=lambda item: (-item[1], -item[0]))}
+
+    def _listed(self, one: _Taken, snippet: str = "") -> RemovedMessage:
+        message = one.message
+        return RemovedMessage(
+            key=one.key,
+            id=message.id,
+            title=one.title,
+            cycle=message.cycle or 0,
+            tokens=message.tokens,
+            how=one.how,
+            changed=changed_since(message, one.call, self._text(message), self._root()),
+            snippet=snippet,
+        )
+
+    def _text(self, message: Message) -> str:
+        if not message.blob:
+            return message.text
+        return self._store.read_blob(message.blob).decode("utf-8", "surrogatepass")
+
+
+def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
+    """Yield what was said in the chat and is not in the view word for word, in the order of the log.
+
+    Left out: rules, which come from their files, our own words, what has no text, and what `recall` itself gave back.
+    """
+    here = {message.id: message.text for message in view.messages}
+    how = _how_it_went(events)
+    titles = {e.payload.message_id: e.payload.title for e in events if isinstance(e.payload, ToolRan)}
+    calls: dict[str, ToolCall] = {}
+    for event in events:
+        if not isinstance(event.payload, MessageAdded):
+            continue
+        message = event.payload.message
+        calls.update({call.id: call for call in message.tool_calls})
+        call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
+        if here.get(message.id) == message.text or not message.text or message.tag in (RULES_TAG, GO_ON_TAG):
+            continue
+        if call is not None and call.name == RECALL_TOOL:
+            continue
+        title = titles.get(message.id) or (recorded_title(call) if call else _title(message))
+        yield _Taken(event.seq, message, call, title, how.get(message.id, "taken out"))
+
+
+def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
+    """Return what took each message away, by its id: the newest change that did."""
+    how: dict[str, str] = {}
+    for event in events:
+        if isinstance(event.payload, ViewChanged) and event.payload.kind in _HOW:
+            change = event.payload
+            for gone in (*change.removed, *(message.id for message in change.replaced)):
+                how[gone] = _HOW[change.kind]
+    return how
+
+
+def _title(message: Message) -> str:
+    if message.tag:
+        return f"{message.tag} {message.path or title_of(message)}"
+    return f"{'you' if message.role == 'user' else 'reply'}: {title_of(message)}"

@@ -1,0 +1,207 @@
+"""What can be undone and redone of a chat, and what rests behind an undo: projections of the log alone (R-545).
+
+Only the newest change is offered: an older one may be what a newer one stands on (the summary of a summary). So undoing
+is projecting without the end of a chain, and the view is exactly what it was before, with what joined later. Nothing
+here has an effect; `session.view_edits` carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.events import ViewMarks
+from codecompanion.history import ChangeUndone, LogEvent, MessageAdded, TurnBegan, View, ViewChanged, cycle_after
+
+UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored"})
+"""Kinds of changes that are offered; the others mend the history, or belong to what was said since."""
+_TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
+_RESTS = 2
+"""Until this many cycles behind the running one: between turns, the next request is the first of the next cycle."""
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """What can be undone, oldest first, and what can be redone, the next one last.
+
+    `blocked`: something that cannot be undone has since changed a message that the newest change had changed.
+    """
+
+    undoable: tuple[ViewChanged, ...] = ()
+    redoable: tuple[ViewChanged, ...] = ()
+    blocked: bool = False
+
+    def to_undo(self, change_id: str) -> ViewChanged:
+        """Return the change to undo: the newest, which `change_id` has to name if it names any.
+
+        Raises:
+            InputError: there is none, or it is another one.
+        """
+        if not self.undoable:
+            raise InputError("There is nothing to undo in this chat: nothing was edited, compacted or pinned.")
+        newest = self.undoable[-1]
+        if change_id and change_id != newest.change_id:
+            raise InputError(f"Only the newest change can be undone, and that is {described(newest)}.")
+        if self.blocked:
+            raise InputError(
+                f"{described(newest).capitalize()} cannot be undone any more: what it changed was repaired since."
+            )
+        return newest
+
+    def to_redo(self, change_id: str) -> ViewChanged:
+        """Return the change to redo: the one that was undone last.
+
+        Raises:
+            InputError: there is none, or it is another one.
+        """
+        if not self.redoable:
+            raise InputError("There is nothing to redo: nothing was undone, or the view has changed since.")
+        last = self.redoable[-1]
+        if change_id and change_id != last.change_id:
+            raise InputError(f"Only what was undone last can be redone, and that is {described(last)}.")
+        return last
+
+
+def chain_of(events: Sequence[LogEvent]) -> Chain:
+    """Return what can be undone and redone now. Any new change of the view ends what could be redone."""
+    undoable: list[ViewChanged] = []
+    redoable: list[ViewChanged] = []
+    mended: list[tuple[int, ViewChanged]] = []
+    places: dict[str, int] = {}
+    for place, event in enumerate(events):
+        match event.payload:
+            case ViewChanged() as change:
+                redoable.clear()
+                places[change.change_id] = place
+                if change.kind in UNDOABLE and not change.report.get("superseded"):
+                    undoable.append(change)
+                else:
+                    mended.append((place, change))
+            case ChangeUndone(change_id=change_id, redone=True):
+                back = next((change for change in redoable if change.change_id == change_id), None)
+                if back is not None:
+                    redoable.remove(back)
+                    undoable.append(back)
+            case ChangeUndone(change_id=change_id, by_user=by_user):
+                gone = next((change for change in undoable if change.change_id == change_id), None)
+                if gone is not None:
+                    undoable.remove(gone)
+                if not by_user:
+                    redoable.clear()
+                elif gone is not None:
+                    redoable.append(gone)
+            case _:
+                pass
+    return Chain(tuple(undoable), tuple(redoable), _is_blocked(undoable, mended, places))
+
+
+def _is_blocked(
+    undoable: Sequence[ViewChanged], mended: Sequence[tuple[int, ViewChanged]], places: dict[str, int]
+) -> bool:
+    """Return whether a message the newest change put into the view has been replaced since by what cannot be undone."""
+    if not undoable:
+        return False
+    newest = undoable[-1]
+    touched = {message.id for message in newest.replaced} | {entry.message.id for entry in newest.inserted}
+    since = (change for place, change in mended if place > places[newest.change_id])
+    return any(message.id in touched for change in since for message in change.replaced)
+
+
+def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
+    """Return the changes that do not count now, whoever undid them, in their order."""
+    undone: dict[str, None] = {}
+    for event in events:
+        if isinstance(event.payload, ChangeUndone):
+            undone.pop(event.payload.change_id, None)
+            if not event.payload.redone:
+                undone[event.payload.change_id] = None
+    return tuple(undone)
+
+
+def marks(chat_id: str, undone: tuple[str, ...], view: View) -> ViewMarks:
+    """Return what stands out in the view now."""
+    return ViewMarks(
+        chat=chat_id,
+        undone=undone,
+        cleared=tuple(m.tool_call_id or "" for m in view.messages if m.role == "tool" and m.edited),
+        pinned=tuple(message.id for message in view.messages if message.pinned),
+    )
+
+
+def takes_away(change: ViewChanged) -> bool:
+    """Return whether the change took something out of the view that could be wanted back."""
+    return change.kind in _TAKES_AWAY and bool(change.removed or change.replaced)
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """Until which cycle (exclusive) stages rest whose change the user undid: what edits, and what compacts.
+
+    Otherwise the next request would do the same again. An undone edit lets compactions rest as well: they remove more.
+    """
+
+    edits_until: int = 0
+    compactions_until: int = 0
+
+    def kinds(self, cycle: int) -> frozenset[str]:
+        """Return the events of the stages that rest in this cycle."""
+        until = {"context_edited": self.edits_until, "context_compacted": self.compactions_until}
+        return frozenset(kind for kind, end in until.items() if cycle < end)
+
+
+def rest_of(events: Sequence[LogEvent]) -> Rest:
+    """Return what rests behind the undos of a log."""
+    kinds: dict[str, str] = {}
+    rests: dict[str, int] = {}
+    cycle = 0
+    for event in events:
+        match event.payload:
+            case ViewChanged(change_id=change_id, kind=kind):
+                kinds[change_id] = kind
+            case TurnBegan(cycle=began):
+                cycle = max(cycle, began)
+            case MessageAdded(message=message):
+                cycle = cycle_after(cycle, message)
+            case ChangeUndone(change_id=change_id, redone=redone, by_user=by_user) if by_user:
+                rests.pop(change_id, None)
+                if not redone:
+                    rests[change_id] = cycle + _RESTS
+            case _:
+                pass
+    edits = max((until for change_id, until in rests.items() if kinds.get(change_id) == "edited"), default=0)
+    both = [until for change_id, until in rests.items() if kinds.get(change_id) in ("edited", "compacted")]
+    return Rest(edits, max(both, default=0))
+
+
+def described(change: ViewChanged) -> str:
+    """Return the change in words, as what it did."""
+    report, number = change.report, len(change.removed)
+    match change.kind:
+        case "edited":
+            cleared = int(report.get("cleared", 0)) or len(change.replaced)
+            return f"the clearing of {_counted(cleared, 'tool result')}"
+        case "compacted":
+            return f"the compaction of {_counted(int(report.get('messages', number)), 'message')}{_cycles(report)}"
+        case "detached":
+            names = ", ".join(report.get("names", ())) or _counted(number, "attachment")
+            return f"the detaching of {names}"
+        case "cleared":
+            return f"/clear ({_counted(number, 'message')})"
+        case "pinned" | "unpinned":
+            return f"the {'pinning' if change.kind == 'pinned' else 'unpinning'} of {report.get('title', 'a message')}"
+        case "restored":
+            return f"the restoring of {report.get('title', 'a message')}"
+        case _:
+            return f"a change ({change.kind})"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _cycles(report: dict[str, object]) -> str:
+    cycles = report.get("cycles")
+    if not isinstance(cycles, list) or len(cycles) != 2 or not cycles[1]:
+        return ""
+    first, last = cycles
+    return f" (cycle {first})" if first == last else f" (cycles {first} to {last})"

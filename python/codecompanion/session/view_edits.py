@@ -1,0 +1,198 @@
+"""What the user changes in the view by hand: undo, redo, restore, pin, unpin (R-361, R-516, R-545).
+
+Each is one event of the log, so a crash leaves the view as it was or as it became. None of them happens while a turn
+runs: what is being sent cannot be changed any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.events import Cleared, Restored
+from codecompanion.history import ChangeKind, Insertion, LogEvent, ViewChanged, apply_change
+from codecompanion.messages import PIN_TAG, Message, with_changes
+from codecompanion.requests import ListPins, Pin, Recall, RedoChange, Request, RestoreMessage, UndoChange, Unpin
+from codecompanion.session.context_block import ContextBlock
+from codecompanion.session.context_control import ContextControl
+from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.pins import instruction, pinned, title_of, to_pin, to_unpin
+from codecompanion.session.recall import Removed
+from codecompanion.session.restore import entries, pieces
+from codecompanion.session.restoring import logged, restoration
+from codecompanion.session.services import Services
+from codecompanion.session.undo import chain_of, described
+
+Occupy = Callable[[Callable[[], Awaitable[str]]], Awaitable[str]]
+"""Runs a change while nothing else works on the history; raises `InputError` when something does."""
+
+
+@dataclass(slots=True)
+class ViewEdits:
+    """The hand of one chat's user on its view. `removed` is what was taken out of it, for the user and the model."""
+
+    services: Services
+    log: ChatLog
+    control: ContextControl
+    context: ContextBlock
+    removed: Removed
+    root: Callable[[], Path]
+    occupy: Occupy
+    show_meter: Callable[[], None]
+
+    async def carry_out(self, request: Request) -> Any:
+        """Carry out what the user asked for; return the answer of `requests`.
+
+        Raises:
+            CodeCompanionError: nothing was changed; says why.
+        """
+        match request:
+            case UndoChange(change_id=change_id):
+                return await self.occupy(lambda: self._undo(change_id))
+            case RedoChange(change_id=change_id):
+                return await self.occupy(lambda: self._redo(change_id))
+            case RestoreMessage(item=item):
+                return await self.occupy(lambda: self._restore(item))
+            case Pin(item=item, text=text):
+                return await self.occupy(lambda: self._pin(item, text))
+            case Unpin(item=item, number=number):
+                return await self.occupy(lambda: self._unpin(item, number))
+            case ListPins():
+                return self._pins()
+            case Recall(words=words):
+                return await self.removed.listed(words)
+            case _:
+                raise InputError(f"{type(request).__name__} is not a request to a chat")
+
+    # ---- undo and redo
+
+    async def _undo(self, change_id: str) -> str:
+        change = chain_of(await self.log.events()).to_undo(change_id)
+        before = self.control.measured().tokens
+        await to_the_end(self._take_back(change, redo=False))
+        return f"Undone: {described(change)}{self._sizes(before)}{self._outlook(change)}"
+
+    async def _redo(self, change_id: str) -> str:
+        change = chain_of(await self.log.events()).to_redo(change_id)
+        self._refuse_foreign(change)
+        before = self.control.measured().tokens
+        await to_the_end(self._take_back(change, redo=True))
+        return f"Redone: {described(change)}{self._sizes(before)}."
+
+    async def _take_back(self, change: ViewChanged, *, redo: bool) -> None:
+        if redo:
+            await self.log.redo(change.change_id)
+        else:
+            await self.log.undo([change.change_id], by_user=True)
+        if change.kind == "cleared":
+            self._draw_anew(() if redo else await self.log.events())
+        await self.context.rules.follow(self.log.view, self.root())
+        self._show()
+
+    def _refuse_foreign(self, change: ViewChanged) -> None:
+        """A provider's own summary counts with its provider only (R-542)."""
+        origin = self.control.adapter().origin
+        for insertion in change.inserted:
+            block = insertion.message.compaction
+            if block is not None and (block.origin != origin or not self.control.native.compact_at):
+                raise InputError("This summary is another provider's own: it cannot be redone with the present model.")
+
+    def _draw_anew(self, events: Sequence[LogEvent]) -> None:
+        """Draw what `/clear` had wiped, or, without events, wipe it again."""
+        chat = self.log.chat_id
+        self.services.emit(Cleared(chat=chat))
+        for shown, first, last in pieces(entries(events)) if events else ():
+            self.services.emit(Restored(chat=chat, entries=shown, first=first, last=last))
+
+    def _sizes(self, before: int) -> str:
+        return f" ({before:,} → {self.control.measured().tokens:,} tokens)"
+
+    def _outlook(self, change: ViewChanged) -> str:
+        """Say what the next request will do about it."""
+        limits, measured = self.control.limits, self.control.measured()
+        if measured.upper > limits.context_window - limits.max_output_tokens:
+            return ". That is more than the window takes: the next request will be made smaller again."
+        automatic = {"edited": "editing and compaction rest", "compacted": "compaction rests"}.get(change.kind)
+        return f"; {automatic} for your next message." if automatic else "."
+
+    # ---- restore and pin
+
+    async def _restore(self, item: str) -> str:
+        found = restoration(logged(await self.log.events()), self.log.view, item)
+        title = title_of(found.original) if found.count == 1 else f"{found.count} messages (a call and its results)"
+        change = self._changed(
+            "restored",
+            replaced=tuple(self.control.meter.counted(message) for message in found.replaced),
+            inserted=found.inserted,
+            report={"title": title},
+        )
+        after = apply_change(self.log.view, change)
+        limits, measured = self.control.limits, self.control.meter.measure(after.messages)
+        room = limits.context_window - limits.max_output_tokens
+        if measured.upper > room:
+            raise InputError(
+                f"It would not fit: with it the request has {measured.tokens:,} tokens, and at most {room:,} can be"
+                " sent. Nothing was changed; compact first, or read it with K."
+            )
+        if not after.sound:
+            raise InputError("It cannot stand where it stood: tool calls would be torn apart. Read it with K.")
+        await to_the_end(self._commit(change))
+        return f"Restored: {title}, {measured.tokens - change.tokens_before:,} tokens more."
+
+    async def _pin(self, item: str, text: str) -> str:
+        view = self.log.view
+        if text.strip():
+            message = Message(
+                id=self.services.new_token(), role="user", content=instruction(text), tag=PIN_TAG, pinned=True,
+                cycle=max(1, view.cycle), ts=self.services.clock(),
+            )  # fmt: skip
+            message = self.control.meter.counted(message)
+            last = view.messages[-1].id if view.messages else ""
+            change = self._changed(
+                "pinned", inserted=(Insertion(message, after=last),), report={"title": title_of(message)}
+            )
+        else:
+            message = to_pin(view, item)
+            change = self._changed(
+                "pinned", replaced=(with_changes(message, pinned=True),), report={"title": title_of(message)}
+            )
+        await to_the_end(self._commit(change))
+        return f"Pinned: {title_of(message)}. It survives every compaction; /pins lists the pins."
+
+    async def _unpin(self, item: str, number: int) -> str:
+        message = to_unpin(self.log.view, item, number)
+        report = {"title": title_of(message)}
+        if message.tag == PIN_TAG:
+            change = self._changed("unpinned", removed=(message.id,), report=report)
+        else:
+            change = self._changed("unpinned", replaced=(with_changes(message, pinned=False),), report=report)
+        await to_the_end(self._commit(change))
+        return f"Unpinned: {title_of(message)}."
+
+    def _pins(self) -> list[dict[str, Any]]:
+        return [
+            {"number": number, "id": m.id, "role": m.role, "tokens": m.tokens, "text": title_of(m)}
+            for number, m in enumerate(pinned(self.log.view), 1)
+        ]
+
+    def _changed(self, kind: ChangeKind, **fields: Any) -> ViewChanged:
+        """Return the change with its sizes."""
+        before = self.control.measured().tokens
+        change = ViewChanged(change_id=self.services.new_token(), kind=kind, tokens_before=before, **fields)
+        after = self.control.meter.measure(apply_change(self.log.view, change).messages).tokens
+        return msgspec.structs.replace(change, tokens_after=after)
+
+    async def _commit(self, change: ViewChanged) -> None:
+        await self.log.write(change)
+        self._show()
+
+    def _show(self) -> None:
+        """Show what the view looks like now."""
+        self.context.show_marks()
+        self.context.show()
+        self.show_meter()
