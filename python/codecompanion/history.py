@@ -60,13 +60,22 @@ class ServerEdited(msgspec.Struct, frozen=True, omit_defaults=True):
     cleared_items: int = 0
 
 
+class Prices(msgspec.Struct, frozen=True, omit_defaults=True):
+    """List prices of a model in US dollars per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
     """What the provider counted for the call that gave `message_id`.
 
     `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
     an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
-    at the prices of that day, None when nobody knows the price; `prompt_usd` is the reply's prompt alone, and
-    `uncached_usd` what everything would have cost without a cache. `request_id` names the `RequestSent`.
+    at the prices of that day, None when nobody knows the price; `prices` are those of a prompt of that size.
+    `request_id` names the `RequestSent`.
     """
 
     message_id: str
@@ -77,8 +86,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     other_passes: tuple[Usage, ...] = ()
     server_edits: tuple[ServerEdited, ...] = ()
     cost_usd: float | None = None
-    prompt_usd: float | None = None
-    uncached_usd: float | None = None
+    prices: Prices | None = None
     request_id: str = ""
 
 

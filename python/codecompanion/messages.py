@@ -128,12 +128,6 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
-def without_cache(usage: Usage) -> Usage:
-    """Return the usage as it would have been without a prompt cache: everything is plain input."""
-    plain = usage.prompt_tokens
-    return msgspec.structs.replace(usage, input_tokens=plain, cache_read_tokens=0, cache_write_tokens=0)
-
-
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One message of the history or the view (R-001).
 

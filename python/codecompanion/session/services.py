@@ -17,8 +17,8 @@ from codecompanion.context.policy_options import with_options
 from codecompanion.context.policy_schema import Policy
 from codecompanion.errors import ConfigError
 from codecompanion.events import Event
-from codecompanion.history import UsageReported
-from codecompanion.messages import Usage, without_cache
+from codecompanion.history import Prices, UsageReported
+from codecompanion.messages import Usage
 from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
 from codecompanion.settings import Settings
@@ -91,16 +91,27 @@ class Services:
         return self.priced(reported)
 
     def priced(self, reported: UsageReported) -> UsageReported:
-        """Return the report with its prices of today: of all, of the reply's prompt alone, of all without a cache."""
+        """Return the report with what it cost at the prices of today."""
         adapter, model, usage = reported.adapter, reported.model, reported.usage
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
-        prompt = msgspec.structs.replace(usage, output_tokens=0, reasoning_tokens=0)
-        return msgspec.structs.replace(
-            reported,
-            cost_usd=self.price(adapter, model, passes),
-            prompt_usd=self.price(adapter, model, (prompt,)) if usage.prompt_tokens else None,
-            uncached_usd=self.price(adapter, model, [without_cache(one) for one in passes]),
-        )
+        largest = max((one.prompt_tokens for one in passes), default=0)
+        cost = self.price(adapter, model, passes)
+        prices = None if cost is None else self._prices(adapter, model, largest)
+        return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)
+
+    def _prices(self, adapter: str, model: str, prompt_tokens: int) -> Prices | None:
+        """Return the list prices for a prompt of that size; some models charge more for long ones."""
+        size = max(1, prompt_tokens)
+        prompts = (Usage(size), Usage(cache_read_tokens=size), Usage(cache_write_tokens=size))
+        plain, read, write = (self.price(adapter, model, (usage,)) for usage in prompts)
+        whole = self.price(adapter, model, (Usage(size, 1_000_000),))
+        if plain is None or read is None or write is None or whole is None:
+            return None
+        per_million = 1_000_000 / size
+        return Prices(
+            round(plain * per_million, 6), round(whole - plain, 6), round(read * per_million, 6),
+            round(write * per_million, 6),
+        )  # fmt: skip
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
         try:

@@ -6,7 +6,7 @@ import asyncio
 
 from codecompanion.adapters.base import Finished, RetryScheduled, TextDelta
 from codecompanion.errors import NetworkFailed
-from codecompanion.history import RequestEnded, RequestSent, Retry, UsageReported
+from codecompanion.history import Prices, RequestEnded, RequestSent, Retry, UsageReported
 from codecompanion.messages import Usage
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
@@ -33,7 +33,8 @@ async def test_a_request_is_logged_with_its_parts_its_retries_its_end_and_its_pr
     assert min(sent.mix.values()) > 0
     assert ended.request_id == sent.request_id == reported.request_id != ""
     assert (ended.result, ended.retries) == ("stop", (Retry("rate limited", 500),))
-    assert (reported.cost_usd, reported.prompt_usd, reported.uncached_usd) == (440 / 1e6, 190 / 1e6, 1250 / 1e6)
+    assert reported.cost_usd == 440 / 1e6
+    assert reported.prices == Prices(input=1, output=5, cache_read=0.1, cache_write=0)
 
 
 async def test_a_request_without_a_known_price_has_none(tmp_path):
@@ -44,7 +45,7 @@ async def test_a_request_without_a_known_price_has_none(tmp_path):
     session.submit(submit("hi"))
     await bench.idle(session)
     (reported,) = logged(bench, UsageReported)
-    assert (reported.cost_usd, reported.prompt_usd, reported.uncached_usd) == (None, None, None)
+    assert (reported.cost_usd, reported.prices) == (None, None)
 
 
 async def test_a_request_that_failed_or_was_stopped_says_so(tmp_path):
