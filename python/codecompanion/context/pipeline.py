@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from codecompanion.context.budget import is_crossed, is_within, room_of, threshold_tokens
+from codecompanion.context.budget import aim_tokens, is_crossed, room_of
 from codecompanion.context.policy import recovery_stages
 from codecompanion.context.policy_schema import CHAT_ADAPTER, Effects, Emits, Policy, Stage, StageEvent, Step, Tier
 from codecompanion.context.repair import Repair, repair_pairs
@@ -93,12 +93,21 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 Preparation = Generator[Ask, SummaryReply, Prepared]
 
 
-def prepare(view: View, policy: Policy, env: Env, *, automatic_summaries: bool = True) -> Preparation:
+def prepare(
+    view: View,
+    policy: Policy,
+    env: Env,
+    *,
+    automatic_summaries: bool = True,
+    resting: frozenset[str] = frozenset(),
+) -> Preparation:
     """Prepare the next request (R-518): run before **every** provider request.
 
     `automatic_summaries` false leaves out whatever puts a summary in the place of messages: the adapter compacts by
-    itself (K15) or the guard of R-532 is resting. What comes before it in a stage still runs.
+    itself (K15) or the guard of R-532 is resting. What comes before it in a stage still runs. `resting` are events
+    whose stages do not run at all: the user has just undone what they did (R-545).
     """
+    policy = msgspec.structs.replace(policy, stages=tuple(s for s in policy.stages if s.event not in resting))
     repair = _repaired(view)
     measured = env.measure(repair.messages)
     if not policy.enabled or view.has_open_calls:
@@ -208,8 +217,7 @@ def _run_stage(
 
     What an earlier tier achieved without fitting the target stays when the later ones have nothing to do.
     """
-    room = room_of(env, messages, stage.target)
-    aim = (threshold_tokens(stage.target, room) if stage.target is not None else None) or 0
+    aim = aim_tokens(stage.trigger, stage.target, stage.target_gap, room_of(env, messages, stage.trigger, stage.target))
     env = msgspec.structs.replace(env, target=aim)
     start = Work(before=messages, messages=messages)
     reached: dict[str, Work] = {}
@@ -232,7 +240,8 @@ def _run_stage(
             continue
         if tier is tiers[-1] or tier.accept == "always":
             return report
-        if stage.target is None or is_within(stage.target, after, room):
+        # The best guess counts: a target is no safety limit.
+        if stage.target is None or after.tokens <= aim:
             return report
         problems.append(f"{tier.id}: {after.tokens} tokens are left, more than the target of {aim}")
         best = report

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from codecompanion.context.window_selection import first_pending, is_answering
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import LogEvent, ViewChanged
+from codecompanion.invariants import with_partners
 from codecompanion.messages import SUMMARY_TAG, CompactionPart, Message, is_protected, is_typed_by_user, with_changes
 
 SMALLEST_THRESHOLD = 50_000
@@ -37,8 +38,10 @@ def replace_by_block(messages: Messages, part: CompactionPart, count: Callable[[
     """Return the view with `part` in place of what the provider summarised. `block` gives id, cycle and time."""
     head, pending = split_for_compaction(messages)
     running = frozenset(message.id for message in _running_request(head))
-    kept = tuple(message for message in head if is_protected(message))
-    request = tuple(message for message in head if message.id in running and not is_protected(message))
+    protected = frozenset(place for place, message in enumerate(head) if is_protected(message))
+    places = with_partners(head, protected)
+    kept = tuple(message for place, message in enumerate(head) if place in places)
+    request = tuple(m for place, m in enumerate(head) if m.id in running and place not in places)
     summary = with_changes(block, role="assistant", tag=SUMMARY_TAG, content=(part,))
     summary = with_changes(summary, tokens=count(summary))
     stays = {message.id for message in (*kept, *request)}

@@ -205,5 +205,6 @@ class _Run:
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,
                 call_ids=tuple(change.report["call_ids"]),
+                change_id=change.change_id,
             )
         )

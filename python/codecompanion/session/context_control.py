@@ -21,7 +21,7 @@ from codecompanion.context.policy_schema import Stage
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
-from codecompanion.messages import Message, Usage
+from codecompanion.messages import Message, ToolSpec, Usage
 from codecompanion.models import ModelLimits, ResolvedLimits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
@@ -56,7 +56,7 @@ class ContextControl:
         self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
         self.policy = services.policy({})
-        self.specs = services.tools.specs() if services.settings.tools.enabled else ()
+        self.specs = self._offered_tools()
         text = services.settings.chat.full_system_prompt(prompts.load("system"))
         self.system_message = Message(id="system", role="system", content=text)
         self.meter = ContextMeter(MessageCounter(services.count_text), Calibration())
@@ -75,6 +75,18 @@ class ContextControl:
             self.services.calibration(adapter_name, self.model),
             readable_reasoning_returns=adapter.returns_readable_reasoning,
         )
+
+    def _offered_tools(self) -> tuple[ToolSpec, ...]:
+        services = self.services
+        if not services.settings.tools.enabled:
+            return ()
+        return services.tools.specs(something_removed=self.log.has_removed)
+
+    def _offer_recall(self) -> None:
+        """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway."""
+        if self.specs != (specs := self._offered_tools()):
+            self.specs = specs
+            self.meter.set_fixed_part(self.system_message, specs)
 
     def use_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
@@ -118,7 +130,14 @@ class ContextControl:
         rested = self.guard.allows(self.log.view.cycle, self.measured().tokens)
         automatic = summaries and rested and not self.native.compact_at
         env = self._env("", manual=False)
-        return prepare(self.log.view, self.policy, env, automatic_summaries=automatic)
+        return prepare(self.log.view, self.policy, env, automatic_summaries=automatic, resting=self.resting)
+
+    @property
+    def resting(self) -> frozenset[str]:
+        """Return the events of the stages that rest behind an undo of the user's, as long as the request fits."""
+        if self.measured().upper > self.limits.context_window - self.limits.max_output_tokens:
+            return frozenset()
+        return self.log.rest.kinds(self.log.view.cycle)
 
     def plan_compaction(self, instructions: str = "") -> Preparation:
         """Return a compaction at any token count, not run yet (R-533)."""
@@ -133,6 +152,7 @@ class ContextControl:
             await self.native.compact_again()
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
+        self._offer_recall()
         if self.native.compact_at and self.measured().tokens > self.limits.context_window:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))

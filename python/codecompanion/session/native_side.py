@@ -54,6 +54,9 @@ class NativeSide:
         if self._asked and rests:
             limits, later = control.limits, control.guard.resting_until_tokens
             self._asked = later if self._asked < later <= limits.context_window - limits.max_output_tokens else 0
+        if self._asked and "context_compacted" in control.resting:
+            # The user has just undone a compaction: the next one can wait until nothing else helps.
+            self._asked = max(self._asked, control.limits.context_window - control.limits.max_output_tokens)
         if self._asked and not self.has_something_to_compact:
             self._asked = 0
         return self._asked
@@ -107,6 +110,8 @@ class NativeSide:
         if not self._stands_on_demanded or not self.compacts_on_demand or measured.upper < compact_at:
             return
         if not control.guard.allows(control.log.view.cycle, measured.tokens) or not self.has_something_to_compact:
+            return
+        if "context_compacted" in control.resting:
             return
         compaction, after = await self.compact("proactive", ""), control.measured()
         problem = str(compaction.error or "")

@@ -6,14 +6,16 @@ import asyncio
 
 import pytest
 
+from codecompanion.adapters.base import CompactionDone
 from codecompanion.errors import InputError
-from codecompanion.events import ContextItems, Meter, Restored, ViewMarks
+from codecompanion.events import Compacted, ContextItems, Meter, Restored, ViewMarks
 from codecompanion.history import ChangeUndone, MessageAdded, ViewChanged
 from codecompanion.messages import Message
 from codecompanion.requests import Pin, RedoChange, UndoChange
 from codecompanion.session.state import State
 from codecompanion.session.undo import Rest, rest_of
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.moments import BLOCK
 from tests.unit.session.test_turn import stored_view
 
 READ = '{"path": "a.txt"}'
@@ -247,3 +249,96 @@ def test_a_rest_lasts_through_the_next_cycle():
     back = ChangeUndone(change_id="edited", by_user=True, redone=True)
     assert rest_of(log(said, edit, undone, back)) == Rest()
     assert rest_of(log(said, compaction, ChangeUndone(change_id="compacted"))) == Rest()
+
+
+async def test_an_undone_edit_is_not_done_again_by_the_next_request(tmp_path):
+    """R-545: editing rests through the next cycle, also in a host that was restarted; then it runs as before."""
+    bench = Bench(tmp_path, reader(), settings=EDITS)
+    session = await talked(bench)
+    assert cleared(session) == 2
+    await ask(session, undo())
+    assert "editing and compaction rest for your next message" in await ask(session, undo())
+    again = await bench.resume()
+    await say(bench, again, 1, 60)
+    assert cleared(again) == 0
+    await say(bench, again, 1, 61)
+    assert cleared(again) > 2
+
+
+async def test_an_undone_compaction_rests_for_as_long_as_the_request_fits(tmp_path):
+    """R-545: beyond the window there is no choice."""
+    adapter = ScriptedAdapter("s", lambda r: says("SUMMARY" if r.purpose == "summary" else "word " * 1500))
+    settings = {"context_management": {"compaction": {"trigger": 5000, "min_token_savings": 100}}}
+    bench = Bench(tmp_path, adapter, window=20_000, settings=settings)
+    session = await bench.open()
+    for number in range(20):
+        await say(bench, session, 1, number)
+        if bench.of(Compacted):
+            break
+    await ask(session, undo())
+    assert session.control.measured().tokens > 5000
+    await say(bench, session, 1, 60)
+    assert len(bench.of(Compacted)) == 1
+    await ask(session, Pin(chat="chat-1", text="too much " * 12_000))
+    await say(bench, session, 1, 61)
+    assert len(bench.of(Compacted)) == 2
+
+
+async def test_an_undone_compaction_of_the_provider_is_not_asked_for_again_at_once(tmp_path):
+    """R-534, R-545: the provider would do it again in the very next reply."""
+    compacts = (CompactionDone(BLOCK), *says("two"))
+    replies = iter([says("one"), compacts, says("three"), says("four"), says("five")])
+    adapter = ScriptedAdapter("s", lambda request: next(replies), native=True)
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await say(bench, session, 2)
+    full = await stored_messages(session)
+    assert session.log.view.messages != tuple(full)
+    await ask(session, undo())
+    assert list(session.log.view.messages) == full
+    await say(bench, session, 1, 60)
+    assert adapter.requests[1].compact_at < adapter.requests[2].compact_at == 100_000
+    await say(bench, session, 1, 61)
+    assert adapter.requests[3].compact_at == adapter.requests[1].compact_at
+
+
+async def stored_messages(session):
+    return [e.payload.message for e in await session.log.events() if isinstance(e.payload, MessageAdded)]
+
+
+async def test_another_providers_summary_is_shown_as_undone_and_cannot_be_redone(tmp_path):
+    """R-542, R-545: the card must not say what does not hold any more."""
+    compacts = (CompactionDone(BLOCK), *says("two"))
+    replies = iter([says("one"), compacts])
+    native = ScriptedAdapter("s", lambda request: next(replies), native=True)
+    bench = Bench(tmp_path, native, ScriptedAdapter("other", lambda request: says("ok")))
+    session = await bench.open()
+    await say(bench, session, 2)
+    change = next(e.payload for e in await session.log.events() if isinstance(e.payload, ViewChanged))
+    await session.use_model("other", "")
+    assert bench.of(ViewMarks)[-1].undone == (change.change_id,)
+    for request, why in ((undo(), "nothing to undo"), (redo(), "nothing to redo")):
+        with pytest.raises(InputError, match=why):
+            await ask(session, request)
+    again = await bench.resume()
+    assert again is not None
+    shown = [entry for piece in bench.of(Restored) for entry in piece.entries if entry.kind == "compacted"]
+    assert [entry.undone for entry in shown] == [True]
+
+
+async def test_a_users_undo_of_a_block_cannot_be_redone_with_another_provider(tmp_path):
+    """R-542, R-545."""
+    compacts = (CompactionDone(BLOCK), *says("two"))
+    replies = iter([says("one"), compacts])
+    native = ScriptedAdapter("s", lambda request: next(replies), native=True)
+    bench = Bench(tmp_path, native, ScriptedAdapter("other", lambda request: says("ok")))
+    session = await bench.open()
+    await say(bench, session, 2)
+    compacted = session.log.view.messages
+    await ask(session, undo())
+    await session.use_model("other", "")
+    with pytest.raises(InputError, match="another provider's own"):
+        await ask(session, redo())
+    await session.use_model("s", "")
+    await ask(session, redo())
+    assert session.log.view.messages == compacted
