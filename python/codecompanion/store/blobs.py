@@ -7,15 +7,13 @@ disk before `put` returns, so an event that names it never points at nothing.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import re
-import uuid
 from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.store.db import told_as_ours
+from codecompanion.store.durable_files import write_durably
 
 FOLDER = "blobs"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -43,7 +41,7 @@ class Blobs:
             target = self._folder / name
             if not (target.exists() and target.stat().st_size == len(content)):
                 self._folder.mkdir(mode=0o700, exist_ok=True)
-                _write_durably(target, content)
+                write_durably(target, content)
         return name
 
     def read(self, name: str) -> bytes:
@@ -66,24 +64,3 @@ class Blobs:
         if hashlib.sha256(content).hexdigest() != name:
             raise StoreCorrupt(f"the stored content {name[:12]}… in {self._folder} is damaged")
         return content
-
-
-def _write_durably(target: Path, content: bytes) -> None:
-    """Write beside the target, flush, rename, flush the folder: the target exists whole or not at all."""
-    draft = target.with_name(f"{target.name}.{uuid.uuid4().hex}.new")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
-    if os.name == "posix":  # only there can a folder be opened and flushed
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -1,0 +1,87 @@
+"""Files beside the database: written whole or not at all, private, on disk on return (lesson 44).
+
+Beside the target a draft is written, flushed and renamed over it; then the folder is flushed. A process killed at any
+moment leaves the old file or the new one, at worst with a draft nobody reads (`remove_drafts`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from pathlib import Path
+
+DRAFT_SUFFIX = ".new"
+DRAFT_AGE_S = 3_600.0
+
+
+def write_durably(target: Path, content: bytes, *, also: Path | None = None) -> None:
+    """Write the file with mode 0600; `also` becomes a second name of the same content, and exists first.
+
+    Raises:
+        OSError: nothing was replaced; `also` may exist.
+    """
+    draft = target.with_name(f"{target.name}.{uuid.uuid4().hex}{DRAFT_SUFFIX}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if also is not None:
+            _add_name(draft, also, content)
+        draft.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    flush_folder(target.parent)
+
+
+def _add_name(draft: Path, also: Path, content: bytes) -> None:
+    try:
+        os.link(draft, also)
+        flush_folder(also.parent)
+    except FileExistsError:
+        return  # a name says what it holds: it is there already
+    except OSError:  # a file system without links
+        write_durably(also, content)
+
+
+def append_durably(target: Path, content: bytes) -> None:
+    """Append to the file (made with mode 0600) and flush it; a line cut by a kill is closed by the next append.
+
+    Raises:
+        OSError: at most a part was written.
+    """
+    is_new = not target.exists()
+    with os.fdopen(os.open(target, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        if end:
+            file.seek(end - 1)
+            content = content if file.read(1) == b"\n" else b"\n" + content
+            file.seek(0, os.SEEK_END)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if is_new:
+        flush_folder(target.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the names in the folder durable."""
+    if os.name != "posix":  # only there can a folder be opened and flushed
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_drafts(folder: Path) -> None:
+    """Delete what killed processes left half-written; what is young may still be in the making."""
+    for draft in folder.glob(f"*{DRAFT_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > DRAFT_AGE_S:
+                draft.unlink()
