@@ -48,6 +48,13 @@
 ---@field model string
 ---@field window integer
 
+---The chat's context is managed by another policy from now on.
+---@class CodeCompanion.Event.PolicyChanged
+---@field type "policy_changed"
+---@field chat string
+---@field policy string
+---@field description string
+
 ---The session's state; `label` says what happens in words (`running grep_search`), "" when idle.
 ---@class CodeCompanion.Event.State
 ---@field type "state"
@@ -181,6 +188,18 @@
 ---@field tokens_before integer
 ---@field tokens_after integer
 ---@field call_ids string[]
+---@field change_id string
+
+---What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
+---
+---`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now, `cleared` the tool calls
+---whose results are placeholders, `pinned` message ids.
+---@class CodeCompanion.Event.ViewMarks
+---@field type "view_marks"
+---@field chat string
+---@field undone string[]
+---@field cleared string[]
+---@field pinned string[]
 
 ---A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows.
 ---@class CodeCompanion.Event.CompactionStarted
@@ -238,7 +257,8 @@
 
 ---One entry of a restored chat, in buffer order.
 ---
----kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted`; fields as in the live events.
+---kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted`; fields as in the live events. `change_id`
+---names the change behind the last two, `undone` that it does not count now.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -252,6 +272,9 @@
 ---@field model? string
 ---@field cut? boolean
 ---@field cleared? boolean
+---@field pinned? boolean
+---@field change_id? string
+---@field undone? boolean
 ---@field trigger? string
 ---@field summariser? string
 ---@field messages? integer
@@ -390,6 +413,17 @@
 ---@field model? string
 ---@field secrets? table<string, string>
 
+---Manage the chat's context by another policy (`/policy`); "" = as configured.
+---@class CodeCompanion.Request.SetPolicy
+---@field id? integer
+---@field chat? string
+---@field policy string
+
+---→ `[{name, description, current}]`: the policies the chat may choose.
+---@class CodeCompanion.Request.ListPolicies
+---@field id? integer
+---@field chat? string
+
 ---Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring.
 ---@class CodeCompanion.Request.GiveSecrets
 ---@field id? integer
@@ -470,6 +504,49 @@
 ---@field id? integer
 ---@field chat? string
 
+---→ one sentence: what was undone. `change_id` "" = the newest change (R-545); another one is refused.
+---@class CodeCompanion.Request.UndoChange
+---@field id? integer
+---@field chat? string
+---@field change_id? string
+
+---→ one sentence: which change counts again.
+---@class CodeCompanion.Request.RedoChange
+---@field id? integer
+---@field chat? string
+---@field change_id? string
+
+---→ one sentence. Put the original behind a message or call id back into the view (R-516).
+---@class CodeCompanion.Request.RestoreMessage
+---@field id? integer
+---@field chat? string
+---@field item string
+
+---→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361).
+---@class CodeCompanion.Request.Pin
+---@field id? integer
+---@field chat? string
+---@field item? string
+---@field text? string
+
+---→ one sentence. By message or call id, or by its `number` in the list of pins.
+---@class CodeCompanion.Request.Unpin
+---@field id? integer
+---@field chat? string
+---@field item? string
+---@field number? integer
+
+---→ `[{number, id, role, tokens, text}]`, in the order of the request.
+---@class CodeCompanion.Request.ListPins
+---@field id? integer
+---@field chat? string
+
+---→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: what left the view, by words.
+---@class CodeCompanion.Request.Recall
+---@field id? integer
+---@field chat? string
+---@field words? string
+
 ---→ `[{name, ok, text, advice}]` for `:checkhealth`.
 ---@class CodeCompanion.Request.Doctor
 ---@field id? integer
@@ -481,6 +558,7 @@
 ---| CodeCompanion.Event.Notice
 ---| CodeCompanion.Event.ChatOpened
 ---| CodeCompanion.Event.ModelChanged
+---| CodeCompanion.Event.PolicyChanged
 ---| CodeCompanion.Event.State
 ---| CodeCompanion.Event.Queued
 ---| CodeCompanion.Event.MessageSent
@@ -496,6 +574,7 @@
 ---| CodeCompanion.Event.Meter
 ---| CodeCompanion.Event.ContextItems
 ---| CodeCompanion.Event.ContextEdited
+---| CodeCompanion.Event.ViewMarks
 ---| CodeCompanion.Event.CompactionStarted
 ---| CodeCompanion.Event.Compacted
 ---| CodeCompanion.Event.CompactionFailed
@@ -519,6 +598,8 @@
 ---@field approve CodeCompanion.Request.Approve
 ---@field set_yolo CodeCompanion.Request.SetYolo
 ---@field set_model CodeCompanion.Request.SetModel
+---@field set_policy CodeCompanion.Request.SetPolicy
+---@field list_policies CodeCompanion.Request.ListPolicies
 ---@field give_secrets CodeCompanion.Request.GiveSecrets
 ---@field set_overrides CodeCompanion.Request.SetOverrides
 ---@field clear CodeCompanion.Request.Clear
@@ -533,6 +614,13 @@
 ---@field preview CodeCompanion.Request.Preview
 ---@field show_original CodeCompanion.Request.ShowOriginal
 ---@field show_system_prompt CodeCompanion.Request.ShowSystemPrompt
+---@field undo_change CodeCompanion.Request.UndoChange
+---@field redo_change CodeCompanion.Request.RedoChange
+---@field restore_message CodeCompanion.Request.RestoreMessage
+---@field pin CodeCompanion.Request.Pin
+---@field unpin CodeCompanion.Request.Unpin
+---@field list_pins CodeCompanion.Request.ListPins
+---@field recall CodeCompanion.Request.Recall
 ---@field doctor CodeCompanion.Request.Doctor
 
 ---Options of codecompanion.
@@ -674,7 +762,8 @@
 ---Behaviour of the chat.
 ---@class CodeCompanion.Options.interactions.chat.opts
 ---@field system_prompt? string|(fun(ctx: CodeCompanion.SystemPromptContext): string)
----@field policy? "codecompanion"
+---@field policy? string|table
+---@field policies? table
 ---@field max_provider_requests_per_turn? integer
 ---@field max_output_continuations? integer
 ---@field on_compact? "submit"|"ask"|"stop"

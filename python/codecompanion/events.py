@@ -63,6 +63,13 @@ class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
     window: int
 
 
+class PolicyChanged(Event, frozen=True, kw_only=True, tag="policy_changed"):
+    """The chat's context is managed by another policy from now on."""
+
+    policy: str
+    description: str
+
+
 class State(Event, frozen=True, kw_only=True, tag="state"):
     """The session's state; `label` says what happens in words (`running grep_search`), "" when idle."""
 

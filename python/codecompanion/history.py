@@ -46,6 +46,12 @@ class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="mode
     model: str
 
 
+class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_set"):
+    """The chat's context is managed by another policy from here on; "" = by the configured one."""
+
+    policy: str
+
+
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
     """A message joins history and view, at the end."""
 
@@ -223,6 +229,7 @@ EventPayload = (
     ChatCreated
     | TitleSet
     | ModelSet
+    | PolicySet
     | MessageAdded
     | UsageReported
     | ViewChanged

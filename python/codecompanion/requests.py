@@ -133,6 +133,16 @@ class SetModel(Request, frozen=True, kw_only=True):
     secrets: dict[str, str] = {}
 
 
+class SetPolicy(Request, frozen=True, kw_only=True):
+    """Manage the chat's context by another policy (`/policy`); "" = as configured."""
+
+    policy: str
+
+
+class ListPolicies(Request, frozen=True, kw_only=True):
+    """→ `[{name, description, current}]`: the policies the chat may choose."""
+
+
 class GiveSecrets(Request, frozen=True, kw_only=True):
     """Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring."""
 
@@ -266,6 +276,8 @@ VERBS: dict[str, type[Request]] = {
     "approve": Approve,
     "set_yolo": SetYolo,
     "set_model": SetModel,
+    "set_policy": SetPolicy,
+    "list_policies": ListPolicies,
     "give_secrets": GiveSecrets,
     "set_overrides": SetOverrides,
     "clear": Clear,

@@ -36,7 +36,8 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class ChatSettings(_Section, frozen=True):
     """What `interactions.chat` says about every new chat.
 
-    `model` "" = the adapter's own. `system_prompt` None = the built-in one. `max_provider_requests_per_turn` < 0 =
+    `model` "" = the adapter's own. `adapter_policies` names the policy of chats with an adapter, `policies` are the
+    user's own ones. `system_prompt` None = the built-in one. `max_provider_requests_per_turn` < 0 =
     unlimited. `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
     tokens ≥ 2, or False.
     """
@@ -44,6 +45,8 @@ class ChatSettings(_Section, frozen=True):
     adapter: str
     model: str
     policy: str
+    adapter_policies: dict[str, str]
+    policies: dict[str, dict[str, Any]]
     system_prompt: str | None
     max_provider_requests_per_turn: int
     max_output_continuations: int
@@ -124,6 +127,7 @@ class Settings(_Section, frozen=True):
 _KEY_PATHS = (
     ("chat.adapter", "interactions.chat.adapter"),
     ("chat.model", "interactions.chat.adapter.model"),
+    ("chat.adapter_policies", "interactions.chat.opts.policy"),
     ("chat.compaction_timeout_s", "interactions.chat.opts.compaction_timeout"),
     ("chat", "interactions.chat.opts"),
     ("adapters", "adapters.http"),

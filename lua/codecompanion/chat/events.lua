@@ -71,6 +71,11 @@ function M.model_changed(chat, event)
   require("codecompanion.chat.session").send_overrides(chat)
 end
 
+function M.policy_changed(chat, event)
+  chat.policy = event.policy
+  say(chat, ("Policy %s: %s"):format(event.policy, event.description), "info")
+end
+
 function M.state(chat, event)
   chat.state, chat.label = event.state, event.label or ""
 end

@@ -70,6 +70,24 @@ function M.model(chat)
   end)
 end
 
+---Choose the policy that manages the chat's context.
+---@param chat CodeCompanion.Chat
+function M.policy(chat)
+  session.request(chat, "list_policies", vim.empty_dict(), function(policies)
+    vim.ui.select(policies, {
+      prompt = "Policy",
+      kind = "codecompanion.policy",
+      format_item = function(item)
+        return ("%s%s · %s"):format(item.name, item.current and " (current)" or "", item.description)
+      end,
+    }, function(item)
+      if item then
+        session.notify(chat, "set_policy", { policy = item.name })
+      end
+    end)
+  end)
+end
+
 ---Choose a group of rules and add it to the chat.
 ---@param chat CodeCompanion.Chat
 function M.rules(chat)

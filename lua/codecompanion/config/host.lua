@@ -109,11 +109,14 @@ end
 local function chat(options, given, evaluation)
   local opts = options.interactions.chat.opts
   local name, model = M.adapter_reference(options.interactions.chat.adapter)
+  local policy, adapter_policies = require("codecompanion.config.policies").choice(opts.policy)
   local managed = vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {}
   return {
     adapter = name,
     model = model,
-    policy = opts.policy,
+    policy = policy,
+    adapter_policies = object(adapter_policies),
+    policies = object(static(opts.policies)),
     system_prompt = system_prompt(evaluation, options),
     max_provider_requests_per_turn = opts.max_provider_requests_per_turn,
     max_output_continuations = opts.max_output_continuations,

@@ -41,6 +41,18 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy
     return policy
 
 
+def unknown_options(policy: Policy, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the settings that mean nothing to the policy: they were made for another one."""
+    known = (*policy.options, *COMMON_OPTIONS)
+    return tuple(name for name in flatten(options, known) if name not in known)
+
+
+def known_options(policy: Policy, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that the policy understands, as dotted keys."""
+    known = (*policy.options, *COMMON_OPTIONS)
+    return {name: value for name, value in flatten(options, known).items() if name in known}
+
+
 def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = "") -> dict[str, Any]:
     """Return nested settings as dotted keys; the value of an option that is known stays whole."""
     flat: dict[str, Any] = {}

@@ -68,8 +68,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the program with its own trigger and its own event.
 
     `after` names stages that must have had their chance before this one, `unless` those after whose removals this one
-    is not needed (R-410). `target` is the size it aims at. `label` is how the user reads an automatic run. `manual`
-    means `/compact` runs it, with at least `manual_min_messages`.
+    is not needed (R-410). `target` is the size it aims at, `target_gap` (0..1 of the basis) how far it stays below the
+    trigger (R-306). `label` is how the user reads an automatic run. `manual` means `/compact` runs it, with at least
+    `manual_min_messages`.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     tiers: tuple[Tier, ...]
     label: Literal["proactive", "reactive"] = "proactive"
     target: Trigger | None = None
+    target_gap: float = 0.0
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     manual: bool = False
@@ -116,8 +118,10 @@ class SummaryAdapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy in force. `summary_adapter` "" = the chat's own adapter.
 
+    `without_tools` names the policy of chats that have no tools (R-460), "" = this one.
     `status_event` names the event that tells how full the window is (R-144), "" = none. `checkpoint_every_messages`
-    0 = no periodic checkpoints (R-464).
+    0 = no periodic checkpoints (R-464). `response_style` is what a chat has when its configuration says nothing (K16).
+    `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335).
     """
 
     name: str
@@ -128,8 +132,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     shape: tuple[ShapeStep, ...] = ()
     resume: Literal["submit", "continue"] = "submit"
     cooldown: Cooldown = Cooldown()
+    response_style: Literal["default", "terse"] = "default"
+    stop_over_limit: bool = False
     status_event: str = ""
     checkpoint_every_messages: int = 0
+    without_tools: str = ""
     enabled: bool = True
     summary_adapter: SummaryAdapter = SummaryAdapter()
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from codecompanion import settings, text_files, tokens
 from codecompanion.adapters import catalog
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach, read_settings
@@ -16,7 +18,7 @@ from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
 from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
-from codecompanion.errors import CodeCompanionError, InputError, StoreError
+from codecompanion.errors import CodeCompanionError, ConfigError, InputError, StoreError
 from codecompanion.events import Event, Notice
 from codecompanion.messages import Message, Usage
 from codecompanion.models import ModelLimits
@@ -35,6 +37,7 @@ from codecompanion.requests import (
     Hello,
     Inspect,
     ListModels,
+    ListPolicies,
     ListRules,
     ListSessions,
     OpenChat,
@@ -44,6 +47,7 @@ from codecompanion.requests import (
     SaveDraft,
     SetModel,
     SetOverrides,
+    SetPolicy,
     SetYolo,
     ShowOriginal,
     ShowSystemPrompt,
@@ -52,6 +56,7 @@ from codecompanion.requests import (
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
+from codecompanion.session.policy_choice import choose_policy, list_policies
 from codecompanion.session.preview import preview
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
@@ -149,12 +154,23 @@ class Runtime:
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=_report_bug,
         )
+        self._check_policies(services)
         for learned in await asyncio.to_thread(store.load_calibration):
             known = Calibration(learned.ratio, learned.weight, learned.extra)
             services.calibrations[learned.adapter, learned.model] = known
         previous, self._services = self._services, services
         if previous is not None:
             await previous.store.aclose()
+
+    def _check_policies(self, services: Services) -> None:
+        """Make sure that the configured policies can be used; when not, say why and go on with the default."""
+        try:
+            services.policies()
+        except ConfigError as error:
+            default = settings.load({}).chat.policy
+            chat = msgspec.structs.replace(services.settings.chat, policy=default, policies={}, adapter_policies={})
+            services.settings = msgspec.structs.replace(services.settings, chat=chat)
+            self._tell_text(f"{error}. Policy {default} is used instead.")
 
     async def _text_counter(self, tokenizer: str, cache_dir: Path) -> tokens.TextCounter:
         """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""
@@ -284,6 +300,10 @@ class Runtime:
                 self.services.adapters.give_secrets(request.secrets)
                 await session.use_model(request.adapter, request.model)
                 self._warm_up(session)
+            case SetPolicy():
+                await choose_policy(session, request.policy)
+            case ListPolicies():
+                return list_policies(session.control)
             case SetOverrides():
                 session.use_overrides(request.context_management)
             case Clear():

@@ -55,6 +55,8 @@ class ContextControl:
         self.native = NativeSide(self)
         self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
+        self._overrides: Mapping[str, Any] = {}
+        self._chosen_policy = ""
         self.policy = services.policy({})
         self.specs = self._offered_tools()
         text = services.settings.chat.full_system_prompt(prompts.load("system"))
@@ -69,6 +71,7 @@ class ContextControl:
             ConfigError: there is no such adapter.
         """
         adapter = self.services.adapters.get(adapter_name)
+        self.policy = self.services.policy(self._overrides, self._chosen_policy, adapter_name)
         self.adapter_name, self.model = adapter_name, model or adapter.default_model
         self.limits = self._resolved_limits()
         self.meter.switch_model(
@@ -94,7 +97,27 @@ class ContextControl:
         Raises:
             ConfigError: an option does not exist or does not fit; the policy stays as it was.
         """
-        self.policy = self.services.policy(overrides)
+        self.policy = self.services.policy(overrides, self._chosen_policy, self.adapter_name)
+        self._overrides = overrides
+
+    def use_policy(self, name: str) -> None:
+        """Manage the context by another policy from the next request on; "" = as configured.
+
+        Raises:
+            ConfigError: there is no such policy; the one in force stays.
+        """
+        self.policy = self.services.policy(self._overrides, name, self.adapter_name)
+        self._chosen_policy = name
+        self.reset_guard()
+        if self.adapter_name:
+            self.limits = self._resolved_limits()
+
+    def tell_ignored_settings(self) -> None:
+        """Say which settings mean nothing to the policy in force, if any: they were made for another one."""
+        ignored = self.services.ignored_settings(self.policy)
+        if ignored:
+            names = ", ".join(ignored)
+            self.notice("WARN", f"Policy {self.policy.name} has no option {names}: these settings are not used.")
 
     def reset_guard(self) -> None:
         """Forget failures: the view was cleared or the model changed."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from codecompanion.errors import InputError, LeaseHeld
+from codecompanion.errors import ConfigError, InputError, LeaseHeld
 from codecompanion.events import ChatOpened, Notice, Restored
 from codecompanion.history import ChatCreated, LogEvent, ViewChanged, project
 from codecompanion.requests import OpenChat
 from codecompanion.session.log import ChatLog
-from codecompanion.session.restore import entries, model_of, pieces, repairs
+from codecompanion.session.restore import entries, model_of, pieces, policy_of, repairs
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.store.store import durable
@@ -67,6 +67,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     if not read_only:
         events = [*events, *await _repair(services, log, events)]
     session = Session(services, chat_id, log, request.snapshot)
+    _use_stored_policy(session, events)
     await _use_stored_model(session, events)
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
     _announce(session, resumed=True, read_only=read_only, draft=draft)
@@ -82,6 +83,17 @@ async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) 
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
     mending = repairs(events, log.view, partial, services.new_token, services.clock())
     return await log.write(*mending) if mending else ()
+
+
+def _use_stored_policy(session: Session, events: list[LogEvent]) -> None:
+    """Go on with the policy the chat chose; one that is no longer there is replaced, and said so."""
+    wanted = policy_of(events)
+    try:
+        session.control.use_policy(wanted)
+    except ConfigError:
+        name = session.control.policy.name
+        text = f"The chat's policy {wanted!r} is not configured any more; {name} is used instead."
+        session.emit(Notice(chat=session.chat_id, level="WARN", text=text))
 
 
 async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
@@ -118,6 +130,7 @@ def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft
     )
     session.context.show()
     session.show_meter()
+    session.control.tell_ignored_settings()
 
 
 async def _refresh_rules(session: Session) -> None:

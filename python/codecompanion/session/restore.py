@@ -20,6 +20,7 @@ from codecompanion.history import (
     MessageAdded,
     ModelSet,
     PolicyEvent,
+    PolicySet,
     ToolRan,
     TurnBegan,
     TurnEnded,
@@ -91,6 +92,11 @@ def model_of(events: Sequence[LogEvent]) -> tuple[str, str]:
         if isinstance(event.payload, ModelSet | Created):
             return event.payload.adapter, event.payload.model
     return "", ""
+
+
+def policy_of(events: Sequence[LogEvent]) -> str:
+    """Return the policy the chat chose last, "" when it follows the configuration."""
+    return next((event.payload.policy for event in reversed(events) if isinstance(event.payload, PolicySet)), "")
 
 
 def entries(events: Sequence[LogEvent]) -> list[Entry]:

@@ -12,9 +12,10 @@ import msgspec
 
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.calibration import Calibration
-from codecompanion.context.policy import load_policy
-from codecompanion.context.policy_options import with_options
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.policy_options import known_options, unknown_options, with_options
 from codecompanion.context.policy_schema import Policy
+from codecompanion.context.policy_table import nearest
 from codecompanion.errors import ConfigError
 from codecompanion.events import Event
 from codecompanion.history import Prices, UsageReported
@@ -29,6 +30,8 @@ from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
+POLICIES_KEY = "interactions.chat.opts.policies"
+POLICY_KEY = "interactions.chat.opts.policy"
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 
 
@@ -56,15 +59,39 @@ class Services:
     calibrations: dict[tuple[str, str], Calibration] = field(default_factory=dict)
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
 
-    def policy(self, overrides: Mapping[str, Any]) -> Policy:
-        """Return the configured policy with the user's settings and the chat's overrides over it.
+    def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
+        """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).
+
+        The user's settings and the chat's overrides are laid over it, as far as they mean something to it: they may
+        have been made for another policy (`ignored_settings` tells which do not).
 
         Raises:
-            ConfigError: an option does not exist or does not fit.
+            ConfigError: there is no such policy, or an option does not fit.
         """
-        policy = load_policy(self.settings.chat.policy)
-        policy = with_options(policy, self.settings.chat.context_management, OPTIONS_KEY)
-        return with_options(policy, overrides, OPTIONS_KEY)
+        chat = self.settings.chat
+        wanted = name or chat.adapter_policies.get(adapter_name) or chat.policy
+        policy = load_policy(wanted, chat.policies, POLICIES_KEY)
+        if policy.without_tools and not self.settings.tools.enabled:
+            policy = load_policy(policy.without_tools, chat.policies, POLICIES_KEY)
+        policy = with_options(policy, known_options(policy, chat.context_management), OPTIONS_KEY)
+        return with_options(policy, known_options(policy, overrides), OPTIONS_KEY)
+
+    def ignored_settings(self, policy: Policy) -> tuple[str, ...]:
+        """Return the settings below `context_management` that mean nothing to the policy."""
+        return unknown_options(policy, self.settings.chat.context_management)
+
+    def policies(self) -> tuple[Policy, ...]:
+        """Return all policies a chat may choose, built-in and the user's own.
+
+        Raises:
+            ConfigError: one of the user's own is wrong, or an adapter's does not exist.
+        """
+        chat = self.settings.chat
+        names = sorted({*policy_names(), *chat.policies})
+        for name in (chat.policy, *chat.adapter_policies.values()):
+            if name not in names:
+                raise ConfigError(POLICY_KEY, f"there is no policy {name!r}", nearest(name, names))
+        return tuple(load_policy(name, chat.policies, POLICIES_KEY) for name in names)
 
     def limits(self, adapter_name: str, model: str, default_window: int) -> ResolvedLimits:
         """Return the window and reply reserve in force for a model (K4, R-506)."""

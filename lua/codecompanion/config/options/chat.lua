@@ -144,10 +144,21 @@ return {
       },
       {
         name = "policy",
-        type = "string",
-        enum = { "codecompanion" },
+        type = { "string", "table" },
         default = "codecompanion",
-        description = "The policy of context management: which strategies run, when, and in which order.",
+        replace = true,
+        check = require("codecompanion.config.policies").check_choice,
+        description = "The policy of context management: which strategies run, when, and in which order. A name, or"
+          .. ' names by adapter: { default = "codecompanion", anthropic = "cowork" }. `/policy` changes it for a chat.',
+      },
+      {
+        name = "policies",
+        type = "table",
+        default = {},
+        replace = true,
+        check = require("codecompanion.config.policies").check,
+        description = "Policies of your own by name, each with `extends` and values for the options of the policy it"
+          .. " extends: see |codecompanion-own-policies|.",
       },
       {
         name = "max_provider_requests_per_turn",
