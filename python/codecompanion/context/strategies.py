@@ -10,9 +10,12 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.context.artifact import SummarizeArtifact, summarize_artifact
 from codecompanion.context.attachments import ReplaceAttachments, replace_attachments
 from codecompanion.context.editing import ClearToolResults, clear_tool_results
+from codecompanion.context.packet import ContextPacket
 from codecompanion.context.placement import InsertSummary, insert_summary
+from codecompanion.context.prompt_shape import ShapeFragments, ShapeSchemas
 from codecompanion.context.savings import RequireSavings, require_savings
 from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
 from codecompanion.context.transcript import FormatTranscript, format_transcript
@@ -43,6 +46,7 @@ STRATEGIES: dict[str, Strategy] = {
     "select_window": Strategy("S6", SelectWindow, select_window),
     "format_transcript": Strategy("S7", FormatTranscript, format_transcript),
     "summarize_one": Strategy("S8", SummarizeOne, summarize_one, summarises=True, asks_model=True),
+    "summarize_artifact": Strategy("S10", SummarizeArtifact, summarize_artifact, summarises=True),
     "summarize_ledger": Strategy("S12", SummarizeLedger, summarize_ledger, summarises=True),
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
     "prune_tool_errors": Strategy("S17", PruneToolErrors, prune_tool_errors),
@@ -50,5 +54,9 @@ STRATEGIES: dict[str, Strategy] = {
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""
 
-SHAPERS: dict[str, type[msgspec.Struct]] = {}
+SHAPERS: dict[str, type[msgspec.Struct]] = {
+    "shape_fragments": ShapeFragments,
+    "shape_schemas": ShapeSchemas,
+    "context_packet": ContextPacket,
+}
 """What a `[[shape]]` step may use besides strategies: the word → its parameters (S19…S21)."""

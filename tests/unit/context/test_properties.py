@@ -85,7 +85,8 @@ REPLIES = st.sampled_from(
 def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manual, keep):
     """R-004, protected messages equal, order kept, ≤ 1 live summary, never larger, input untouched, idempotent."""
     options = {"compaction.min_token_savings": 0, "editing.keep_cycles": keep}
-    policy = with_options(load_policy(name), options, "k")
+    policy = load_policy(name)
+    policy = with_options(policy, {key: value for key, value in options.items() if key in policy.options}, "k")
     window = max(50, int(sum(map(count, messages)) / fullness))
     frozen = msgspec.json.encode(messages)
 

@@ -1,0 +1,184 @@
+"""S21 `context_packet`: a few facts of the workspace in front of a question, so that nobody has to ask (R-350…R-355).
+
+The facts arrive as values; what goes along follows from them, the user's words and what was sent before. Never the
+content of a file, never a hunk of a patch: names, codes and counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+Section = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
+SECTIONS: tuple[Section, ...] = ("repo", "git", "git_dirty_summary", "diagnostics")
+"""All there are, in the order in which they are laid in."""
+MOST_CHANGED_FILES, MOST_DIAGNOSTIC_FILES, MOST_DIAGNOSTICS, MESSAGE_CHARS, PATH_CHARS = 20, 3, 8, 160, 240
+PACKET_TAG = "context_packet"
+_LABELS: dict[Section, tuple[str, str]] = {
+    "repo": ("Repository", "workspace"),
+    "git": ("Git", "git"),
+    "git_dirty_summary": ("Changed files", "git"),
+    "diagnostics": ("Diagnostics", "editor"),
+}
+_ABOUT_GIT = re.compile(
+    r"\b(?:git|status|diff|branch(?:es)?|commit(?:s|ted)?|merge|rebase|stash|staged|checkout|pull request|pr|"
+    r"chang(?:e|es|ed)|dirty)\b",
+    re.IGNORECASE,
+)
+_ABOUT_DIAGNOSTICS = re.compile(
+    r"\b(?:errors?|warnings?|diagnostics?|lint(?:er|ing)?|tests?|fail(?:s|ed|ing|ure)?|type ?check\w*|compil\w*|"
+    r"build|broken)\b",
+    re.IGNORECASE,
+)
+
+
+class ContextPacket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S21: how large it may be (R-352), and above which size of the request it is left out (R-354)."""
+
+    share: int = 20
+    max_tokens: int = 2000
+    omit_above: Literal["never", "target", "trigger"] = "trigger"
+
+
+class ChangedFile(msgspec.Struct, frozen=True):
+    """A file git calls changed: its status code, and the path from the root of the repository."""
+
+    code: str
+    path: str
+
+
+class DiagnosticFact(msgspec.Struct, frozen=True):
+    """One diagnostic of the editor."""
+
+    path: str
+    line: int
+    severity: str
+    message: str
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is known of the workspace at the beginning of a turn. `branch` "" = none."""
+
+    name: str = ""
+    is_git: bool = False
+    branch: str = ""
+    changed: tuple[ChangedFile, ...] = ()
+    diagnostics: tuple[DiagnosticFact, ...] = ()
+
+
+class Packet(msgspec.Struct, frozen=True):
+    """What goes along with a turn: the text ("" = nothing), its sections, and why others do not.
+
+    `omitted`: (section, reason) with the reason `unchanged`, `not_asked_for`, `empty` or `token_budget`.
+    """
+
+    text: str = ""
+    sections: dict[str, str] = {}
+    omitted: tuple[tuple[str, str], ...] = ()
+    tokens: int = 0
+
+
+def section_text(section: Section, facts: Facts) -> str:
+    """Return the lines of a section (R-351), "" when there is nothing to say."""
+    match section:
+        case "repo":
+            return f"name: {one_line(facts.name) or 'workspace'}\ngit: {'detected' if facts.is_git else 'not_detected'}"
+        case "git":
+            if not facts.is_git:
+                return ""
+            branch = f"branch: {one_line(facts.branch)}\n" if facts.branch else ""
+            return f"{branch}changed_files: {len(facts.changed)}"
+        case "git_dirty_summary":
+            return _dirty_summary(facts.changed) if facts.is_git else ""
+        case "diagnostics":
+            return _diagnostics(facts.diagnostics)
+
+
+def _dirty_summary(changed: tuple[ChangedFile, ...]) -> str:
+    if not changed:
+        return ""
+    listed = changed[:MOST_CHANGED_FILES]
+    lines = [f"total_changed_files: {len(changed)}", f"listed_changed_files: {len(listed)}"]
+    if len(changed) > len(listed):
+        lines.append(f"omitted_changed_files: {len(changed) - len(listed)}")
+    lines.append("files:")
+    lines += [f"- {one_line(file.code) or '?'} {one_line(file.path)}" for file in listed]
+    return "\n".join(lines)
+
+
+def _diagnostics(found: tuple[DiagnosticFact, ...]) -> str:
+    files = list(dict.fromkeys(fact.path for fact in found))[:MOST_DIAGNOSTIC_FILES]
+    shown = [fact for fact in found if fact.path in files][:MOST_DIAGNOSTICS]
+    if not shown:
+        return ""
+    lines = [f"total_diagnostics: {len(found)}", f"listed_diagnostics: {len(shown)}"]
+    lines += [
+        f"- {one_line(f.path)}:{f.line} {one_line(f.severity)}: {one_line(f.message)[:MESSAGE_CHARS]}" for f in shown
+    ]
+    return "\n".join(lines)
+
+
+def one_line(text: str) -> str:
+    """Return the text unable to leave its line or its element (R-355)."""
+    return " ".join(text.split()).replace("<", "‹").replace(">", "›")[:PATH_CHARS]
+
+
+def budget_tokens(params: ContextPacket, input_limit: int) -> int:
+    """Return the tokens the packet may have: limit / 20, at most 2000 (R-352); 0 when the limit is unknown."""
+    return min(max(input_limit // params.share, 1), params.max_tokens) if input_limit > 0 else 0
+
+
+def plan_packet(
+    enabled: tuple[str, ...],
+    facts: Facts,
+    words: str,
+    sent: Mapping[str, str],
+    budget: int,
+    count: Callable[[str], int],
+) -> Packet:
+    """Return what goes along with a new turn (R-352, R-353).
+
+    `words` is what the user typed, `sent` what each section last said in this chat (empty: it is the first turn). A
+    section that would exceed the budget is left out; a smaller one behind it may still fit.
+    """
+    if budget <= 0:
+        return Packet()
+    chosen: dict[str, str] = {}
+    omitted: list[tuple[str, str]] = []
+    for section in SECTIONS:
+        if section not in enabled:
+            continue
+        text = section_text(section, facts)
+        reason = _reason_against(section, text, words, sent)
+        if not reason and count(_wrapped({**chosen, section: text})) > budget:
+            reason = "token_budget"
+        if reason:
+            omitted.append((section, reason))
+        else:
+            chosen[section] = text
+    whole = _wrapped(chosen) if chosen else ""
+    return Packet(whole, chosen, tuple(omitted), count(whole) if whole else 0)
+
+
+def _reason_against(section: Section, text: str, words: str, sent: Mapping[str, str]) -> str:
+    if not text:
+        return "empty"
+    if section == "diagnostics":
+        # R-351: only when the request is about them, also in the first turn.
+        return "" if _ABOUT_DIAGNOSTICS.search(words) else "not_asked_for"
+    if not sent or sent.get(section) != text:
+        return ""
+    return "" if section != "repo" and _ABOUT_GIT.search(words) else "unchanged"
+
+
+def _wrapped(sections: Mapping[str, str]) -> str:
+    parts = []
+    for key, text in sections.items():
+        label, source = _LABELS[key]  # type: ignore[index]
+        parts.append(
+            f'<section key="{key}" label="{label}" source="{source}" freshness="turn_start">\n{text}\n</section>'
+        )
+    return "<deterministic_context_packet>\n" + "\n".join(parts) + "\n</deterministic_context_packet>"
