@@ -12,14 +12,23 @@ import msgspec
 
 from codecompanion.context.artifact import SummarizeArtifact, summarize_artifact
 from codecompanion.context.attachments import ReplaceAttachments, replace_attachments
+from codecompanion.context.chunked_summary import SummarizeChunked, summarize_chunked
 from codecompanion.context.editing import ClearToolResults, clear_tool_results
 from codecompanion.context.packet import ContextPacket
 from codecompanion.context.placement import InsertSummary, insert_summary
+from codecompanion.context.plain_description import DescribePlain, describe_plain
 from codecompanion.context.prompt_shape import ShapeFragments, ShapeSchemas
 from codecompanion.context.savings import RequireSavings, require_savings
 from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
 from codecompanion.context.transcript import FormatTranscript, format_transcript
-from codecompanion.context.trimming import PruneToolErrors, StripToolArgs, prune_tool_errors, strip_tool_args
+from codecompanion.context.trimming import (
+    PruneToolErrors,
+    StripToolArgs,
+    TrimToFit,
+    prune_tool_errors,
+    strip_tool_args,
+    trim_to_fit,
+)
 from codecompanion.context.truncation import TruncateToolResults, truncate_tool_results
 from codecompanion.context.window_selection import SelectWindow, select_window
 from codecompanion.context.work import Env, Outcome, Steps, Work
@@ -47,8 +56,11 @@ STRATEGIES: dict[str, Strategy] = {
     "format_transcript": Strategy("S7", FormatTranscript, format_transcript),
     "summarize_one": Strategy("S8", SummarizeOne, summarize_one, summarises=True, asks_model=True),
     "summarize_artifact": Strategy("S10", SummarizeArtifact, summarize_artifact, summarises=True),
+    "summarize_chunked": Strategy("S9", SummarizeChunked, summarize_chunked, summarises=True, asks_model=True),
+    "describe_plain": Strategy("S11", DescribePlain, describe_plain, summarises=True),
     "summarize_ledger": Strategy("S12", SummarizeLedger, summarize_ledger, summarises=True),
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
+    "trim_to_fit": Strategy("S15", TrimToFit, trim_to_fit),
     "prune_tool_errors": Strategy("S17", PruneToolErrors, prune_tool_errors),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }

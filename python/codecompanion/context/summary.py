@@ -122,7 +122,7 @@ class _Run:
         self.work, self.count_text = work, env.count_text
         self.window = env.summariser_window or env.window
         self.output = min(budget, max(1, self.window // 4))
-        self.prompt = _prompt(params.schema, env.instructions)
+        self.prompt = summary_prompt(params.schema, env.instructions)
         taken = self.count_text(self.prompt)
         self.available = int((self.window - self.output) * _SAFETY / env.summariser_ratio) - taken
         self.calls_left = params.max_calls
@@ -174,7 +174,7 @@ class _Run:
         return accept_reply(reply)
 
 
-def _prompt(schema: str, instructions: str) -> str:
+def summary_prompt(schema: str, instructions: str) -> str:
     """Return the prompt of the schema, with the user's own wishes when there are any (R-533)."""
     prompt = prompts.load(load_schema(schema).prompt)
     if instructions.strip():

@@ -8,8 +8,17 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.age import OlderThan, old_messages
-from codecompanion.context.work import Env, Outcome, Skipped, Work
-from codecompanion.messages import Message, ToolCall, has_opaque, is_protected, with_changes, without_opaque
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.invariants import pair_tool_calls, with_partners
+from codecompanion.messages import (
+    SUMMARY_TAG,
+    Message,
+    ToolCall,
+    has_opaque,
+    is_protected,
+    with_changes,
+    without_opaque,
+)
 from codecompanion.placeholders import ARGUMENTS_TRUNCATED, ERROR_PRUNED
 
 
@@ -47,6 +56,62 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
         return Skipped("nothing_to_strip", "no old tool call has large arguments")
     details = {**work.details, "stripped_arguments": stripped}
     return msgspec.structs.replace(work, messages=tuple(messages), details=details)
+
+
+class TrimToFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S15: how many of the newest messages are never dropped."""
+
+    protect: int = 4
+
+
+def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
+    """Return the work without its oldest messages, as few as make it fit the stage's target (R-133).
+
+    The summary, protected messages and the newest stay; a call goes with its results. What fits comes back as it is;
+    when even all of it does not help, the work comes back trimmed and over the target.
+    """
+    groups = _droppable(work.messages, params, env)
+    if not groups or not env.target or env.measure(work.messages).tokens <= env.target:
+        return work
+    low, high = 1, len(groups)
+    while low < high:
+        middle = (low + high) // 2
+        if env.measure(_without(work.messages, groups[:middle])).tokens <= env.target:
+            high = middle
+        else:
+            low = middle + 1
+    gone = frozenset[int]().union(*groups[:low])
+    dropped = tuple(message for index, message in enumerate(work.messages) if index in gone)
+    return msgspec.structs.replace(
+        work,
+        messages=_without(work.messages, groups[:low]),
+        removed=(*work.removed, *dropped),
+        details={**work.details, "trimmed": len(dropped)},
+    )
+
+
+def _droppable(messages: Messages, params: TrimToFit, env: Env) -> list[frozenset[int]]:
+    """Return what may be dropped, oldest first: single messages, and calls together with their results."""
+    old = old_messages(messages, OlderThan("messages", params.protect), env)
+    staying = with_partners(
+        messages,
+        frozenset(
+            index
+            for index, message in enumerate(messages)
+            if index not in old or is_protected(message) or message.tag == SUMMARY_TAG
+        ),
+    )
+    call_of = pair_tool_calls(messages).call_of
+    groups: dict[int, set[int]] = {}
+    for index in range(len(messages)):
+        if index not in staying:
+            groups.setdefault(call_of[index][0] if index in call_of else index, set()).add(index)
+    return [frozenset(group) for group in groups.values()]
+
+
+def _without(messages: Messages, groups: list[frozenset[int]]) -> Messages:
+    gone = frozenset[int]().union(*groups)
+    return tuple(message for index, message in enumerate(messages) if index not in gone)
 
 
 class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

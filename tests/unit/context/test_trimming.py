@@ -7,10 +7,17 @@ import json
 import pytest
 
 from codecompanion.context.age import OlderThan
-from codecompanion.context.trimming import PruneToolErrors, StripToolArgs, prune_tool_errors, strip_tool_args
+from codecompanion.context.trimming import (
+    PruneToolErrors,
+    StripToolArgs,
+    TrimToFit,
+    prune_tool_errors,
+    strip_tool_args,
+    trim_to_fit,
+)
 from codecompanion.context.work import Skipped, Work
 from codecompanion.messages import Message, ReasoningPart, TextPart, ToolCall, has_opaque, with_changes
-from tests.unit.context.builders import assistant, chat, count, env, tool, user
+from tests.unit.context.builders import assistant, chat, count, env, system, tool, user
 
 
 def strip(messages, params=None):
@@ -99,3 +106,52 @@ def test_old_errors_that_carry_a_marker_are_pruned():
     assert changed == {2: '{"error":"pruned"}'}
     assert [m.id for m in work.cleared] == ["m2"]
     assert isinstance(prune(work.messages), Skipped)
+
+
+def trim(messages, target, protect=4):
+    work = Work(before=messages, messages=messages)
+    return trim_to_fit(work, TrimToFit(protect=protect), env(messages, 10_000, target=target))
+
+
+LATE = [user("q"), assistant("", ("z", "t")), tool("z", "r" * 40), assistant("done")]
+"""The newest four: about 20 tokens."""
+
+
+def with_summary(*between):
+    return chat(system("S" * 40), Message("", "system", "[Summary]", tag="compact_summary"), *between, *LATE)
+
+
+def test_the_oldest_behind_the_summary_are_dropped_until_it_fits():
+    """R-133: as few as needed, from index 1 upward; system prompt and summary stay."""
+    messages = with_summary(*[user(str(i) * 400) for i in range(5)])  # 100 tokens each
+    total = sum(map(count, messages))
+    work = trim(messages, total - 150)
+    assert [m.text[:1] for m in work.messages] == ["S", "[", "2", "3", "4", "q", "", "r", "d"]
+    assert work.details == {"trimmed": 2}
+    assert [m.id for m in work.removed] == ["m2", "m3"]
+    assert trim(messages, total).messages == messages
+    assert trim(messages, 0).messages == messages  # no target
+
+
+def test_the_newest_four_are_never_dropped():
+    """R-133 [proposed]: it stops there and the result stays over the target."""
+    messages = with_summary(*[user("x" * 400) for _ in range(3)])
+    work = trim(messages, 1)
+    assert work.messages == (*messages[:2], *messages[5:])
+
+
+def test_a_call_goes_with_its_results_and_stays_with_one_of_the_newest():
+    """R-132, R-004: pairs are looked at over the joined list."""
+    call = [assistant("c" * 400, ("a", "t"), ("b", "t")), tool("a", "x" * 400), tool("b", "y" * 400)]
+    messages = with_summary(*call, user("u" * 400))
+    work = trim(messages, sum(map(count, messages)) - 50)
+    assert work.messages == (*messages[:2], *messages[5:])
+    straddling = chat(*[user("u" * 400)] * 2, assistant("", ("z", "t")), tool("z", "r"), assistant("1"), user("2"),
+                      user("3"))  # fmt: skip
+    assert trim(straddling, 1).messages == straddling[2:]
+
+
+def test_pinned_messages_are_not_dropped():
+    """K8."""
+    messages = with_summary(user("p" * 400, pinned=True), user("x" * 400))
+    assert [m.id for m in trim(messages, 1).removed] == ["m3"]

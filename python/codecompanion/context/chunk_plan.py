@@ -1,0 +1,82 @@
+"""How a long history is cut for a summariser that reads it in chunks (R-121…R-125): sizes and cuts, no text.
+
+Everything is in tokens, uncalibrated, except where a parameter says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import msgspec
+
+from codecompanion.context.work import Messages
+from codecompanion.messages import Message
+
+_DENSE = 0.1
+_DENSITY_DROP = 0.25
+_LARGE_WINDOW, _LARGEST_WINDOW = 128_000, 1_048_576
+
+
+class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The figures of R-121…R-123 and R-125.
+
+    A chunk is `ratio` of the window, falling to `least_ratio`, never above `cap`. The summariser's own window must hold
+    a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the window, `margin`
+    applied, is left out.
+    """
+
+    ratio: float = 0.4
+    least_ratio: float = 0.15
+    cap: int = 12_000
+    overhead: int = 4096
+    least: int = 256
+    margin: float = 1.2
+    oversize: float = 0.5
+
+
+def chunk_ratio(average_tokens: float, window: int, formula: ChunkFormula) -> float:
+    """Return the share of the window a chunk may have (R-122): less for dense messages, less for very large windows."""
+    density = average_tokens * formula.margin / max(1, window)
+    by_density = formula.ratio
+    if density > _DENSE:
+        by_density = max(formula.least_ratio, formula.ratio - min(2 * density, _DENSITY_DROP))
+    beyond = (window - _LARGE_WINDOW) / (_LARGEST_WINDOW - _LARGE_WINDOW)
+    by_window = formula.ratio - (formula.ratio - formula.least_ratio) * min(1.0, max(0.0, beyond))
+    return min(by_density, by_window)
+
+
+def chunk_tokens(
+    average_tokens: float, window: int, summariser_window: int, formula: ChunkFormula, summariser_ratio: float = 1.0
+) -> int:
+    """Return the size of a chunk (R-121, R-123). `summariser_ratio`: its tokens per token of ours."""
+    # Rounded first: 0.29 × 100 would be 28.999… else.
+    size = math.floor(round(window * chunk_ratio(average_tokens, window, formula), 6))
+    overhead = min(formula.overhead, summariser_window // 4)
+    room = math.floor((summariser_window - overhead) / summariser_ratio)
+    return max(formula.least, min(size, formula.cap, room))
+
+
+def chunk_messages(messages: Messages, limit: int, size_of: Callable[[Message], int]) -> tuple[Messages, ...]:
+    """Return the messages in greedy chunks of at most `limit` tokens, in order (R-124).
+
+    One that is larger by itself is a chunk of its own. Put together, the chunks are the messages again.
+    """
+    chunks: list[Messages] = []
+    current: list[Message] = []
+    used = 0
+    for message in messages:
+        size = size_of(message)
+        if current and used + size > limit:
+            chunks.append(tuple(current))
+            current, used = [], 0
+        current.append(message)
+        used += size
+    if current:
+        chunks.append(tuple(current))
+    return tuple(chunks)
+
+
+def is_oversized(tokens: int, window: int, formula: ChunkFormula) -> bool:
+    """Return whether a message is too large to be summarised at all (R-125)."""
+    return tokens * formula.margin > formula.oversize * window

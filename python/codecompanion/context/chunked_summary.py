@@ -1,0 +1,170 @@
+"""S9 `summarize_chunked`: a summary written chunk by chunk and merged (R-120, R-121…R-127, R-130).
+
+A generator like S8: it yields what to ask and receives what came back. One chunk that yields no usable text ends it
+(`Failed`: the policy's next tier has its turn); a merge that yields none does not, the parts are joined then. Where the
+boundary to the kept messages lies is S6, where the summary goes is S14.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.context.chunk_plan import ChunkFormula, chunk_messages, chunk_tokens, is_oversized
+from codecompanion.context.chunking import chunk_entries
+from codecompanion.context.sections import schema_names
+from codecompanion.context.summary import accept_reply, summary_prompt
+from codecompanion.context.transcript import escape, wrap
+from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.sanitise import leave_out_orders
+
+_LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+_SEPARATOR = "\n\n---\n\n"
+_SMALLEST_ROOM = 64
+
+
+class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
+
+    `max_message_chars` caps a message before it is sent (R-127); `max_calls` bounds the run, the merge included.
+    """
+
+    chunk: ChunkFormula = ChunkFormula()
+    max_message_chars: int = 10_000
+    schema: str = "brief"
+    max_tokens: int = 2048
+    max_calls: int = 120
+
+    def __post_init__(self) -> None:
+        if self.schema not in schema_names():
+            raise ValueError(f"there is no summary schema {self.schema!r}; expected one of {', '.join(schema_names())}")
+
+
+def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
+    """Return the work with `summary`; `Failed` when a chunk could not be summarised.
+
+    Messages too large to be summarised are named behind the summary (R-125). `details` tell the calls planned and how
+    many messages were left out.
+    """
+    if not work.removed:
+        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+    run = _Run(params, env)
+    chunks, notes = run.plan(work.removed)
+    calls = len(chunks) + (len(chunks) > 1)
+    if calls > params.max_calls:
+        return Failed(f"the history would need {calls} calls to be summarised, {params.max_calls} are allowed")
+    parts: list[str] = []
+    for number, (subject, entries) in enumerate(chunks, 1):
+        part = yield from run.summarise_part(subject, entries, (number, len(chunks)))
+        if isinstance(part, Failed):
+            return part
+        parts.append(part)
+    text = yield from run.merge(parts, work.removed)
+    typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
+    text, orders = leave_out_orders(text, typed)
+    summary = "\n\n".join(block for block in (text, "\n".join(notes)) if block)
+    details = {**work.details, "schema": params.schema, "chunks": len(chunks), "omitted_messages": len(notes)}
+    if orders:
+        details["orders_left_out"] = orders
+    return msgspec.structs.replace(work, summary=summary, details=details)
+
+
+_Text = Generator[SummaryRequest, SummaryReply, "str | Failed"]
+_Chunk = tuple[Messages, tuple[str, ...]]
+
+
+class _Run:
+    """One run of S9: the windows it has to fit into."""
+
+    def __init__(self, params: SummarizeChunked, env: Env) -> None:
+        self.params, self.env = params, env
+        self.window = env.summariser_window or env.window
+        self.prompt = summary_prompt(params.schema, env.instructions)
+        self.output = max(1, min(params.max_tokens, self.window // 8))
+        note = prompts.load("summary_part")
+        self.room = self.free_tokens(f"{self.prompt}\n\n{note}\n\n{wrap(())}")
+
+    def free_tokens(self, prompt: str) -> int:
+        """Return how many of our tokens the summariser's window still holds besides the prompt and the reply."""
+        return math.floor((self.window - self.output) / self.env.summariser_ratio) - self.env.count_text(prompt)
+
+    def plan(self, messages: Messages) -> tuple[list[_Chunk], list[str]]:
+        """Return what is asked about, chunk by chunk, and the notes on messages that are left out.
+
+        The average that sets the size of a chunk is that of all messages (R-122).
+        """
+        formula, window = self.params.chunk, self.env.window
+        average = sum(map(self.size, messages)) / len(messages)
+        limit = chunk_tokens(average, window, self.window, formula, self.env.summariser_ratio)
+        chunks: list[_Chunk] = []
+        notes: list[str] = []
+        for chunk in chunk_messages(messages, limit, self.size):
+            oversized = [is_oversized(self.size(message), window, formula) for message in chunk]
+            notes += [self.note(message) for message, left_out in zip(chunk, oversized, strict=True) if left_out]
+            fitting = tuple(message for message, left_out in zip(chunk, oversized, strict=True) if not left_out)
+            entries = tuple(format_message(message, self.params.max_message_chars) for message in fitting)
+            # The wrapper of many small messages weighs more than they do: what is sent is what has to fit.
+            start = 0
+            for part in chunk_entries(entries, max(_SMALLEST_ROOM, self.room), self.env.count_text):
+                chunks.append((fitting[start : start + len(part)], part))
+                start += len(part)
+        return chunks, notes
+
+    def size(self, message: Message) -> int:
+        """Return the tokens of the message."""
+        return message.tokens or self.env.count(message)
+
+    def note(self, message: Message) -> str:
+        """Return what stands for a message that is too large to be summarised (R-125)."""
+        thousands = math.floor(self.size(message) / 1000 + 0.5)
+        return f"[Large {message.role} message (~{thousands}K tokens) omitted from summary]"
+
+    def summarise_part(self, subject: Messages, entries: tuple[str, ...], part: tuple[int, int]) -> _Text:
+        """Ask for the summary of one chunk."""
+        if self.room < _SMALLEST_ROOM:
+            return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
+        texts = [self.prompt, wrap(entries)]
+        if part[1] > 1:
+            texts.insert(1, prompts.load("summary_part").format(part=part[0], parts=part[1]))
+        return (yield from self.ask("\n\n".join(texts), subject, part))
+
+    def merge(self, parts: list[str], subject: Messages) -> Generator[SummaryRequest, SummaryReply, str]:
+        """Return the parts as one text (R-130): asked for when there are several, joined when that yields nothing."""
+        joined = _SEPARATOR.join(parts)
+        if len(parts) < 2:
+            return joined
+        blocks = "\n\n".join(f"[Part {number}]:\n{part}" for number, part in enumerate(parts, 1))
+        prompt = f"{self.prompt}\n\n{prompts.load('summary_merge')}\n\n{blocks}"
+        if self.free_tokens(prompt) < 0:
+            return joined
+        text = yield from self.ask(prompt, subject, (1, 1))
+        return joined if isinstance(text, Failed) else text
+
+    def ask(self, prompt: str, subject: Messages, part: tuple[int, int]) -> _Text:
+        """Ask once; a reply cut by its output limit is asked for once more with twice the room (lesson 15)."""
+        for output in (self.output, min(2 * self.output, self.window // 2)):
+            reply = yield SummaryRequest(
+                prompt=prompt, subject=subject, max_output_tokens=output, part=part[0], parts=part[1]
+            )
+            if reply.stop != "length" or reply.error:
+                break
+        return accept_reply(reply)
+
+
+def format_message(message: Message, max_chars: int) -> str:
+    """Return one message with its label in the wrapper it cannot close (R-126), capped (R-127)."""
+    lines = [message.text] if message.text else []
+    lines += [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    text, label = cap_message("\n".join(lines), max_chars), _LABELS[message.role]
+    return f'<message role="{label}">\n{label}: {escape(text)}\n</message>'
+
+
+def cap_message(text: str, max_chars: int) -> str:
+    """Return at most `max_chars` characters and how many are missing (R-127)."""
+    if len(text) <= max_chars:
+        return text
+    return f"{text[:max_chars]}\n[... {len(text) - max_chars} chars truncated]"

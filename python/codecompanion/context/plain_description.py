@@ -1,0 +1,64 @@
+"""S11 `describe_plain`: the shape of a conversation in words, written by code (R-134, R-135).
+
+The last tier: it asks no model and cannot fail. What an earlier summary said is kept behind it, because nobody else
+will say it again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.transcript import shorten_middle
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.messages import SUMMARY_TAG, is_typed_by_user
+from codecompanion.placeholders import REQUEST_HEADING
+from codecompanion.summary_frame import bare_summary
+
+_HEADER = "[Conversation context — {count} earlier messages removed to fit context window]"
+_EARLIER = "\n\nEarlier summary:\n"
+
+
+class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S11: how many topics are listed, and from which length on a topic is cut to three less and `...`.
+
+    `earlier_chars` caps what is kept of an earlier summary.
+    """
+
+    topics: int = 10
+    topic_chars: int = 80
+    earlier_chars: int = 4000
+
+
+def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
+    """Return the work with a description of what was removed as its summary."""
+    described = tuple(message for message in work.removed if message.tag != SUMMARY_TAG)
+    if not described:
+        return Skipped("nothing_to_compact", "there is nothing to compact: no message is older than the newest")
+    roles = [message.role for message in described]
+    lines = [
+        _HEADER.format(count=len(work.removed)),
+        f"User messages: {roles.count('user')}, Assistant responses: {roles.count('assistant')},"
+        f" Tool calls: {roles.count('tool')}",
+    ]
+    topics = _topics(described, params)
+    if topics:
+        lines += ["Topics discussed:", *(f"- {topic}" for topic in topics)]
+    return msgspec.structs.replace(work, summary="\n".join(lines) + _earlier(work.removed, params.earlier_chars))
+
+
+def _topics(messages: Messages, params: DescribePlain) -> list[str]:
+    """Return the first line of what the user typed, message by message, the first few only."""
+    typed = [message.text.strip() for message in messages if is_typed_by_user(message)]
+    firsts = [text.partition("\n")[0].strip() for text in typed if text]
+    cut = params.topic_chars - 3
+    return [f"{topic[:cut]}..." if len(topic) > params.topic_chars else topic for topic in firsts[: params.topics]]
+
+
+def _earlier(removed: Messages, max_chars: int) -> str:
+    """Return what the summary before said, without what was quoted behind it; a description says it only once."""
+    for message in removed:
+        if message.tag == SUMMARY_TAG:
+            text = bare_summary(message.text).partition(f"\n\n{REQUEST_HEADING}")[0]
+            text = text.rpartition(_EARLIER)[2]
+            return _EARLIER + shorten_middle(text, max_chars) if text else ""
+    return ""
