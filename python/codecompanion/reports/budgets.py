@@ -1,0 +1,77 @@
+"""Budgets in US dollars: for one chat, and for all chats together (R-358). 0 = unlimited.
+
+A budget that is used up ends the next turn before anything is sent. Calls without a known price cannot be counted, and
+that is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from codecompanion.reports.markdown import plural, usd_text
+
+CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.total_budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """One budget and what was spent of it. `warn_at`: 0..1 of `limit_usd`, 0 = no warning."""
+
+    scope: Literal["chat", "total"]
+    limit_usd: float
+    warn_at: float
+    spent_usd: float
+    unpriced: int = 0
+
+    @property
+    def key(self) -> str:
+        """Return the option that sets it."""
+        return CHAT_KEY if self.scope == "chat" else TOTAL_KEY
+
+    @property
+    def whose(self) -> str:
+        """Return whose budget it is, in words."""
+        return "this chat" if self.scope == "chat" else "all chats"
+
+    @property
+    def is_used_up(self) -> bool:
+        """Return whether nothing may be spent any more."""
+        return self.limit_usd > 0 and self.spent_usd >= self.limit_usd
+
+    @property
+    def is_close(self) -> bool:
+        """Return whether the warning is due."""
+        return self.limit_usd > 0 and 0 < self.warn_at * self.limit_usd <= self.spent_usd
+
+    def refusal(self) -> str:
+        """Return the sentence that a turn ends with."""
+        return (
+            f"The budget of {self.whose} is used up: {usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}. Nothing"
+            f" was sent and your message is kept. Raise {self.key} to go on."
+        )
+
+    def warning(self) -> str:
+        """Return the sentence that says how close it is."""
+        share = round(100 * self.spent_usd / self.limit_usd)
+        return (
+            f"{share} % of the budget of {self.whose} is used: {usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}"
+            f" ({self.key}).{self._uncounted()}"
+        )
+
+    def line(self) -> str:
+        """Return the line of `/cost`."""
+        name = "This chat" if self.scope == "chat" else "All chats"
+        if not self.limit_usd:
+            return f"{name}: {usd_text(self.spent_usd)}, no budget.{self._uncounted()}"
+        share = round(100 * self.spent_usd / self.limit_usd)
+        warned = f", warning from {round(100 * self.warn_at)} %" if self.warn_at else ""
+        state = "**used up**" if self.is_used_up else f"{share} %"
+        of = f"{usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}"
+        return f"{name}: {of} ({state}{warned}).{self._uncounted()}"
+
+    def _uncounted(self) -> str:
+        if not self.unpriced:
+            return ""
+        verb = "is" if self.unpriced == 1 else "are"
+        return f" {plural(self.unpriced, 'call')} without a known price {verb} not counted."

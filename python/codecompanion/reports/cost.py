@@ -1,0 +1,221 @@
+"""`/cost`: what a chat has cost, what its cache and its context management saved, which turns were dear (R-356, R-359).
+
+    title · total · Tokens · Cache · Savings · Calls and tools · Budgets · Turns
+
+Every figure is of the log; savings are estimates and marked `~`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from codecompanion.reports.budgets import Budget
+from codecompanion.reports.markdown import (
+    PRICE_UNKNOWN,
+    Page,
+    day_text,
+    one_line,
+    page_text,
+    plural,
+    share_text,
+    table,
+    tokens_text,
+    usd_text,
+)
+from codecompanion.reports.record import Call, Record, Stretch
+from codecompanion.reports.sums import Savings, Sums, estimate_savings, sum_calls
+
+EMPTY = "Nothing has been sent yet: there is nothing to pay for."
+
+
+def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> str:
+    """Return the report as Markdown."""
+    calls = record.calls
+    if not calls:
+        return "\n".join(["# Cost of this chat", "", EMPTY, *_budgets(budgets)])
+    sums, savings = sum_calls(calls), estimate_savings(record)
+    lines = [
+        f"# Cost of this chat: {_headline(sums)}",
+        "",
+        *_summary(record, sums, savings, page),
+        *_tokens(sums, page),
+        *_cache(calls, page),
+        *_savings(savings),
+        *_calls(record, sums),
+        *_budgets(budgets),
+        *_turns(record, page),
+    ]
+    return page_text(lines)
+
+
+def _headline(sums: Sums) -> str:
+    """Return the total, or what is known of it."""
+    if not sums.priced:
+        return PRICE_UNKNOWN
+    return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
+
+
+def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[str]:
+    """Return the lines that are enough for most: total, cache and savings together."""
+    turns = len(record.turns)
+    with_usage = sum(any(call.reported for call in turn.calls) for turn in record.turns)
+    reported = f"usage reported for {with_usage} of {plural(turns, 'turn')}"
+    lines = [f"{plural(sums.calls, 'provider call')} in {plural(turns, 'turn')}, {reported}."]
+    if sums.priced:
+        first, last = (day_text(call.ts, page) for call in (record.calls[0], record.calls[-1]))
+        days = f"of {first}" if first == last else f"of each day, {first} to {last}"
+        lines.append(f"List prices {days}{f' ({page.price_table})' if page.price_table else ''}.")
+    if sums.unpriced:
+        models = sorted(
+            {call.model or call.adapter for call in record.calls if call.reported and call.cost_usd is None}
+        )
+        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {plural(sums.unpriced, 'call')} ({', '.join(models)}).")
+    if savings.tokens or sums.uses_cache:
+        money = [] if not sums.priced else [f"~{usd_text(sums.uncached_usd - sums.usd)} by the cache"]
+        if savings.usd is not None:
+            money.append(f"{_by_management(savings.usd)} context management")
+        parts = [f"~{tokens_text(savings.tokens)} tokens not sent", f"{share_text(sums.hit_ratio, 1)} cache hits"]
+        lines.append(f"Saved: {' · '.join([*parts, *money])}.")
+    return lines
+
+
+def _by_management(usd: float) -> str:
+    return f"~{usd_text(usd)} by" if usd >= 0 else f"~{usd_text(-usd)} more so far for"
+
+
+def _tokens(sums: Sums, page: Page) -> list[str]:
+    figures = (
+        ("prompt, not cached", sums.input_tokens, sums.prompt_tokens, "of the prompts"),
+        ("prompt, read from cache", sums.cache_read_tokens, sums.prompt_tokens, "of the prompts"),
+        ("prompt, written to cache", sums.cache_write_tokens, sums.prompt_tokens, "of the prompts"),
+        ("output", sums.output_tokens, sums.total_tokens, "of everything"),
+        ("reasoning", sums.reasoning_tokens, sums.output_tokens, "of the output"),
+        ("everything", sums.total_tokens, 0, ""),
+    )
+    rows = [(what, f"{n:,}", f"{share_text(n, whole)} {of}" if whole else "") for what, n, whole, of in figures]
+    return ["", "## Tokens", "", *table(("what", "tokens", "share"), rows, page.width, "lr")]
+
+
+def _cache(calls: Sequence[Call], page: Page) -> list[str]:
+    """Return one line per model: whether its provider reported a cache, and what that saved."""
+    names = dict.fromkeys((call.adapter, call.model) for call in calls)
+    rows = []
+    for adapter, model in names:
+        sums = sum_calls(call for call in calls if (call.adapter, call.model) == (adapter, model))
+        saved = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else PRICE_UNKNOWN
+        hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
+        figures = (tokens_text(sums.cache_read_tokens), tokens_text(sums.cache_write_tokens), hits)
+        name = f"{adapter} · {model}" if model else adapter
+        rows.append((name, *(figures if sums.uses_cache else ("-", "-", "none reported")), saved))
+    head = ("model", "read", "written", "hits", "saved")
+    return ["", "## Cache", "", *table(head, rows, page.width, "lrrrr")]
+
+
+def _savings(savings: Savings) -> list[str]:
+    lines = ["", "## Savings of context management (estimates)", ""]
+    if not savings.edits and not savings.compactions:
+        return [*lines, "Nothing was edited or compacted yet."]
+    done = [plural(savings.edits, "edit"), plural(savings.compactions, "compaction")]
+    if savings.undone:
+        done.append(f"{savings.undone} undone")
+    lines.append(f"- {', '.join(done)}")
+    lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again")
+    if savings.broken_caches:
+        lines.append(
+            f"- the cache was broken {plural(savings.broken_caches, 'time')} by a change, which is counted below"
+        )
+    if savings.summary_tokens:
+        lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens, {usd_text(savings.summary_usd)}")
+    lines.append(f"- money: {_net(savings.usd)}")
+    return lines
+
+
+def _net(usd: float | None) -> str:
+    if usd is None:
+        return PRICE_UNKNOWN
+    if usd < 0:
+        return f"~{usd_text(-usd)} more than without it so far; what pays are the requests still to come"
+    return f"~{usd_text(usd)} less than the same requests with everything in them"
+
+
+def _calls(record: Record, sums: Sums) -> list[str]:
+    summaries = [call for call in record.calls if call.purpose == "summary"]
+    failed = sum(call.ended is not None and call.ended.result == "failed" for call in record.calls)
+    outcomes = Counter(ran.status for stretch in record.stretches for ran in stretch.tools)
+    lines = ["", "## Calls and tools", ""]
+    retries = sums.round_trips - sums.calls
+    calls = [plural(sums.calls, "provider call"), plural(sums.round_trips, "round trip")]
+    lines.append(f"- {', '.join(calls)}: {plural(retries, 'retry') if retries == 1 else f'{retries} retries'}")
+    if failed:
+        lines[-1] += f", {failed} failed"
+    if sums.silent:
+        lines.append(f"- {plural(sums.silent, 'call')} without any usage reported")
+    if summaries:
+        costs = sum_calls(summaries)
+        price = usd_text(costs.usd) if costs.priced else PRICE_UNKNOWN
+        lines.append(
+            f"- {plural(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens, {price}"
+        )
+    updates = sum(change.kind == "compacted" for stretch in record.stretches for change in stretch.changes)
+    pruned = sum(event.name == "context_pruned" for stretch in record.stretches for event in stretch.named)
+    lines.append(f"- {plural(updates, 'summary update')}, {plural(pruned, 'pruning pass').replace('passs', 'passes')}")
+    packet = sum(_shaped(call, "packet") for call in record.calls)
+    left_out = sum(_shaped(call, "packet_omitted") for call in record.calls)
+    if packet or left_out:
+        lines.append(f"- context packet: {tokens_text(packet)} tokens sent, {tokens_text(left_out)} left out")
+    said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
+    lines.append(f"- {plural(sum(outcomes.values()), 'tool call')}{f': {said}' if said else ''}")
+    return lines
+
+
+def _shaped(call: Call, part: str) -> int:
+    return call.sent.shaping.get(part, 0) if call.sent else 0
+
+
+def _budgets(budgets: Sequence[Budget]) -> list[str]:
+    if not budgets:
+        return []
+    return ["", "## Budgets", "", *(f"- {budget.line()}" for budget in budgets)]
+
+
+def _turns(record: Record, page: Page) -> list[str]:
+    """Return the turns, dearest first, those without a price behind them by their tokens."""
+    stretches = [stretch for stretch in record.stretches if stretch.calls]
+    summed = [(stretch, sum_calls(stretch.calls)) for stretch in stretches]
+    summed.sort(key=lambda pair: (-_known_usd(pair[1]), -pair[1].total_tokens, pair[0].number))
+    rows = [
+        (
+            str(stretch.number) if stretch.number else "-",
+            _price(sums),
+            tokens_text(sums.prompt_tokens),
+            share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
+            tokens_text(sums.output_tokens),
+            str(sums.calls),
+            _name(stretch),
+        )
+        for stretch, sums in summed
+    ]
+    head = ("turn", "cost", "prompt", "hits", "output", "calls", "question")
+    lines = ["", "## Turns, dearest first", ""]
+    dearest, sums = summed[0]
+    if sums.priced and dearest.number:
+        lines += [
+            f"Turn {dearest.number} was the dearest: {usd_text(sums.usd)}. `/trace {dearest.number}` shows it.",
+            "",
+        ]
+    return [*lines, *table(head, rows, page.width, "rrrrrr")]
+
+
+def _known_usd(sums: Sums) -> float:
+    return sums.usd if sums.priced and not sums.unpriced else -1.0
+
+
+def _price(sums: Sums) -> str:
+    if not sums.priced:
+        return "no price" if sums.unpriced else "-"
+    return f"{usd_text(sums.usd)}{'+' if sums.unpriced else ''}"
+
+
+def _name(stretch: Stretch) -> str:
+    return one_line(stretch.question) if stretch.number else "(between turns)"

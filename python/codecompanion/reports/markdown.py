@@ -1,0 +1,124 @@
+"""How reports write figures and tables: Markdown that reads well as plain text, too.
+
+Tables are padded and never wider than the window; the last column gives way. Token counts as in the meter (R-303).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+PRICE_UNKNOWN = "pricing unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a report is written for: columns of the window, time zone, and whose prices they are."""
+
+    width: int = 80
+    zone: tzinfo = UTC
+    price_table: str = ""
+
+
+def tokens_text(tokens: int) -> str:
+    """Return a count as the meter shows it: `999`, `1.2k`, `35.8k`, `1.0M`."""
+    if abs(tokens) < 1000:
+        return str(tokens)
+    if abs(tokens) < 999_950:
+        return f"{tokens / 1000:.1f}k"
+    return f"{tokens / 1_000_000:.1f}M"
+
+
+def usd_text(usd: float | None) -> str:
+    """Return an amount in US dollars, small ones with more digits; an unknown one is said to be unknown (R-359)."""
+    if usd is None:
+        return PRICE_UNKNOWN
+    sign, amount = ("-" if usd < 0 else ""), abs(usd)
+    if 0 < amount < 0.0001:
+        return f"{sign}<$0.0001"
+    return f"{sign}${amount:,.4f}" if 0 < amount < 0.1 else f"{sign}${amount:,.2f}"
+
+
+def share_text(part: float, whole: float) -> str:
+    """Return a share in whole percent, "" of nothing."""
+    return f"{round(100 * part / whole)} %" if whole else ""
+
+
+def duration_text(ms: float) -> str:
+    """Return a duration: `320 ms`, `4.2 s`, `3 min 5 s`."""
+    if ms < 1000:
+        return f"{round(ms)} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def clock_text(ts: float, page: Page) -> str:
+    """Return day and time of an event."""
+    return datetime.fromtimestamp(ts, page.zone).strftime("%Y-%m-%d %H:%M")
+
+
+def day_text(ts: float, page: Page) -> str:
+    """Return the day of an event."""
+    return datetime.fromtimestamp(ts, page.zone).strftime("%Y-%m-%d")
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 call`, `2 calls`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, safe inside a table cell or a heading."""
+    return " ".join(text.split()).replace("|", "¦").replace("`", "'")
+
+
+def cells(text: str) -> int:
+    """Return how many screen cells the text takes."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text in at most `width` cells, with `…` where it was cut."""
+    if cells(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if cells(kept + character) > width - 1:
+            break
+        kept += character
+    return kept.rstrip() + "…"
+
+
+def page_text(lines: Iterable[str]) -> str:
+    """Return the lines as one text, never with two empty lines in a row."""
+    kept: list[str] = []
+    for line in lines:
+        if line or (kept and kept[-1]):
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right: str = "") -> list[str]:
+    """Return a table; `right` has an `r` for every column that is aligned to the right (`" rr"`)."""
+    if not rows:
+        return []
+    columns = len(head)
+    sizes = [max(cells(line[i]) for line in (head, *rows)) for i in range(columns)]
+    room = width - 3 * columns - 1
+    sizes[-1] = min(sizes[-1], max(8, room - sum(sizes[:-1])))
+    sides = ["r" if i < len(right) and right[i] == "r" else "l" for i in range(columns)]
+    rule = [("-" * (size - 1) + ":") if side == "r" else "-" * size for size, side in zip(sizes, sides, strict=True)]
+    return [_row(line, sizes, sides) for line in (head, rule, *rows)]
+
+
+def _row(line: Sequence[str], sizes: Sequence[int], sides: Sequence[str]) -> str:
+    padded = []
+    for text, size, side in zip(line, sizes, sides, strict=True):
+        shown = cut(text, size)
+        gap = " " * (size - cells(shown))
+        padded.append(gap + shown if side == "r" else shown + gap)
+    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,187 @@
+"""The log of a chat as turns and provider calls: what `/cost` and `/trace` count (R-356, R-357, R-360).
+
+A pure projection. Logs of older versions have no request ids and no ends of requests; a usage report then belongs to
+the newest request, or, when it is about a compaction, to a call of its own. What happened outside turns (`/compact` of
+an idle chat) is kept apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from codecompanion.history import (
+    ChangeUndone,
+    CompactionBegan,
+    CompactionEnded,
+    LogEvent,
+    MessageAdded,
+    PolicyEvent,
+    Prices,
+    RequestEnded,
+    RequestSent,
+    ToolRan,
+    TurnBegan,
+    TurnEnded,
+    UsageReported,
+    ViewChanged,
+)
+from codecompanion.messages import Usage, is_typed_by_user
+
+
+@dataclass(slots=True)
+class Call:
+    """One provider call. `sent` is None for a summary of which only its usage is known, `ended` while it runs."""
+
+    ts: float
+    adapter: str
+    model: str
+    purpose: str = "chat"
+    sent: RequestSent | None = None
+    ended: RequestEnded | None = None
+    reported: list[UsageReported] = field(default_factory=list)
+
+    @property
+    def passes(self) -> Iterator[Usage]:
+        """Yield what was billed: the reply, and what the provider did besides."""
+        for report in self.reported:
+            if report.usage != Usage():
+                yield report.usage
+            yield from report.other_passes
+
+    @property
+    def usage(self) -> Usage:
+        """Return the usage of the reply itself: its prompt is the size of the context."""
+        return next((report.usage for report in self.reported if report.usage != Usage()), Usage())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return what it cost; None when nobody knows the price, or nothing was reported."""
+        costs = [report.cost_usd for report in self.reported]
+        return None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
+
+    @property
+    def prices(self) -> Prices | None:
+        """Return the list prices of the call."""
+        return next((report.prices for report in self.reported if report.prices), None)
+
+    @property
+    def attempts(self) -> int:
+        """Return how often it was sent."""
+        return 1 + (len(self.ended.retries) if self.ended else 0)
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A turn, or what happened before, between and after turns (`number` 0)."""
+
+    number: int = 0
+    turn_id: str = ""
+    cycle: int = 0
+    began: float = 0.0
+    question: str = ""
+    end: TurnEnded | None = None
+    ended_at: float = 0.0
+    calls: list[Call] = field(default_factory=list)
+    tools: list[ToolRan] = field(default_factory=list)
+    tool_tokens: dict[str, int] = field(default_factory=dict)
+    changes: list[ViewChanged] = field(default_factory=list)
+    failures: list[CompactionEnded] = field(default_factory=list)
+    named: list[PolicyEvent] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A whole log. `order` holds calls and changes of the view as they came; `undone` ids of changes not in force."""
+
+    turns: tuple[Stretch, ...]
+    between: Stretch
+    order: tuple[Call | ViewChanged, ...]
+    undone: frozenset[str]
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Return everything that happened."""
+        return (*self.turns, self.between)
+
+    @property
+    def calls(self) -> list[Call]:
+        """Return all provider calls."""
+        return [call for stretch in self.stretches for call in stretch.calls]
+
+
+class _Reader:
+    """Walks the log once."""
+
+    def __init__(self) -> None:
+        self.turns: list[Stretch] = []
+        self.between = Stretch()
+        self.now = self.between
+        self.order: list[Call | ViewChanged] = []
+        self.undone: set[str] = set()
+        self._question = ""
+        self._began: dict[str, CompactionBegan] = {}
+        self._by_id: dict[str, Call] = {}
+        self._newest: Call | None = None
+
+    def read(self, event: LogEvent) -> None:
+        """Take one more event into account."""
+        match event.payload:
+            case TurnBegan(turn_id=turn_id, cycle=cycle):
+                self.now = Stretch(len(self.turns) + 1, turn_id, cycle, event.ts, self._question)
+                self.turns.append(self.now)
+                self._newest = None
+            case TurnEnded() as end:
+                self.now.end, self.now.ended_at = end, event.ts
+                self.now, self._newest = self.between, None
+            case MessageAdded(message=message) if is_typed_by_user(message):
+                self._question = message.text
+                if not self.now.calls:
+                    self.now.question = message.text
+            case MessageAdded(message=message) if message.role == "tool":
+                self.now.tool_tokens[message.id] = message.tokens
+            case RequestSent() as sent:
+                call = Call(event.ts, sent.adapter, sent.model, sent.purpose, sent)
+                self._add(call)
+                self._by_id[sent.request_id or f"#{event.seq}"] = self._newest = call
+            case RequestEnded() as ended if ended.request_id in self._by_id:
+                self._by_id[ended.request_id].ended = ended
+            case UsageReported() as report:
+                self._call_of(report, event.ts).reported.append(report)
+            case ToolRan() as ran:
+                self.now.tools.append(ran)
+            case ViewChanged() as change:
+                self.now.changes.append(change)
+                self.order.append(change)
+            case ChangeUndone(change_id=change_id, redone=redone):
+                (self.undone.discard if redone else self.undone.add)(change_id)
+            case CompactionBegan() as began:
+                self._began[began.compaction_id] = began
+            case CompactionEnded() as failed:
+                self.now.failures.append(failed)
+            case PolicyEvent() as named:
+                self.now.named.append(named)
+            case _:
+                pass
+
+    def _add(self, call: Call) -> None:
+        self.now.calls.append(call)
+        self.order.append(call)
+
+    def _call_of(self, report: UsageReported, ts: float) -> Call:
+        """Return the call a report is about; a summary's is a call of its own."""
+        if report.request_id in self._by_id:
+            return self._by_id[report.request_id]
+        if report.message_id not in self._began and self._newest is not None and not self._newest.reported:
+            return self._newest
+        call = Call(ts, report.adapter, report.model, "summary" if report.usage == Usage() else "chat")
+        self._add(call)
+        return call
+
+
+def read_log(events: Sequence[LogEvent]) -> Record:
+    """Return the log as turns and calls."""
+    reader = _Reader()
+    for event in events:
+        reader.read(event)
+    return Record(tuple(reader.turns), reader.between, tuple(reader.order), frozenset(reader.undone))

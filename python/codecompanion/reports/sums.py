@@ -1,0 +1,179 @@
+"""What calls add up to: tokens, money, cache; and what managing the context saved, as an estimate (R-356, R-359).
+
+Money is tokens × the list prices of the day of each call. A call without a known price is counted, never as $0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codecompanion.history import ViewChanged
+from codecompanion.messages import Usage
+from codecompanion.reports.record import Call, Record
+
+PER_MILLION = 1_000_000
+WARM_S = 300.0
+"""How long a provider's prompt cache is taken to last behind a request."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all."""
+
+    calls: int = 0
+    round_trips: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    usd: float = 0.0
+    uncached_usd: float = 0.0
+    priced: int = 0
+    unpriced: int = 0
+    silent: int = 0
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return everything that was sent."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """Return everything that was billed."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def hit_ratio(self) -> float:
+        """Return the share of the prompts that came from a cache, 0..1."""
+        return self.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    @property
+    def uses_cache(self) -> bool:
+        """Return whether the provider reported any cache activity."""
+        return self.cache_read_tokens > 0 or self.cache_write_tokens > 0
+
+
+def sum_calls(calls: Iterable[Call]) -> Sums:
+    """Return the sums over these calls."""
+    sums = Sums()
+    for call in calls:
+        sums.calls += 1
+        sums.round_trips += call.attempts
+        if not call.reported:
+            sums.silent += 1
+            continue
+        for usage in call.passes:
+            _add(sums, usage)
+        for report in call.reported:
+            if report.cost_usd is None:
+                sums.unpriced += 1
+            else:
+                sums.priced += 1
+                sums.usd += report.cost_usd
+                sums.uncached_usd += _uncached(call) if report.prices else report.cost_usd
+    return sums
+
+
+def _add(sums: Sums, usage: Usage) -> None:
+    sums.input_tokens += usage.input_tokens
+    sums.output_tokens += usage.output_tokens
+    sums.reasoning_tokens += usage.reasoning_tokens
+    sums.cache_read_tokens += usage.cache_read_tokens
+    sums.cache_write_tokens += usage.cache_write_tokens
+
+
+def _uncached(call: Call) -> float:
+    """Return what the call would have cost if all of its prompts were plain input."""
+    prices = call.prices
+    if prices is None:
+        return call.cost_usd or 0.0
+    tokens = sum(usage.prompt_tokens * prices.input + usage.output_tokens * prices.output for usage in call.passes)
+    return tokens / PER_MILLION
+
+
+@dataclass(slots=True)
+class Savings:
+    """What edits and compactions saved, all estimates: tokens that were not sent, and money after all costs of it.
+
+    `usd` is what the same requests would have cost with everything still in them, less what they did cost, less the
+    summaries: the cache that a change breaks is part of it, so that it may be negative. None = no prices.
+    """
+
+    edits: int = 0
+    compactions: int = 0
+    undone: int = 0
+    tokens: int = 0
+    usd: float | None = None
+    summary_usd: float = 0.0
+    summary_tokens: int = 0
+    broken_caches: int = 0
+
+
+def estimate_savings(record: Record) -> Savings:
+    """Return what managing the context saved in the whole chat, by conservative estimate.
+
+    What an edit took out counts until the next compaction, which would have taken it out as well; what a compaction
+    took out counts until the next one. The money compares with a request in which a cache, where the provider was seen
+    to have one, still holds what the request before it had.
+    """
+    savings, missing = Savings(), 0
+    last: Call | None = None
+    changed = False
+    for item in record.order:
+        if isinstance(item, ViewChanged):
+            if item.change_id in record.undone:
+                savings.undone += item.kind in ("edited", "compacted")
+                continue
+            missing, changed = _missing_after(item, missing), changed or item.kind in ("edited", "compacted")
+            savings.edits += item.kind == "edited"
+            savings.compactions += item.kind == "compacted"
+        elif item.purpose == "summary":
+            savings.summary_tokens += sum(usage.prompt_tokens + usage.output_tokens for usage in item.passes)
+            savings.summary_usd += item.cost_usd or 0.0
+        elif item.usage.prompt_tokens:
+            savings.tokens += missing
+            money = _saved_usd(item, last, missing)
+            if money is not None and missing:
+                savings.usd = (savings.usd or 0.0) + money
+            if changed and last is not None and item.usage.cache_read_tokens < last.usage.cache_read_tokens:
+                savings.broken_caches += 1
+            last, changed = item, False
+    if savings.usd is not None:
+        savings.usd -= savings.summary_usd
+    return savings
+
+
+def _missing_after(change: ViewChanged, missing: int) -> int:
+    """Return how many tokens the requests behind the change lack."""
+    gone = max(0, change.tokens_before - change.tokens_after)
+    match change.kind:
+        case "edited":
+            return missing + gone
+        case "compacted":
+            return gone
+        case "cleared":
+            return 0
+        case _:
+            return missing
+
+
+def _saved_usd(call: Call, last: Call | None, missing: int) -> float | None:
+    """Return how much more the request would have cost with `missing` tokens still in it; None without prices."""
+    prices, usage = call.prices, call.usage
+    if prices is None:
+        return None
+    cached = last is not None and (usage.cache_read_tokens or last.usage.cache_read_tokens or usage.cache_write_tokens)
+    whole = usage.prompt_tokens + missing
+    warm = 0
+    if last is not None and cached and last.model == call.model and call.ts - last.ts <= WARM_S:
+        warm = min(whole, last.usage.prompt_tokens + missing)
+    fresh_price = prices.cache_write if usage.cache_write_tokens and prices.cache_write else prices.input
+    would = warm * prices.cache_read + (whole - warm) * fresh_price
+    did = (
+        usage.input_tokens * prices.input
+        + usage.cache_read_tokens * prices.cache_read
+        + usage.cache_write_tokens * prices.cache_write
+    )
+    return (would - did) / PER_MILLION

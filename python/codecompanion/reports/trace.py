@@ -1,0 +1,271 @@
+"""`/trace [turn]`: one turn call by call (R-357, R-360).
+
+    title · Summary · Provider calls · Prompt assembly · Context and history · Retries and errors · Tools
+
+Without a number the newest turn; a number out of range is an error that names the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from codecompanion.errors import InputError
+from codecompanion.history import PolicyEvent, ViewChanged
+from codecompanion.reports.markdown import (
+    PRICE_UNKNOWN,
+    Page,
+    clock_text,
+    cut,
+    duration_text,
+    one_line,
+    page_text,
+    plural,
+    share_text,
+    table,
+    tokens_text,
+    usd_text,
+)
+from codecompanion.reports.record import Call, Record, Stretch
+from codecompanion.reports.sums import sum_calls
+
+EMPTY = "There is no turn yet: send a message first."
+PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
+
+
+def find_turn(record: Record, number: int = 0) -> Stretch:
+    """Return a turn by its number, the newest for 0.
+
+    Raises:
+        InputError: there is no such turn; names the range.
+    """
+    turns = record.turns
+    if not turns:
+        raise InputError(EMPTY)
+    if not 0 <= number <= len(turns):
+        there_are = "there is only turn 1" if len(turns) == 1 else f"the turns are 1 to {len(turns)}"
+        raise InputError(f"There is no turn {number}: {there_are}.")
+    return turns[number - 1]
+
+
+def trace_report(record: Record, turn: Stretch, page: Page) -> str:
+    """Return the report on a turn as Markdown."""
+    lines = [
+        *_title(record, turn, page),
+        *_summary(turn),
+        *_calls(turn, page),
+        *_assembly(turn, page),
+        *_context(record, turn, page),
+        *_errors(turn),
+        *_tools(turn, page),
+    ]
+    return page_text(lines)
+
+
+def _title(record: Record, turn: Stretch, page: Page) -> list[str]:
+    head = f"# Turn {turn.number} of {len(record.turns)}: "
+    question = cut(one_line(turn.question), max(20, page.width - len(head)))
+    how = "still running" if turn.end is None else turn.end.reason
+    took = f" after {duration_text(1000 * (turn.ended_at - turn.began))}" if turn.end else ""
+    lines = [head + question, "", f"{how}{took} · {clock_text(turn.began, page)}"]
+    if turn.end is not None and turn.end.error:
+        lines.append(f"> {one_line(turn.end.error)}")
+    return lines
+
+
+def _summary(turn: Stretch) -> list[str]:
+    sums = sum_calls(turn.calls)
+    lines = ["", "## Summary", ""]
+    cost = usd_text(sums.usd if sums.priced else None) if sums.priced or sums.unpriced else "no usage reported"
+    lines.append(f"- {plural(sums.calls, 'call')}, {plural(len(turn.tools), 'tool call')}, {cost}")
+    if sums.prompt_tokens:
+        hits = f"{share_text(sums.hit_ratio, 1)} from cache" if sums.uses_cache else "no cache reported"
+        lines.append(
+            f"- {tokens_text(sums.prompt_tokens)} tokens sent ({hits}), {tokens_text(sums.output_tokens)} received"
+        )
+    largest = max((call for call in turn.calls if call.sent and call.sent.mix), key=_prompt_size, default=None)
+    if largest is not None:
+        lines += _mix(largest)
+    saved = sum(max(0, change.tokens_before - change.tokens_after) for change in _managed(turn))
+    shaped = {part: sum(call.sent.shaping.get(part, 0) for call in turn.calls if call.sent) for part in PARTS}
+    if saved or any(shaped.values()):
+        mix = {"prompt": shaped["prompt"], "history": saved + shaped["conversation"], "tool catalogue": shaped["tools"]}
+        lines.append(f"- left out: {', '.join(f'{name} ~{tokens_text(tokens)}' for name, tokens in mix.items())}")
+    return lines
+
+
+def _prompt_size(call: Call) -> int:
+    return call.usage.prompt_tokens or (call.sent.estimated_tokens if call.sent else 0)
+
+
+def _mix(call: Call) -> list[str]:
+    """Return the parts of the largest request, and which of them drives it."""
+    mix = call.sent.mix if call.sent else {}
+    whole = sum(mix.values())
+    parts = [f"{PARTS.get(part, part)} {share_text(tokens, whole)}" for part, tokens in mix.items()]
+    driver = max(mix, key=lambda part: mix[part])
+    size = tokens_text(_prompt_size(call))
+    return [f"- largest request {size} tokens: {', '.join(parts)}; driven by the {PARTS.get(driver, driver)}"]
+
+
+def _calls(turn: Stretch, page: Page) -> list[str]:
+    if not turn.calls:
+        return ["", "## Provider calls", "", "None."]
+    head = ("call", "model", "time", "in", "hits", "out", "cost", "result")
+    rows = []
+    for number, call in enumerate(turn.calls, 1):
+        sums = sum_calls([call])
+        rows.append(
+            (
+                f"{number}.{call.attempts}",
+                call.model or call.adapter,
+                duration_text(call.ended.duration_ms) if call.ended else "-",
+                tokens_text(sums.prompt_tokens) if call.reported else f"~{tokens_text(_prompt_size(call))}",
+                share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
+                tokens_text(sums.output_tokens) if call.reported else "-",
+                usd_text(call.cost_usd) if call.cost_usd is not None else "no price" if call.reported else "-",
+                _result(call),
+            )
+        )
+    lines = ["", "## Provider calls", "", *table(head, rows, page.width, "llrrrrr")]
+    for number, call in enumerate(turn.calls, 1):
+        for report in call.reported:
+            lines += [
+                f"- {number}: the provider left out {plural(edit.cleared_items, 'item')}"
+                f" ({tokens_text(edit.cleared_tokens)} tokens, {edit.kind})"
+                for edit in report.server_edits
+            ]
+    if any(call.reported and call.cost_usd is None for call in turn.calls):
+        lines += ["", f"no price: {PRICE_UNKNOWN}"]
+    return lines
+
+
+def _result(call: Call) -> str:
+    if call.purpose == "summary":
+        return "summary"
+    if call.ended is not None:
+        return call.ended.result
+    return "reply" if call.reported else "no end logged"
+
+
+def _assembly(turn: Stretch, page: Page) -> list[str]:
+    """Return how the newest request of the turn was put together: its layers and fragments, or at least its parts."""
+    lines = ["", "## Prompt assembly", ""]
+    compiled = next((event.fields for event in reversed(turn.named) if event.name == "prompt_compiled"), None)
+    if compiled is not None:
+        rows = [
+            (layer["name"], layer["stability"], str(layer["fragments"]), f"{layer['bytes']:,}", layer["status"])
+            for layer in compiled["layers"]
+        ]
+        lines += table(("layer", "stability", "fragments", "bytes", "status"), rows, page.width, "llrr")
+        lines += ["", f"{compiled['cacheable_prefix']:,} bytes stay the same, {compiled['dynamic_suffix']:,} change."]
+        parts = [
+            (
+                part["layer"],
+                f"{part['bytes']:,}",
+                f"{part['tokens']:,}" if part["tokens"] else "-",
+                one_line(part["label"]),
+            )
+            for part in compiled["fragments"]
+        ]
+        return [*lines, "", "### Fragments", "", *table(("layer", "bytes", "tokens", "what"), parts, page.width, "lrr")]
+    newest = next((call for call in reversed(turn.calls) if call.sent and call.sent.mix), None)
+    if newest is None or newest.sent is None:
+        return [*lines, "Not logged for this turn."]
+    whole = sum(newest.sent.mix.values())
+    shares = [
+        (PARTS.get(part, part), f"~{tokens_text(tokens)}", share_text(tokens, whole))
+        for part, tokens in newest.sent.mix.items()
+    ]
+    lines += [f"The newest request had {plural(newest.sent.messages, 'message')}.", ""]
+    return [*lines, *table(("part", "tokens", "share"), shares, page.width, "lrr")]
+
+
+def _managed(stretch: Stretch) -> list[ViewChanged]:
+    """Return the changes that made requests smaller."""
+    return [change for change in stretch.changes if change.kind in ("edited", "compacted")]
+
+
+def _context(record: Record, turn: Stretch, page: Page) -> list[str]:
+    lines = ["", "## Context and history", ""]
+    body: list[str] = []
+    for change in turn.changes:
+        body += _change(change, change.change_id in record.undone)
+    for failed in turn.failures:
+        body.append(f"- history | failed | {'stopped by you' if failed.cancelled else one_line(failed.reason)}")
+    for event in turn.named:
+        if event.name != "prompt_compiled":
+            body.append(f"- {_named(event, page)}")
+    return [*lines, *(body or ["Nothing was changed."])]
+
+
+def _change(change: ViewChanged, undone: bool) -> list[str]:
+    sizes = f", {tokens_text(change.tokens_before)} → {tokens_text(change.tokens_after)} tokens"
+    report, mark = change.report, " (undone)" if undone else ""
+    if change.kind == "edited":
+        return [f"- {plural(report.get('cleared', len(change.replaced)), 'tool result')} cleared{sizes}{mark}"]
+    if change.kind != "compacted":
+        touched = len(change.removed) or len(change.replaced) or len(change.inserted)
+        return [f"- {change.kind.replace('_', ' ')}: {plural(touched, 'message')}{mark}"]
+    by = report.get("summariser", "")
+    how = [str(report.get("trigger", "")), f"by {by}" if by else ""]
+    took = duration_text(report["duration_ms"]) if report.get("duration_ms") else ""
+    count = plural(report.get("messages", len(change.removed)), "message")
+    line = f"- compacted {count}{sizes} ({', '.join(filter(None, [*how, took]))}){mark}"
+    summary = str(report.get("summary", ""))
+    return [line, *_quoted("### Summary", summary)] if summary.strip() else [line]
+
+
+def _quoted(title: str, text: str) -> Iterator[str]:
+    """Yield a long text as a fold of its own; its headings do not become headings of the report."""
+    yield from ("", title, "")
+    for line in text.strip().splitlines():
+        yield f"> {line}".rstrip()
+    yield ""
+
+
+def _named(event: PolicyEvent, page: Page) -> str:
+    """Return a named event and its plain fields on one line."""
+    fields = event.fields
+    if event.name == "context_compaction_failed":
+        sizes = f"{fields.get('estimated_request_tokens', 0):,}/{fields.get('input_limit_tokens', 0):,}"
+        return f"history | {fields.get('reason', '')} | {one_line(str(fields.get('detail', '')))} | {sizes}"
+    plain = {name: value for name, value in fields.items() if isinstance(value, str | int | float) and value != ""}
+    said = ", ".join(f"{name} {_value(value)}" for name, value in plain.items())
+    return cut(f"`{event.name}` {said}".rstrip(), max(40, 2 * page.width))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else cut(one_line(str(value)), 60)
+
+
+def _errors(turn: Stretch) -> list[str]:
+    lines = ["", "## Retries and errors", ""]
+    body: list[str] = []
+    for number, call in enumerate(turn.calls, 1):
+        ended = call.ended
+        if ended is None:
+            continue
+        for attempt, retry in enumerate(ended.retries, 1):
+            body.append(f"- {number}.{attempt}: {one_line(retry.reason)}; waited {duration_text(retry.wait_ms)}")
+        if ended.error:
+            body.append(f"- {number}.{call.attempts}: {one_line(ended.error)}")
+    return [*lines, *(body or ["None."])]
+
+
+def _tools(turn: Stretch, page: Page) -> list[str]:
+    lines = ["", "## Tools", ""]
+    if not turn.tools:
+        return [*lines, "None ran."]
+    rows: Sequence[Sequence[str]] = [
+        (
+            ran.name,
+            ran.status,
+            duration_text(ran.duration_ms),
+            tokens_text(turn.tool_tokens.get(ran.message_id, 0)),
+            one_line(ran.title),
+        )
+        for ran in turn.tools
+    ]
+    return [*lines, *table(("tool", "status", "time", "tokens", "what"), rows, page.width, "llrr")]

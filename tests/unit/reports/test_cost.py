@@ -1,0 +1,148 @@
+"""`/cost` as the user reads it (R-356, R-358, R-359)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.messages import Usage
+from codecompanion.reports.budgets import Budget
+from codecompanion.reports.cost import EMPTY, cost_report
+from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, cells, cut, table, tokens_text, usd_text
+from codecompanion.reports.record import read_log
+
+from .logs import LogWriter, worked_chat
+
+PAGE = Page(width=80, price_table="genai-prices 1")
+
+
+def written(log: LogWriter, *budgets: Budget, page: Page = PAGE) -> str:
+    return cost_report(read_log(log.events), page, budgets)
+
+
+def test_an_empty_chat_says_so() -> None:
+    """R-356: empty state line."""
+    text = written(LogWriter(), Budget(scope="chat", limit_usd=5, warn_at=0, spent_usd=0))
+    assert EMPTY in text
+    assert "$0.00 of $5.00" in text
+
+
+def test_the_report_has_every_figure_of_the_requirement() -> None:
+    """R-356: totals, cache, savings, round trips, tool outcomes, summaries, dearest turn, turns by cost."""
+    text = written(worked_chat())
+    for part in (
+        "6 provider calls in 3 turns, usage reported for 2 of 3 turns.",
+        "(genai-prices 1)",
+        "| prompt, read from cache  |",
+        "| anthropic · claude |",
+        "- 1 edit, 1 compaction",
+        "6 provider calls, 7 round trips: 1 retry, 1 failed",
+        "- 1 call for summaries: 31.5k tokens, $0.11",
+        "- 1 summary update, 0 pruning passes",
+        "- 2 tool calls: 1 error, 1 ok",
+        "Turn 1 was the dearest",
+    ):
+        assert part in text, part
+    costs = [line.split("|")[2].strip() for line in text.splitlines() if line.endswith(" |") and "red?" in line]
+    assert costs == ["$0.25"]
+
+
+def test_turns_are_sorted_by_cost_and_unpriced_ones_by_tokens() -> None:
+    """R-356."""
+    log = LogWriter()
+    for number, (size, priced) in enumerate(((500, False), (10, True), (1_000, True), (2_000, False)), 1):
+        log.begin(f"question {number}")
+        log.call(Usage(size, 1), priced=priced)
+        log.end()
+    text = written(log)
+    turns = [line.split("|")[1].strip() for line in text.splitlines() if "| question " in line][1:]
+    assert turns == ["3", "2", "4", "1"]
+
+
+def test_an_unknown_price_is_never_zero() -> None:
+    """R-359: "pricing unavailable" with the models concerned; no $ anywhere."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000, 10), priced=False)
+    text = written(log)
+    assert text.startswith(f"# Cost of this chat: {PRICE_UNKNOWN}")
+    assert "Pricing unavailable for 1 call (claude)." in text
+    assert "$" not in text
+
+
+def test_a_partly_priced_chat_gives_a_subtotal() -> None:
+    """R-356: priced subtotal plus the number of calls without pricing."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000_000))
+    log.call(Usage(1_000, 10), priced=False)
+    text = written(log)
+    assert text.startswith("# Cost of this chat: $3.00 and more")
+    assert "$3.00+" in text
+
+
+def test_savings_stand_together_and_are_marked_as_estimates() -> None:
+    """R-356, R-359: tokens, cache hits and money in one line, with `~`."""
+    line = next(line for line in written(worked_chat()).splitlines() if line.startswith("Saved:"))
+    assert "~58.0k tokens not sent" in line
+    assert "cache hits" in line
+    assert line.count("~") == line.count("$") + 1
+
+
+def test_what_context_management_cost_is_not_hidden() -> None:
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(10_000, cache_read_tokens=90_000))
+    log.change("edited", 100_000, 60_000)
+    log.call(Usage(61_000))
+    text = written(log)
+    assert "more so far for context management" in text
+    assert "more than without it so far" in text
+
+
+def test_budgets_are_shown_with_what_is_not_counted() -> None:
+    """R-356, R-358: session and cross-session lines."""
+    text = written(
+        worked_chat(),
+        Budget(scope="chat", limit_usd=0.1, warn_at=0.8, spent_usd=0.2),
+        Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=3, unpriced=2),
+    )
+    assert "- This chat: $0.20 of $0.10 (**used up**, warning from 80 %)." in text
+    assert "- All chats: $3.00, no budget. 2 calls without a known price are not counted." in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_table_is_wider_than_the_window(width: int) -> None:
+    text = written(worked_chat(), page=Page(width=width))
+    assert max(cells(line) for line in text.splitlines() if line.startswith("|")) <= width
+
+
+@given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=200)), min_size=1, max_size=5), st.integers(40, 120))
+def test_every_line_of_a_table_is_equally_wide(rows: list[tuple[str, str]], width: int) -> None:
+    lines = table(("a", "b"), [(cut(a, 10), b) for a, b in rows], width)
+    assert len({cells(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"), [(999, "999"), (1_200, "1.2k"), (35_800, "35.8k"), (999_949, "999.9k"), (1_000_000, "1.0M")]
+)
+def test_counts_read_as_in_the_meter(tokens: int, text: str) -> None:
+    """R-303."""
+    assert tokens_text(tokens) == text
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (0.0, "$0.00"),
+        (0.00001, "<$0.0001"),
+        (0.0123, "$0.0123"),
+        (12.5, "$12.50"),
+        (1234.5, "$1,234.50"),
+        (-2, "-$2.00"),
+    ],
+)
+def test_amounts_have_the_digits_that_matter(usd: float, text: str) -> None:
+    assert usd_text(usd) == text
+    assert usd_text(None) == PRICE_UNKNOWN

@@ -1,0 +1,153 @@
+"""`/trace [turn]` as the user reads it (R-357)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.policy_events import Occasion, fields_of
+from codecompanion.errors import InputError
+from codecompanion.history import CompactionEnded, PolicyEvent, RequestSent, ServerEdited, TurnBegan, UsageReported
+from codecompanion.messages import Message, Usage
+from codecompanion.reports.markdown import Page, cells
+from codecompanion.reports.record import read_log
+from codecompanion.reports.trace import find_turn, trace_report
+
+from .logs import LogWriter, worked_chat
+
+
+def written(log: LogWriter, number: int = 0, width: int = 80) -> str:
+    record = read_log(log.events)
+    return trace_report(record, find_turn(record, number), Page(width=width))
+
+
+def section(text: str, title: str) -> str:
+    """Return the lines below a heading of level two."""
+    return text.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_the_newest_turn_is_shown_without_a_number() -> None:
+    """R-357: default = latest turn."""
+    assert written(worked_chat()).startswith("# Turn 3 of 3: And now the docs")
+
+
+@pytest.mark.parametrize("number", [4, -1, 99])
+def test_a_number_out_of_range_is_an_error_that_names_the_range(number: int) -> None:
+    """R-357."""
+    with pytest.raises(InputError, match=rf"There is no turn {number}: the turns are 1 to 3\."):
+        find_turn(read_log(worked_chat().events), number)
+
+
+def test_the_only_turn_and_no_turn_at_all_are_said_as_such() -> None:
+    log = LogWriter()
+    with pytest.raises(InputError, match="There is no turn yet"):
+        find_turn(read_log(log.events), 1)
+    log.begin("q")
+    with pytest.raises(InputError, match="There is no turn 2: there is only turn 1"):
+        find_turn(read_log(log.events), 2)
+
+
+def test_every_call_has_its_attempts_time_tokens_price_and_result() -> None:
+    """R-357: `step.attempt | model | ms | in | out | $`, and the result."""
+    calls = section(written(worked_chat(), 2), "Provider calls")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in calls.splitlines() if "claude" in line]
+    assert rows[0] == ["1.2", "claude", "1.5 s", "30.0k", "27 %", "2.0k", "$0.0984", "stop"]
+    assert rows[1][0] == "2.1"
+    assert rows[1][-1] == "summary"
+    assert rows[2][-3:] == ["100", "$0.0060", "stop"]
+
+
+def test_the_mix_names_what_drives_the_request() -> None:
+    """R-357: request mix prompt/conversation/tool surface, dominant driver, savings mix."""
+    summary = section(written(worked_chat(), 2), "Summary")
+    assert "instructions 10 %, conversation 70 %, tool schemas 20 %; driven by the conversation" in summary
+    assert "left out: prompt ~0, history ~58.0k, tool catalogue ~0" in summary
+
+
+def test_retries_and_errors_are_told_apart_from_results() -> None:
+    """R-357: retry and errors."""
+    assert "- 1.1: rate limited; waited 500 ms" in section(written(worked_chat(), 2), "Retries and errors")
+    assert "- 1.1: The endpoint refused the key." in section(written(worked_chat(), 3), "Retries and errors")
+
+
+def test_tools_have_status_time_and_size() -> None:
+    """R-357: tool activity; a bar in a title does not break the table."""
+    tools = section(written(worked_chat(), 1), "Tools")
+    assert "| read_file   | ok     | 30 ms |     40 | read_file a.py" in tools
+    assert "main ¦ in src" in tools
+
+
+def test_the_history_shows_what_changed_and_the_summary_in_a_fold_of_its_own() -> None:
+    """R-357: history-summary compaction with its text; the text's headings do not become the report's."""
+    history = section(written(worked_chat(), 2), "Context and history")
+    assert "- 5 tool results cleared, 60.0k → 30.0k tokens" in history
+    assert "- compacted 12 messages, 34.0k → 6.0k tokens (proactive, by claude-haiku, 4.2 s)" in history
+    assert "### Summary" in history
+    assert "> ## Done" in history
+
+
+def test_named_events_and_failures_of_the_policy_are_listed() -> None:
+    """R-328, R-357: `history | reason | detail | a/b`."""
+    log = LogWriter()
+    log.begin("q")
+    occasion = Occasion(input_limit=900, tokens=950, reason="input_limit_unreachable", detail="too large")
+    log.add(
+        CompactionEnded(compaction_id="c", reason="the model did not answer"),
+        PolicyEvent(name="context_compaction_failed", fields=fields_of("context_compaction_failed", occasion)),
+        PolicyEvent(name="context_window_status", fields={"warningLevel": "critical", "usageTokens": 1_950}),
+    )
+    history = section(written(log), "Context and history")
+    assert "- history | failed | the model did not answer" in history
+    assert "- history | input_limit_unreachable | too large | 950/900" in history
+    assert "- `context_window_status` warningLevel critical, usageTokens 1,950" in history
+
+
+def test_a_compiled_prompt_is_shown_layer_by_layer() -> None:
+    """R-329, R-357: prompt assembly, layers and fragments."""
+    log = LogWriter()
+    log.begin("q")
+    sent = (
+        Message(id="s", role="system", content="You help."),
+        Message(id="u", role="user", content="q", turn_id="t1"),
+    )
+    log.add(PolicyEvent(name="prompt_compiled", fields=fields_of("prompt_compiled", Occasion(sent=sent, turn_id="t1"))))
+    assembly = section(written(log), "Prompt assembly")
+    assert "| instructions | session     |         1 |     9 | included |" in assembly
+    assert "9 bytes stay the same, 1 change." in assembly
+    assert "### Fragments" in assembly
+
+
+def test_what_the_provider_left_out_is_said() -> None:
+    """R-541."""
+    log = LogWriter()
+    log.begin("q")
+    log.add(
+        RequestSent(turn_id="t1", adapter="a", model="m", messages=1, estimated_tokens=5, request_id="r"),
+        UsageReported(
+            message_id="m", adapter="a", model="m", usage=Usage(5), estimated_prompt_tokens=5, request_id="r",
+            server_edits=(ServerEdited("clear_tool_uses_20250919", 5_000, 3),),
+        ),
+    )  # fmt: skip
+    calls = section(written(log), "Provider calls")
+    assert "- 1: the provider left out 3 items (5.0k tokens, clear_tool_uses_20250919)" in calls
+    assert "no price: pricing unavailable" in calls
+    assert "no end logged" not in calls
+    assert "still running" in written(log)
+
+
+def test_a_turn_without_a_call_is_whole() -> None:
+    """A turn that a budget ended has nothing but its reason."""
+    log = LogWriter()
+    log.add(TurnBegan(turn_id="t", cycle=1))
+    log.end("limit", "The budget of this chat is used up.")
+    text = written(log)
+    assert "> The budget of this chat is used up." in text
+    assert section(text, "Provider calls").strip() == "None."
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_no_table_is_wider_than_the_window(width: int, number: int) -> None:
+    text = written(worked_chat(), number, width)
+    tables = [cells(line) for line in text.splitlines() if line.startswith("|")]
+    assert max(tables) <= max(width, 74)
+    assert cells(text.splitlines()[0]) <= width
