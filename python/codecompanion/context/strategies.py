@@ -30,6 +30,8 @@ from codecompanion.context.trimming import (
     trim_to_fit,
 )
 from codecompanion.context.truncation import TruncateToolResults, truncate_tool_results
+from codecompanion.context.user_quotes import QuoteUserMessages, quote_user_messages
+from codecompanion.context.verification import VerifySummary, verify_summary
 from codecompanion.context.window_selection import SelectWindow, select_window
 from codecompanion.context.work import Env, Outcome, Steps, Work
 
@@ -62,6 +64,8 @@ STRATEGIES: dict[str, Strategy] = {
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
     "trim_to_fit": Strategy("S15", TrimToFit, trim_to_fit),
     "prune_tool_errors": Strategy("S17", PruneToolErrors, prune_tool_errors),
+    "quote_user_messages": Strategy("R-431", QuoteUserMessages, quote_user_messages),
+    "verify_summary": Strategy("lesson 11", VerifySummary, verify_summary),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""
