@@ -43,7 +43,7 @@ PATH = re.compile(
     + r")(?![\w-])(?!\.\w)"
     r"|(?<![\w/@.-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE|CMakeLists\.txt)(?![\w/-])"
 )
-_NOT_A_FILE = frozenset(["console.log", "Math.log", "Node.js", "node.js", "Vue.js", "Next.js", "package.path"])
+NOT_A_FILE = frozenset(["console.log", "Math.log", "Node.js", "node.js", "Vue.js", "Next.js", "package.path"])
 NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _CODE_LIKE = re.compile(r".*[a-z0-9][A-Z].*|.*[A-Za-z0-9]_+[A-Za-z0-9].*|[A-Z][A-Za-z]*\d.*|_+[a-z]\w*|[a-z]+\d+\w*")
 _HASH = re.compile(r"(?=.*\d)[0-9a-f]{5,64}")
@@ -235,7 +235,7 @@ class _Reader:
 
     def _file(self, path: str, action: Action, position: int) -> None:
         path = path.strip().lstrip("@").rstrip("/.,:;").removeprefix("./")
-        if path in _NOT_A_FILE or not path or len(path) > 240 or "\n" in path:
+        if path in NOT_A_FILE or not path or len(path) > 240 or "\n" in path:
             return
         fact = self.facts.files.setdefault(path, FileFact(path, {}))
         fact.actions[action] = fact.actions.get(action, 0) + 1

@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.errors import ConfigError
-from codecompanion.placeholders import LEDGER_HEADING, REQUEST_HEADING
+from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING
 
 Role = Literal[
     "request", "names", "files", "errors", "solved", "decisions", "user_messages", "pending", "current", "next_step",
@@ -32,14 +32,6 @@ _HEADING = re.compile(
 )
 _EDGES = " \t:.–—-*_#"
 _LIKE_A_TITLE = 80
-_ITEM = re.compile(r"^[ \t]{0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
-_FINDING_CHARS = 400
-_OUTLINE: dict[str, tuple[Role, ...]] = {
-    "decisions": ("decisions", "solved"),
-    "open_loops": ("pending",),
-    "next_actions": ("next_step",),
-    "key_findings": ("findings", "errors", "names"),
-}
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,7 +125,7 @@ def guess_schema(text: str) -> Schema | None:
     best, most = None, FEWEST_SECTIONS - 1
     for name in schema_names():
         schema = load_schema(name)
-        matched = len(_clearest(list(_headings(text, schema))))
+        matched = len(_clearest(list(_headings(text[: _tail_start(text)], schema))))
         if matched > most:
             best, most = schema, matched
     return best
@@ -173,36 +165,6 @@ def replace_section(text: str, schema: Schema, number: int, body: str) -> str:
     return f"{joined}\n{after.lstrip(chr(10))}" if after.strip() else joined.rstrip("\n")
 
 
-class Outline(msgspec.Struct, frozen=True):
-    """What a checkpoint keeps of a summary (R-471)."""
-
-    decisions: tuple[str, ...] = ()
-    open_loops: tuple[str, ...] = ()
-    next_actions: tuple[str, ...] = ()
-    key_findings: tuple[str, ...] = ()
-
-
-def outline(text: str, schema: Schema | None = None) -> Outline:
-    """Return the points of a summary by what they are for; a text without sections is one finding of 400 characters."""
-    schema = schema or guess_schema(text)
-    if schema is None or not schema.section:
-        return Outline(key_findings=(text.strip()[:_FINDING_CHARS],) if text.strip() else ())
-    found = parse_sections(text, schema)
-    points = {
-        name: tuple(point for role in roles for point in _points(found.body(schema.number_of(role))))
-        for name, roles in _OUTLINE.items()
-    }
-    if not any(points.values()) and text.strip():
-        return Outline(key_findings=(text.strip()[:_FINDING_CHARS],))
-    return Outline(**points)
-
-
-def _points(body: str) -> list[str]:
-    """Return the items of a list, or the paragraphs when there is none."""
-    items = [match.group(1).strip() for match in _ITEM.finditer(body)]
-    return items or [" ".join(paragraph.split()) for paragraph in body.split("\n\n") if paragraph.strip()]
-
-
 class _Heading(msgspec.Struct, frozen=True):
     """A line that may be a heading: where it starts, where its body starts, what it says."""
 
@@ -215,34 +177,38 @@ class _Heading(msgspec.Struct, frozen=True):
 
 
 def _tail_start(text: str) -> int:
-    """Return where the ledger or the quoted request begins, the length when there is neither."""
-    places = [f"\n{text}".rfind(f"\n{heading}") for heading in (LEDGER_HEADING, REQUEST_HEADING)]
+    """Return where begins what stands below the sections: quotes, ledger or request; the length when nothing does."""
+    places = [f"\n{text}".rfind(f"\n{heading}") for heading in (QUOTES_HEADING, LEDGER_HEADING, REQUEST_HEADING)]
     return min((place for place in places if place >= 0), default=len(text))
 
 
 def _headings(text: str, schema: Schema | None) -> Iterator[_Heading]:
     """Yield the lines outside of code fences that look like headings."""
     start = 0
-    for line, in_fence in lines_and_fences(text):
-        heading = None if in_fence else _read_heading(line, start, schema)
+    for line, fence in lines_and_fences(text):
+        heading = None if fence else _read_heading(line, start, schema)
         if heading is not None:
             yield heading
         start += len(line)
 
 
-def lines_and_fences(text: str) -> list[tuple[str, bool]]:
-    """Return the lines with their ends, and whether each belongs to a code fence; one that never ends is none."""
+def lines_and_fences(text: str) -> list[tuple[str, int]]:
+    """Return the lines with their ends, and the number of the code fence each belongs to, 0 = none.
+
+    A fence that never ends is none.
+    """
     lines = _LINE.findall(text)
-    fenced = [False] * len(lines)
-    opened, fence = 0, ""
+    fences = [0] * len(lines)
+    opened, fence, number = 0, "", 0
     for place, line in enumerate(lines):
         mark = _FENCE.match(line)
         if mark and not fence:
             opened, fence = place, mark.group(1)
         elif mark and mark.group(1).startswith(fence) and not line[mark.end() :].strip():
-            fenced[opened : place + 1] = [True] * (place + 1 - opened)
+            number += 1
+            fences[opened : place + 1] = [number] * (place + 1 - opened)
             fence = ""
-    return list(zip(lines, fenced, strict=True))
+    return list(zip(lines, fences, strict=True))
 
 
 def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | None:

@@ -1,4 +1,4 @@
-"""Summaries in sections: schemas as data, lenient reading, exact rewriting (K17, R-429, R-430, R-454, R-471)."""
+"""Summaries in sections: schemas as data, lenient reading, exact rewriting (K17, R-429, R-430, R-454)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from codecompanion.context.sections import (
     guess_schema,
     load_schema,
-    outline,
     parse_sections,
     replace_section,
     schema_names,
@@ -154,26 +153,6 @@ def test_a_missing_section_is_put_where_it_belongs():
 
 def test_free_text_gets_the_section_behind_it():
     assert replace_section("All is well.", CC_9, 6, "> hi") == "All is well.\n\n6. **All User Messages**\n> hi"
-
-
-def test_the_outline_of_nine_sections_is_what_a_checkpoint_keeps():
-    """R-471: section 6 → decisions, 7 → open loops, 9 → next actions, 4 and 5 → key findings."""
-    text = written(CW_9, body="- point {n}\n")
-    found = outline(text)
-    assert found.decisions == ("point 6",)
-    assert found.open_loops == ("point 7",)
-    assert found.next_actions == ("point 9",)
-    assert found.key_findings == ("point 4", "point 5")
-
-
-def test_the_outline_of_labels_and_of_plain_text():
-    """R-471: the four labels; none found → the first 400 characters as one finding."""
-    found = outline("Decisions:\n- use tabs\nOpen Loops:\n- the tests\n\nKey Findings:\n- it is slow\n- it leaks\n")
-    assert found.decisions == ("use tabs",)
-    assert found.open_loops == ("the tests",)
-    assert found.key_findings == ("it is slow", "it leaks")
-    assert outline("x" * 900).key_findings == ("x" * 400,)
-    assert outline(" ").key_findings == ()
 
 
 LINES = st.lists(
