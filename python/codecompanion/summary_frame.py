@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from codecompanion.placeholders import SUMMARY_PREFIX
+import msgspec
+
+from codecompanion.placeholders import SUMMARY_PREFIX, quote_request, quoted_request
 
 SummaryHeader = Literal["", "summary_of_previous", "with_count", "earlier_with_count", "handoff"]
 
@@ -27,21 +29,38 @@ SUMMARY_HEADERS: dict[SummaryHeader, str] = {
 _HEADERS = tuple(
     re.compile(re.escape(text).replace(re.escape("{count}"), r"\d+")) for text in SUMMARY_HEADERS.values() if text
 )
-_ELEMENT = re.compile(r"<([A-Za-z][\w-]*)>\n(.*?)\n</\1>", re.DOTALL)
+_ELEMENT = re.compile(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
+
+
+class Framed(msgspec.Struct, frozen=True):
+    """The text of a summary message in three: joined they are the text. `behind` ends with the quoted request."""
+
+    before: str
+    summary: str
+    behind: str
+
+
+def split_frame(text: str) -> Framed:
+    """Return the summary apart from its element, its header, and the request quoted behind it (R-551)."""
+    request = quoted_request(text)
+    quote = quote_request(request) if request else ""
+    inner, before, behind = text[: len(text) - len(quote)], "", quote
+    element = _ELEMENT.fullmatch(inner)
+    if element:
+        before, inner, behind = element.group(1), element.group(3), element.group(4) + quote
+    for header in _HEADERS:
+        found = header.match(inner)
+        if found:
+            return Framed(before + found.group(), inner[found.end() :], behind)
+    return Framed(before, inner, behind)
+
+
+def bare_summary(text: str) -> str:
+    """Return what a summary message says, without element and header; the quoted request is part of it."""
+    request = quoted_request(text)
+    return split_frame(text).summary + (quote_request(request) if request else "")
 
 
 def neutralise_element(text: str, name: str) -> str:
     """Return the text unable to open or close the element `name`."""
     return re.sub(rf"<(\s*/?\s*)({re.escape(name)})\b", r"<\\\1\2", text, flags=re.IGNORECASE)
-
-
-def bare_summary(text: str) -> str:
-    """Return what a summary message says, without element and header; what stands behind the element stays."""
-    element = _ELEMENT.match(text)
-    inner, rest = (element.group(2), text[element.end() :]) if element else (text, "")
-    for header in _HEADERS:
-        found = header.match(inner)
-        if found:
-            inner = inner[found.end() :]
-            break
-    return inner + rest

@@ -12,12 +12,15 @@ import msgspec
 
 from codecompanion.context.artifact import SummarizeArtifact, summarize_artifact
 from codecompanion.context.attachments import ReplaceAttachments, replace_attachments
+from codecompanion.context.chat_window import RollingChatWindow, rolling_chat_window
 from codecompanion.context.chunked_summary import SummarizeChunked, summarize_chunked
 from codecompanion.context.editing import ClearToolResults, clear_tool_results
+from codecompanion.context.fit_summary import FitSummary, fit_summary
 from codecompanion.context.packet import ContextPacket
 from codecompanion.context.placement import InsertSummary, insert_summary
 from codecompanion.context.plain_description import DescribePlain, describe_plain
 from codecompanion.context.prompt_shape import ShapeFragments, ShapeSchemas
+from codecompanion.context.raw_transcript import SummarizeRaw, summarize_raw
 from codecompanion.context.savings import RequireSavings, require_savings
 from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
 from codecompanion.context.transcript import FormatTranscript, format_transcript
@@ -61,9 +64,12 @@ STRATEGIES: dict[str, Strategy] = {
     "summarize_chunked": Strategy("S9", SummarizeChunked, summarize_chunked, summarises=True, asks_model=True),
     "describe_plain": Strategy("S11", DescribePlain, describe_plain, summarises=True),
     "summarize_ledger": Strategy("S12", SummarizeLedger, summarize_ledger, summarises=True),
+    "summarize_raw": Strategy("S12", SummarizeRaw, summarize_raw, summarises=True),
+    "fit_summary": Strategy("S13", FitSummary, fit_summary),
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
     "trim_to_fit": Strategy("S15", TrimToFit, trim_to_fit),
     "prune_tool_errors": Strategy("S17", PruneToolErrors, prune_tool_errors),
+    "rolling_chat_window": Strategy("S18", RollingChatWindow, rolling_chat_window),
     "quote_user_messages": Strategy("R-431", QuoteUserMessages, quote_user_messages),
     "verify_summary": Strategy("lesson 11", VerifySummary, verify_summary),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
