@@ -303,16 +303,23 @@ def _drive(
 
 
 def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
-    """Run strategies one after the other; the first whose outcome is not `Work` ends it."""
+    """Run strategies one after the other; the first whose outcome is not `Work` ends it.
+
+    An optional step that has nothing to do is passed over; when that holds of all, there is nothing to do.
+    """
+    start, idle = work, Skipped("nothing_to_do", "there is nothing to do")
     for step in steps:
         strategy = STRATEGIES[step.use]
         outcome = strategy.run(work, step.params, env)
         if isinstance(outcome, Generator):
             outcome = yield from outcome
-        if not isinstance(outcome, Work):
+        if isinstance(outcome, Skipped) and step.optional:
+            idle = outcome
+        elif not isinstance(outcome, Work):
             return outcome
-        work = outcome
-    return work
+        else:
+            work = outcome
+    return idle if work is start else work
 
 
 def _checked(work: Work, before: Measure, after: Measure) -> Outcome:

@@ -101,7 +101,9 @@ def _tier_with(tier: Tier, path: list[str], value: Any, key: str) -> Tier:
             raise ConfigError(key, f"{value!r} is not a list", f'["{CHAT_ADAPTER}"]')
         return read_tier({**tier_table(tier), "on_fail": tuple(value)}, key)
     steps = tuple(
-        Step(step.use, _replace_parameter(step.params, rest, value, key)) if step.use == part else step
+        msgspec.structs.replace(step, params=_replace_parameter(step.params, rest, value, key))
+        if step.use == part
+        else step
         for step in tier.steps
     )
     return msgspec.structs.replace(tier, steps=steps)

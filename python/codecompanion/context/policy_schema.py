@@ -19,10 +19,14 @@ StageEvent = Literal["context_edited", "context_compacted", "memory_flushed"]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One strategy with its parameters, already checked against the strategy's own struct."""
+    """One strategy with its parameters, already checked against the strategy's own struct.
+
+    `optional`: when it has nothing to do the next one goes on without it, instead of ending the tier.
+    """
 
     use: str
     params: Any
+    optional: bool = False
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):

@@ -155,7 +155,8 @@ def _step(table: Mapping[str, Any], key: str) -> Step:
     use = fields.pop("use", None)
     if use not in STRATEGIES:
         raise ConfigError(f"{key}.use", f"there is no strategy {use!r}", nearest(str(use), tuple(STRATEGIES)))
-    return Step(use, convert(fields, STRATEGIES[use].params, key))
+    optional = convert(fields.pop("optional", False), bool, f"{key}.optional")
+    return Step(use, convert(fields, STRATEGIES[use].params, key), optional)
 
 
 def _shape_step(table: Mapping[str, Any], key: str) -> ShapeStep:
@@ -172,7 +173,14 @@ def tier_table(tier: Tier) -> dict[str, Any]:
     """Return the table of one tier."""
     fields: dict[str, Any] = msgspec.to_builtins(tier)
     del fields["steps"]
-    steps = [{"use": step.use, **without_none(msgspec.to_builtins(step.params))} for step in tier.steps]
+    steps = [
+        {
+            "use": step.use,
+            **({"optional": True} if step.optional else {}),
+            **without_none(msgspec.to_builtins(step.params)),
+        }
+        for step in tier.steps
+    ]
     return {**fields, "step": steps}
 
 
