@@ -24,7 +24,7 @@ class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S20. `depth`: descriptions stay that far below the tool, 0 = only its own (1 = its arguments').
+    """Parameters of S20. `depth`: descriptions stay that far below the tool: 0 = only its own, 1 = its arguments', too.
 
     `keep_tools`: tools whose schemas stay whole.
     """
@@ -79,8 +79,8 @@ def shape_specs(specs: Sequence[ToolSpec], params: ShapeSchemas) -> tuple[ToolSp
     )
 
 
-def _without_descriptions(schema: Any, depth: int) -> Any:
-    """Return the schema without descriptions more than `depth` levels of properties down.
+def _without_descriptions(schema: Any, depth: int, level: int = 0) -> Any:
+    """Return the schema without descriptions more than `depth` levels of properties below the tool.
 
     Only keywords that hold schemas are followed: a property may be called `description`, and a default or an enum may
     hold one.
@@ -89,14 +89,14 @@ def _without_descriptions(schema: Any, depth: int) -> Any:
         return schema
     shaped: dict[str, Any] = {}
     for key, value in schema.items():
-        if key == "description" and depth <= 0 and isinstance(value, str):
+        if key == "description" and max(level, 1) > depth and isinstance(value, str):
             continue
         if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
-            shaped[key] = {name: _without_descriptions(inner, depth - 1) for name, inner in value.items()}
+            shaped[key] = {name: _without_descriptions(inner, depth, level + 1) for name, inner in value.items()}
         elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
-            shaped[key] = [_without_descriptions(inner, depth) for inner in value]
+            shaped[key] = [_without_descriptions(inner, depth, level) for inner in value]
         elif key in _SCHEMAS:
-            shaped[key] = _without_descriptions(value, depth)
+            shaped[key] = _without_descriptions(value, depth, level)
         else:
             shaped[key] = value
     return shaped
