@@ -15,6 +15,7 @@ TOOL_RESULT_TRUNCATED = "[Tool result truncated — originally {chars} chars]"
 """R-117. `{chars}` is the length of the original."""
 OLDER_OUTPUT_PRUNED = "[older retained {kind} from {tool} {turn} {call} pruned for prompt budget]"
 """R-339. `{kind}` is `output` or `error`."""
+ARGUMENT_CLEARED = "[cleared to save context]"
 ARGUMENTS_TRUNCATED = '{"_truncated": true}'
 """R-117: valid JSON, because providers refuse a call whose arguments are none."""
 CONTENT_TRUNCATED = "\n\n[... content truncated due to length ...]"

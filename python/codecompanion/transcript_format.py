@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion.cycles import assign_cycles
 from codecompanion.errors import InputError
+from codecompanion.iso_time import read_time
 from codecompanion.messages import (
     CompactionPart,
     Content,
@@ -164,6 +165,8 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise InputError(f"{where}: meta.cycle is {fields['cycle']}; expected 1 or more")
     if isinstance(meta.get("ts"), int | float):
         fields["ts"] = _seconds(meta["ts"], f"{where}: meta.ts")
+    elif isinstance(meta.get("ts"), str):
+        fields["ts"] = read_time(meta["ts"]) or 0.0
     if meta.get("usage") is not None:
         usage = _expect(meta["usage"], dict, f"{where}: meta.usage")
         try:
@@ -250,18 +253,18 @@ def write_message(message: Message, original: dict[str, Any] | None = None) -> d
     if message.tool_call_id is not None:
         value["tool_call_id"] = message.tool_call_id
     meta = dict(value.get("meta") or {})
-    meta.update(_write_meta(message))
+    meta.update(_write_meta(message, meta))
     if meta:
         value["meta"] = meta
     return value
 
 
-def _write_meta(message: Message) -> dict[str, Any]:
+def _write_meta(message: Message, given: Mapping[str, Any]) -> dict[str, Any]:
     meta: dict[str, Any] = {name: True for name in _META_FLAGS if getattr(message, name)}
     for name in ("tag", "path", "cycle"):
         if getattr(message, name) is not None:
             meta[name] = getattr(message, name)
-    if message.ts:
+    if message.ts and not isinstance(given.get("ts"), str):
         meta["ts"] = message.ts
     if message.usage is not None:
         meta["usage"] = {

@@ -17,6 +17,7 @@ from codecompanion.context.chunked_summary import SummarizeChunked, summarize_ch
 from codecompanion.context.editing import ClearToolResults, clear_tool_results
 from codecompanion.context.fit_summary import FitSummary, fit_summary
 from codecompanion.context.packet import ContextPacket
+from codecompanion.context.paying_edits import ClearWhenItPays, clear_when_it_pays
 from codecompanion.context.placement import InsertSummary, insert_summary
 from codecompanion.context.plain_description import DescribePlain, describe_plain
 from codecompanion.context.prompt_shape import ShapeFragments, ShapeSchemas
@@ -72,6 +73,7 @@ STRATEGIES: dict[str, Strategy] = {
     "rolling_chat_window": Strategy("S18", RollingChatWindow, rolling_chat_window),
     "quote_user_messages": Strategy("R-431", QuoteUserMessages, quote_user_messages),
     "verify_summary": Strategy("lesson 11", VerifySummary, verify_summary),
+    "clear_when_it_pays": Strategy("lesson 22", ClearWhenItPays, clear_when_it_pays),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""

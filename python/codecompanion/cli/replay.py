@@ -1,0 +1,136 @@
+"""`replay`: what recorded sessions would have cost under each policy (design.md, Command line). A stable contract.
+
+`--json` prints one object: `{"window", "cache", "files": [{"file", "policies": […]}], "total": [{"policy", "requests",
+"prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`; the first entry
+of each list is `"(none)"`, no management, which all relative costs refer to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.policy_schema import Policy
+from codecompanion.errors import InputError
+from codecompanion.reports.cache_price import LIFETIME_S, READ_PRICE, WRITE_PRICE, CacheKind
+from codecompanion.reports.replay import Figures, read_recording, walk
+from codecompanion.transcript_format import read_bytes
+
+WINDOW = 200_000
+UNMANAGED = "(none)"
+HEADINGS = ("policy", "requests", "prompt tokens", "peak", "edits", "compactions", "cost", "faults")
+ROW = "{:<16} {:>8} {:>14} {:>9} {:>6} {:>11} {:>7} {:>14}"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "replay", help="walk recorded sessions under each policy: tokens, edits, compactions, cost, faults"
+    )
+    parser.add_argument("--policy", action="append", default=[], help="a policy, several times (default: all)")
+    parser.add_argument("--window", type=int, default=WINDOW, help=f"context window in tokens (default: {WINDOW})")
+    parser.add_argument("--cache", choices=list(LIFETIME_S), default="5m", help="how long the prompt cache lives")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, figures of each file included")
+    parser.add_argument("file", nargs="+", metavar="FILE", help="a transcript in JSON Lines")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError, ConfigError: bad input; nothing was printed.
+    """
+    if arguments.window < 1:
+        raise InputError(f"--window {arguments.window}: expected 1 or more tokens")
+    names = list(dict.fromkeys(arguments.policy)) or list(policy_names())
+    policies: list[tuple[str, Policy | None]] = [(UNMANAGED, None), *((name, load_policy(name)) for name in names)]
+    per_file = [replay_file(name, policies, arguments.window, arguments.cache) for name in arguments.file]
+    totals = [sum((figures[row] for figures in per_file), Figures()) for row in range(len(policies))]
+    labels = [name for name, _ in policies]
+    if arguments.json:
+        files = [
+            {"file": name, "policies": describe(labels, figures)}
+            for name, figures in zip(arguments.file, per_file, strict=True)
+        ]
+        answer = {"window": arguments.window, "cache": arguments.cache, "files": files}
+        print(json.dumps({**answer, "total": describe(labels, totals)}, ensure_ascii=False), file=out)
+    else:
+        print_table(labels, totals, len(per_file), arguments.window, arguments.cache, out)
+    return 0
+
+
+def replay_file(
+    name: str, policies: Sequence[tuple[str, Policy | None]], window: int, cache: CacheKind
+) -> list[Figures]:
+    """Return the figures of one file under each policy.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        raw = Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}; expected a transcript in JSON Lines") from error
+    recording = read_recording(read_bytes(raw.split(b"\n"), name).messages)
+    return [walk(recording, policy, window, cache) for _, policy in policies]
+
+
+def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str, Any]]:
+    """Return the figures as objects, the first being what the costs are relative to."""
+    return [
+        {
+            "policy": label,
+            "requests": row.requests,
+            "prompt_tokens": row.prompt_tokens,
+            "peak": row.peak,
+            "edits": row.edits,
+            "compactions": row.compactions,
+            "cost": round(row.cost, 1),
+            "relative_cost": round(relative_cost(row, figures[0]), 4),
+            "summary_tokens": row.summary_tokens,
+            "text_edits": row.text_edits,
+            "faults": row.faults,
+            "fault_rate": round(row.faults / row.text_edits, 4) if row.text_edits else 0.0,
+            "overflows": row.overflows,
+        }
+        for label, row in zip(labels, figures, strict=True)
+    ]
+
+
+def relative_cost(figures: Figures, unmanaged: Figures) -> float:
+    """Return the cost as a ratio to no management; 1 when there was nothing to pay for."""
+    return figures.cost / unmanaged.cost if unmanaged.cost else 1.0
+
+
+def print_table(
+    labels: Sequence[str], totals: Sequence[Figures], files: int, window: int, cache: CacheKind, out: TextIO
+) -> None:
+    """Print one row per policy, and what the columns mean."""
+    print(ROW.format(*HEADINGS), file=out)
+    for label, row in zip(labels, totals, strict=True):
+        faults = f"{row.faults} of {row.text_edits}" if row.text_edits else "-"
+        cost = f"{relative_cost(row, totals[0]):.3f}"
+        cells = (
+            label,
+            row.requests,
+            f"{row.prompt_tokens:,}",
+            f"{row.peak:,}",
+            row.edits,
+            row.compactions,
+            cost,
+            faults,
+        )
+        print(ROW.format(*cells), file=out)
+    priced = "no prompt cache" if cache == "none" else f"prompt cache {cache}: read {READ_PRICE}, write {WRITE_PRICE}"
+    overflows = totals[0].overflows
+    print(
+        f"\n{files} session{'' if files == 1 else 's'}, window {window:,} tokens, {priced}. cost: input, relative to no"
+        " management. faults: edits of files whose text had been cleared, of all edits that name their text."
+        + (f"\nWithout management {overflows} requests are larger than the window." if overflows else ""),
+        file=out,
+    )

@@ -1,0 +1,30 @@
+"""What the provider's prompt cache still holds of a chat, worked out from its own messages (lesson 22).
+
+The last request held everything in front of the newest reply; it is warm until its lifetime is over, counted from that
+reply. When nobody knows a time, the cache is taken to be warm: an edit that breaks a cache which was thought to be cold
+costs more than one that waits. What an edit since then has changed is not looked at: edits are made right before a
+request.
+"""
+
+from __future__ import annotations
+
+from codecompanion.context.work import CacheState, Messages
+
+READ_PRICE, WRITE_PRICE = 0.1, 1.25
+DEFAULT_LIFETIME_S = 300.0
+
+
+def find_cache_state(messages: Messages, now: float, lifetime_s: float = DEFAULT_LIFETIME_S) -> CacheState:
+    """Return the state for the next request at `now` (seconds since the epoch, 0 = unknown).
+
+    `lifetime_s` 0 = the provider caches nothing: every token costs the same, always.
+    """
+    if lifetime_s <= 0:
+        return CacheState(read_price=1.0, write_price=1.0)
+    newest = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == "assistant"), None)
+    if newest is None:
+        return CacheState(read_price=READ_PRICE, write_price=WRITE_PRICE)
+    answered = messages[newest].ts
+    cold = bool(now and answered) and now - answered > lifetime_s
+    warm = 0 if cold else sum(message.tokens for message in messages[:newest])
+    return CacheState(warm_tokens=warm, read_price=READ_PRICE, write_price=WRITE_PRICE)

@@ -1,0 +1,14 @@
+"""Times as other programs write them, for transcripts and what is imported (design.md, Command line)."""
+
+from __future__ import annotations
+
+import datetime
+
+
+def read_time(text: str) -> float | None:
+    """Return the seconds since the epoch of an ISO 8601 time (without a zone: UTC), None when it is none."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+        return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
+    except (ValueError, OverflowError):
+        return None

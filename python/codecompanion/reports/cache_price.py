@@ -1,0 +1,62 @@
+"""What the input of a session costs when the provider caches prompt prefixes (design.md `replay`; lessons 22, 23).
+
+The model, relative to plain input: what the request has in common with the one before, from its first message on, is
+read at 0.1; everything behind it is written at 1.25. An edit therefore costs the whole tail behind it once. When the
+next request comes later than the cache lives, nothing is left of it and all is written. Without a cache every token
+costs 1. Requests without a time are taken to follow each other at once.
+
+Not in the model: output, the smallest cacheable prefix, several chats that share a prefix, prices of one provider.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from codecompanion.context.work import CacheState, Messages
+
+CacheKind = Literal["5m", "1h", "none"]
+LIFETIME_S: dict[CacheKind, float] = {"5m": 300.0, "1h": 3600.0, "none": 0.0}
+READ_PRICE, WRITE_PRICE = 0.1, 1.25
+
+
+class PrefixCache(msgspec.Struct, frozen=True):
+    """What the provider holds: the messages of the last request, and when it was read (seconds since the epoch)."""
+
+    kind: CacheKind
+    sent: Messages = ()
+    at: float = 0.0
+
+    def is_cold(self, now: float) -> bool:
+        """Return whether nothing is left by `now` (0 = nobody knows the time)."""
+        return bool(self.at and now) and now - self.at > LIFETIME_S[self.kind]
+
+    def state(self, now: float) -> CacheState:
+        """Return what a strategy may know of the cache before the next request."""
+        if self.kind == "none":
+            return CacheState(read_price=1.0, write_price=1.0)
+        warm = 0 if self.is_cold(now) else sum(message.tokens for message in self.sent)
+        return CacheState(warm_tokens=warm, read_price=READ_PRICE, write_price=WRITE_PRICE)
+
+    def price(self, messages: Messages, now: float) -> float:
+        """Return the input cost of a request, in tokens of plain input."""
+        total = sum(message.tokens for message in messages)
+        if self.kind == "none":
+            return float(total)
+        cached = 0 if self.is_cold(now) else _common_tokens(self.sent, messages)
+        return READ_PRICE * cached + WRITE_PRICE * (total - cached)
+
+    def after(self, messages: Messages, now: float) -> PrefixCache:
+        """Return the cache once the request was answered."""
+        return PrefixCache(self.kind, messages, now or self.at)
+
+
+def _common_tokens(sent: Messages, messages: Messages) -> int:
+    """Return the tokens of the messages both lists begin with."""
+    common = 0
+    for old, new in zip(sent, messages, strict=False):
+        if old is not new and (old.content, old.tool_calls) != (new.content, new.tool_calls):
+            break
+        common += new.tokens
+    return common

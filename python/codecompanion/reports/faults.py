@@ -1,0 +1,129 @@
+"""Faults: an edit needs text that was cleared (design.md `replay`; lesson 24).
+
+**Needs.** An edit tool call that names the text it replaces (`old_str`, `oldText`, `old_string`, `old_text` …,
+`search` beside `replace`, the context and removed lines of a patch), or a SEARCH/REPLACE block in a reply, needs every
+line of that text that is not blank, without the spaces around it.
+
+**Fault.** Some recorded message before the call holds all these lines, and no message of the request the call answers
+does: neither one that is left as it was, nor a placeholder, a shortened result, or a summary. When the lines never
+stood together, each must still stand somewhere, if it ever did. Lines that never were in the history (the model knew
+them from elsewhere) are no fault. One edit is at most one fault.
+
+A recording tells what the model did with everything in view. After a fault a real model would read the file again: that
+read is not modelled, and costs nothing here. A recorded read between the clearing and the edit brings the text back: no
+fault. Text that is needed for thinking only is not seen at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from codecompanion.context.ledger_facts import read_arguments, strings_in
+from codecompanion.messages import Message
+
+_OLD_KEYS = frozenset({"oldstr", "oldtext", "oldstring", "old", "oldcontent", "oldcode"})
+_SEARCH_KEYS = frozenset({"search", "find", "searchtext", "original"})
+_REPLACE_KEYS = frozenset({"replace", "replacement", "replacetext", "updated", "new"})
+_BLOCK = re.compile(r"^<{5,9} ?SEARCH[^\n]*\n(.*?)^={5,9}\s*$", re.MULTILINE | re.DOTALL)
+_PATCH = re.compile(r"^\*\*\* Begin Patch$(.*?)^\*\*\* End Patch", re.MULTILINE | re.DOTALL)
+_NUMBERED = re.compile(r"^\s*\d+\s*(?:[|:→]|\t)\s?")
+
+
+def needed_texts(message: Message) -> tuple[tuple[str, ...], ...]:
+    """Return the lines each edit of a reply needs, one tuple per edit; empty for a reply that edits nothing."""
+    found = [old for old in map(_lines, _BLOCK.findall(message.text)) if old]
+    for call in message.tool_calls:
+        arguments = read_arguments(call.arguments)
+        texts = [*_old_texts(arguments), *_patch_texts(arguments)]
+        if lines := tuple(line for text in texts for line in _lines(text)):
+            found.append(lines)
+    return tuple(found)
+
+
+def _old_texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the texts that the arguments of a call want replaced, also those in a list of edits."""
+    if depth > 6:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _old_texts(item, depth + 1)
+    if not isinstance(value, dict):
+        return
+    names = {re.sub(r"[^a-z]", "", str(name).lower()): item for name, item in value.items()}
+    replaces = bool(_REPLACE_KEYS & names.keys())
+    for name, item in names.items():
+        if isinstance(item, str) and (name in _OLD_KEYS or (replaces and name in _SEARCH_KEYS)):
+            yield item
+        elif not isinstance(item, str):
+            yield from _old_texts(item, depth + 1)
+
+
+def _patch_texts(arguments: Any) -> Iterator[str]:
+    """Yield what the patches in the arguments take out or lean on."""
+    for _, text in strings_in(arguments):
+        for patch in _PATCH.findall(text):
+            yield "\n".join(line[1:] for line in patch.split("\n") if line[:1] in ("-", " "))
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line.strip() for line in text.split("\n") if line.strip()))
+
+
+def readable_texts(message: Message) -> Iterator[str]:
+    """Yield everything of a message that a model could copy a line from."""
+    yield message.text
+    for call in message.tool_calls:
+        yield from (text for _, text in strings_in(read_arguments(call.arguments)))
+
+
+class LineIndex:
+    """Where each line of a recorded session stands: built once, asked for every policy."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = messages
+        self._texts: dict[str, tuple[Message, str]] = {}
+        self._places: dict[str, list[int]] = {}
+        for place, message in enumerate(messages):
+            lines = {
+                line for text in readable_texts(message) for raw in text.split("\n") for line in _spellings(raw) if line
+            }
+            for line in lines:
+                self._places.setdefault(line, []).append(place)
+
+    def is_fault(self, lines: Sequence[str], before: int, shown: Mapping[str, Message]) -> bool:
+        """Return whether an edit at place `before` needs text that the request of `shown` (by id) lacks."""
+        places = [frozenset(place for place in self._places.get(line, ()) if place < before) for line in lines]
+        together = frozenset.intersection(*places)
+        if any(self._is_whole(place, shown) for place in together):
+            return False
+        if together and not any(all(line in self._text(message) for line in lines) for message in shown.values()):
+            return True
+        return any(self._is_missing(line, at, before, shown) for line, at in zip(lines, places, strict=True))
+
+    def _is_missing(self, line: str, places: frozenset[int], before: int, shown: Mapping[str, Message]) -> bool:
+        """Return whether a line was there and is nowhere in the request."""
+        if any(self._is_whole(place, shown) for place in places):
+            return False
+        if any(line in self._text(message) for message in shown.values()):
+            return False
+        return bool(places) or any(line in self._text(message) for message in self._messages[:before])
+
+    def _text(self, message: Message) -> str:
+        """Return all readable text of a message; worked out once for each state of it."""
+        known = self._texts.get(message.id)
+        if known is None or known[0] is not message:
+            known = self._texts[message.id] = (message, "\n".join(readable_texts(message)))
+        return known[1]
+
+    def _is_whole(self, place: int, shown: Mapping[str, Message]) -> bool:
+        """Return whether the request still has the message as it was recorded."""
+        recorded = self._messages[place]
+        now = shown.get(recorded.id)
+        return now is not None and (now.content, now.tool_calls) == (recorded.content, recorded.tool_calls)
+
+
+def _spellings(raw: str) -> tuple[str, str]:
+    """Return a line without the spaces around it, and also without a line number a tool put in front."""
+    return raw.strip(), _NUMBERED.sub("", raw).strip()

@@ -1,0 +1,192 @@
+"""`replay`: walk a recorded session request by request under a policy, and add up what it would have cost (design.md).
+
+A request is the state before each reply that was recorded. Before each one the policy prepares and commits, exactly as
+in a session: prepare → one change per stage → the view goes on from there. The recorded reply is then taken as the
+answer, whatever the view had become. The system prompt and tool schemas are counted only as far as they were recorded.
+
+A summary a model would write is the offline ledger's here; what that model would have had to read is paid for as plain
+input. Costs: `cache_price`; faults: `faults`. Pure: no clock, no files; the same recording gives the same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from codecompanion.context.change import repair_change, view_change
+from codecompanion.context.ledger import summarise
+from codecompanion.context.pipeline import Prepared, prepare
+from codecompanion.context.policy_schema import Policy
+from codecompanion.context.repair import repair_pairs
+from codecompanion.context.work import Env, Measure, Messages, SummaryReply
+from codecompanion.history import View, append, apply_change, with_messages
+from codecompanion.messages import Message, with_changes
+from codecompanion.reports.cache_price import CacheKind, PrefixCache
+from codecompanion.reports.faults import LineIndex, needed_texts
+from codecompanion.tokens import MessageCounter
+
+NO_WINDOW_LIMIT = 1 << 40
+"""The window of the ledger: everything fits."""
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What a walk added up. Tokens are estimates; `cost` is in tokens of plain input, summaries included.
+
+    `edits` and `compactions` are changes of the view that were committed. `text_edits` are the recorded edits whose old
+    text is known, `faults` those that could not have been made. `overflows` are requests larger than the window.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    peak: int = 0
+    edits: int = 0
+    compactions: int = 0
+    cost: float = 0.0
+    summary_tokens: int = 0
+    text_edits: int = 0
+    faults: int = 0
+    overflows: int = 0
+
+    def __add__(self, other: Figures) -> Figures:
+        """Return the figures of both, the larger peak."""
+        added = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        return Figures(**(added | {"peak": max(self.peak, other.peak)}))
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """A recorded session made ready for walking: every message counted, the lines of it indexed."""
+
+    messages: Messages
+    lines: LineIndex
+    counter: MessageCounter
+
+
+def read_recording(messages: Sequence[Message], counter: MessageCounter | None = None) -> Recording:
+    """Return the recording of a transcript."""
+    counter = counter or MessageCounter()
+    counted = tuple(with_changes(message, tokens=counter.message(message)) for message in messages)
+    return Recording(counted, LineIndex(counted), counter)
+
+
+def walk(recording: Recording, policy: Policy | None, window: int, cache: CacheKind) -> Figures:
+    """Return the figures of a session under a policy, None = nothing is managed."""
+    walker = _Walker(recording, policy, window, PrefixCache(cache))
+    for place, message in enumerate(recording.messages):
+        if message.role == "assistant":
+            walker.send(place, message)
+        walker.view = append(walker.view, message)
+    return walker.figures
+
+
+class _Walker:
+    """One walk: the view as it stands, and the figures so far."""
+
+    def __init__(self, recording: Recording, policy: Policy | None, window: int, cache: PrefixCache) -> None:
+        self._recording, self._policy, self._window, self._cache = recording, policy, window, cache
+        self._made = 0
+        self.view = View()
+        self.figures = Figures()
+
+    def send(self, place: int, reply: Message) -> None:
+        """Prepare the request that was answered by the reply, pay for it, and look for faults."""
+        now = self._asked_at(place, reply)
+        sent, done = self._repaired() if self._policy is None else self._prepared(self._policy, now)
+        tokens = sum(message.tokens for message in sent)
+        needs = needed_texts(reply)
+        shown = {message.id: message for message in sent} if needs and self._policy is not None else {}
+        faults = sum(self._recording.lines.is_fault(lines, place, shown) for lines in needs) if shown else 0
+        self.figures += done + Figures(
+            requests=1,
+            prompt_tokens=tokens,
+            peak=tokens,
+            cost=self._cache.price(sent, now),
+            text_edits=len(needs),
+            faults=faults,
+            overflows=int(tokens > self._window),
+        )
+        self._cache = self._cache.after(sent, now)
+
+    def _asked_at(self, place: int, reply: Message) -> float:
+        """Return when the request went out: right after the newest message before it; else when it was answered."""
+        before = self._recording.messages[place - 1].ts if place else 0.0
+        return before or reply.ts
+
+    def _prepared(self, policy: Policy, now: float) -> tuple[Messages, Figures]:
+        """Return what is sent once the policy has had its say, and what that took; the changes are committed."""
+        counter, asked = self._recording.counter, 0
+        preparation = prepare(self.view, policy, self._env(now))
+        try:
+            ask = next(preparation)
+            while True:
+                asked += counter.text(ask.request.prompt)
+                text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
+                ask = preparation.send(SummaryReply(text=text))
+        except StopIteration as stop:
+            prepared: Prepared = stop.value
+        self._commit(prepared)
+        changed = [report.event for report in prepared.reports if report.work is not None]
+        return self._counted(prepared.messages), Figures(
+            edits=changed.count("context_edited"),
+            compactions=changed.count("context_compacted"),
+            summary_tokens=asked,
+            cost=float(asked),
+        )
+
+    def _repaired(self) -> tuple[Messages, Figures]:
+        """Return what has to be sent even if nothing is managed: every call with its result."""
+        repair = repair_pairs(self.view.messages)
+        if repair.changed:
+            self.view = with_messages(self.view, self._counted(repair.messages))
+        return self.view.messages, Figures()
+
+    def _commit(self, prepared: Prepared) -> None:
+        """Apply what the stages did to the view, one change each."""
+        current = self.view.messages
+        if prepared.repair.changed:
+            self.view = apply_change(self.view, repair_change(current, prepared.repair, self._new_id("repair")))
+            current = prepared.repair.messages
+        for report in prepared.reports:
+            if report.work is None or report.event == "memory_flushed":
+                continue
+            change = view_change(report, report.work, current, self._new_id("change"), {})
+            self.view = apply_change(self.view, change)
+            current = report.work.messages
+        self.view = msgspec.structs.replace(self.view, messages=self._counted(self.view.messages))
+
+    def _counted(self, messages: Messages) -> Messages:
+        """Return the messages with a size each: what a strategy made may lack one."""
+        if all(message.tokens for message in messages):
+            return messages
+        count = self._recording.counter.message
+        return tuple(
+            message if message.tokens else with_changes(message, tokens=count(message)) for message in messages
+        )
+
+    def _env(self, now: float) -> Env:
+        counter = self._recording.counter
+        return Env(
+            window=self._window,
+            measure=_measure(counter),
+            count=counter.message,
+            count_text=counter.text,
+            cycle=max(1, self.view.cycle),
+            summariser_window=NO_WINDOW_LIMIT,
+            new_id=self._new_id,
+            now=now,
+            cache=self._cache.state(now),
+        )
+
+    def _new_id(self, purpose: str) -> str:
+        self._made += 1
+        return f"{purpose}-{self._made}"
+
+
+def _measure(counter: MessageCounter) -> Callable[[Messages], Measure]:
+    """Return what counts a list of messages by their own sizes."""
+
+    def measure(messages: Messages) -> Measure:
+        total = counter.count_messages(messages)
+        return Measure(total, total)
+
+    return measure

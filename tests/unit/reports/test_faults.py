@@ -1,0 +1,92 @@
+"""Faults: an edit needs text that was cleared (design.md `replay`, lesson 24)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codecompanion.messages import Message, ToolCall, with_changes
+from codecompanion.reports.faults import LineIndex, needed_texts
+
+READ = Message(id="m0", role="tool", tool_call_id="r", content="1\tdef area(r):\n2\t    return 3 * r\n3\t\n")
+CLEARED = with_changes(READ, content="[cleared]", edited=True)
+
+
+def edit(arguments: object, text: str = "") -> Message:
+    return Message(id="e", role="assistant", content=text, tool_calls=(ToolCall("c", "edit", json.dumps(arguments)),))
+
+
+NEEDED = ("def area(r):", "return 3 * r")
+OLD = "def area(r):\n    return 3 * r\n"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        edit({"path": "a.py", "old_str": OLD, "new_str": "x"}),
+        edit({"path": "a.py", "oldText": OLD, "newText": "x"}),
+        edit({"file_path": "a.py", "old_string": OLD, "new_string": ""}),
+        edit({"path": "a.py", "edits": [{"old_text": OLD, "new_text": "x"}]}),
+        edit({"search": OLD, "replace": "x"}),
+        edit(
+            {"input": "*** Begin Patch\n*** Update File: a.py\n@@\n-def area(r):\n     return 3 * r\n+x\n*** End Patch"}
+        ),
+        Message(id="e", role="assistant", content=f"a.py\n<<<<<<< SEARCH\n{OLD}=======\nx\n>>>>>>> REPLACE\n"),
+    ],
+)
+def test_an_edit_of_any_dialect_needs_the_lines_it_replaces(reply: Message) -> None:
+    (lines,) = needed_texts(reply)
+    assert set(NEEDED) <= set(lines)
+
+
+@pytest.mark.parametrize("arguments", [{"command": "ls"}, {"search": "area"}, {"path": "a.py", "content": OLD}, []])
+def test_what_replaces_nothing_needs_nothing(arguments: object) -> None:
+    assert needed_texts(edit(arguments)) == ()
+
+
+def is_fault(recorded: list[Message], shown: list[Message], lines: tuple[str, ...] = NEEDED) -> bool:
+    return LineIndex(recorded).is_fault(lines, len(recorded), {message.id: message for message in shown})
+
+
+def test_text_in_view_is_no_fault_also_behind_line_numbers() -> None:
+    assert not is_fault([READ], [READ])
+
+
+def test_text_that_was_cleared_is_a_fault() -> None:
+    assert is_fault([READ], [CLEARED])
+    assert is_fault([READ], [])
+
+
+def test_text_that_never_was_there_is_no_fault() -> None:
+    assert not is_fault([READ], [CLEARED], ("something else",))
+
+
+def test_a_read_after_the_clearing_brings_the_text_back() -> None:
+    again = with_changes(READ, id="m1")
+    assert not is_fault([READ, again], [CLEARED, again])
+
+
+def test_what_comes_after_the_edit_does_not_count() -> None:
+    again = with_changes(READ, id="m1")
+    index = LineIndex([READ, again])
+    assert index.is_fault(NEEDED, 1, {"m0": CLEARED})
+
+
+def test_text_that_a_summary_or_an_own_edit_holds_is_no_fault() -> None:
+    summary = Message(id="s", role="user", content=f"Files:\n{OLD}", tag="compact_summary")
+    assert not is_fault([READ], [CLEARED, summary])
+    written = edit({"path": "a.py", "content": OLD})
+    assert not is_fault([READ, written], [CLEARED, written])
+
+
+def test_lines_that_stood_together_must_stand_together() -> None:
+    apart = [Message(id=f"x{i}", role="user", content=line) for i, line in enumerate(NEEDED)]
+    assert is_fault([*apart, READ], [*apart, CLEARED])
+    assert not is_fault(apart, apart)
+    assert is_fault(apart, apart[:1])
+
+
+def test_a_part_of_a_line_is_found_in_what_is_left_and_missed_in_what_is_not() -> None:
+    assert not is_fault([READ], [READ], ("3 * r",))
+    assert is_fault([READ], [CLEARED], ("3 * r",))
