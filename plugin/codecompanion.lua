@@ -45,6 +45,18 @@ end, {
   desc = "Compact the chat (with ! without asking); arguments steer the summary",
 })
 
+command("CodeCompanionUndo", function()
+  require("codecompanion.commands").change("undo")
+end, { desc = "Undo the newest edit, compaction, pin … of the chat" })
+
+command("CodeCompanionRedo", function()
+  require("codecompanion.commands").change("redo")
+end, { desc = "Redo what was undone last in the chat" })
+
+command("CodeCompanionRecall", function(args)
+  require("codecompanion.commands").recall(args)
+end, { nargs = "*", desc = "Search what was taken out of the chat's context" })
+
 ---@param mode string
 ---@param name string
 ---@param keys string
@@ -59,3 +71,6 @@ plug("x", "Chat", ":CodeCompanionChat<CR>", "Take the selection into the chat's 
 plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat")
 plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Bring a chat back")
 plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
+plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the chat's context")
+plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo it")
+plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List what was taken out of the chat's context")

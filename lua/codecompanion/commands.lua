@@ -196,4 +196,35 @@ function M.compact(args)
   require("codecompanion.chat").compact(instructions ~= "" and instructions or nil, { ask = not args.bang })
 end
 
+---@param what string What the user wanted to do
+---@return CodeCompanion.Chat?
+local function chat_for(what)
+  if require("codecompanion.conflict").check() then
+    return nil
+  end
+  local chat = require("codecompanion.chat").current()
+  if not chat then
+    say("there is no chat to " .. what, vim.log.levels.WARN)
+  end
+  return chat
+end
+
+---`:CodeCompanionUndo`, `:CodeCompanionRedo`
+---@param direction "undo"|"redo"
+function M.change(direction)
+  local chat = chat_for(direction)
+  if chat then
+    require("codecompanion.chat.history")[direction](chat)
+  end
+end
+
+---`:CodeCompanionRecall [words]`
+---@param args { args: string }
+function M.recall(args)
+  local chat = chat_for("search")
+  if chat then
+    require("codecompanion.chat.history").recall(chat, vim.trim(args.args))
+  end
+end
+
 return M

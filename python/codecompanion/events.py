@@ -212,12 +212,14 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
     """What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 
     `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now, `cleared` the tool calls
-    whose results are placeholders, `pinned` message ids.
+    whose results are placeholders, `pinned` message ids. `next_undo` and `next_redo` can be undone and redone now.
     """
 
     undone: tuple[str, ...]
     cleared: tuple[str, ...]
     pinned: tuple[str, ...]
+    next_undo: str = ""
+    next_redo: str = ""
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):

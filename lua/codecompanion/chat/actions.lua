@@ -162,8 +162,35 @@ function M.system_prompt(chat)
   end)
 end
 
----Open the file of a line of the context block, or the path under the cursor.
+---The message under the cursor, when it is not in the context as it was written: cleared, or compacted away.
+---@param chat CodeCompanion.Chat
+---@return string? id
+local function removed_item(chat)
+  local row = cursor_row()
+  local item = draw.item_at(chat, row)
+  local id = item and (item.message_id or item.call_id)
+  if not id or id == "" then
+    return nil
+  end
+  return (item.cleared or row < require("codecompanion.chat.compaction").newest_row(chat)) and id or nil
+end
+
+---Put what was taken out back into the context; elsewhere the key does what it always does.
+function M.restore(chat)
+  local id = removed_item(chat)
+  if id then
+    require("codecompanion.chat.history").restore(chat, id)
+  else
+    api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "n", false)
+  end
+end
+
+---Open the file of a line of the context block, or the path under the cursor; of a cleared result, what it was.
 function M.open_file(chat)
+  local shown = draw.item_at(chat, cursor_row())
+  if shown and shown.cleared then
+    return M.show_original(chat)
+  end
   local item = require("codecompanion.chat.context").item_at(chat, cursor_row())
   local path = item and item.label or vim.fn.expand("<cfile>")
   path = vim.fs.normalize(path)
@@ -186,6 +213,11 @@ end
 ---@param step -1|1
 ---@param native string
 local function travel(chat, step, native)
+  local change = require("codecompanion.chat.changes").at(chat, cursor_row())
+  if change then
+    local history = require("codecompanion.chat.history")
+    return (step < 0 and history.undo or history.redo)(chat, change.id)
+  end
   if cursor_row() >= buffer.position(chat, "header") then
     for _ = 1, vim.v.count1 do
       if not draft.travel(chat, step) then

@@ -11,6 +11,8 @@
 ---@field folds? { first: integer, last: integer, closed: boolean, text: fun(): table }[]
 ---@field item? table What `K` shows and what is addressed later: call_id, message_id, …
 ---@field virtual? { [1]: string, [2]: string }[] A line of virtual text instead of lines
+---@field virtual_id? integer Its extmark, once it is drawn
+---@field change? CodeCompanion.Change The change of the view that it tells of
 
 local options = require("codecompanion.chat.options")
 local status = require("codecompanion.chat.status")
@@ -18,7 +20,7 @@ local status = require("codecompanion.chat.status")
 local M = {}
 
 ---What the line of a cleared result says.
-M.CLEARED = " · cleared · K original"
+M.CLEARED = " · cleared · K original · r restore"
 
 local MAX_BODY_LINES = 400
 local MAX_BODY_BYTES = 64 * 1024
@@ -84,7 +86,8 @@ end
 ---@return CodeCompanion.Block
 function M.reply(entry)
   local lines = M.split(vim.trim(entry.text))
-  local block = { kind = "text", lines = lines, markdown = { 0, #lines }, item = { message_id = entry.message_id } }
+  local block = { kind = "text", lines = lines, markdown = { 0, #lines } }
+  block.item = { message_id = entry.message_id, pinned = entry.pinned }
   if entry.cut then
     block.eol = { { row = #lines - 1, chunks = { { "  ✗ cut off", "CodeCompanionError" } } } }
   end
@@ -260,7 +263,12 @@ function M.edited(event)
     status.short(event.tokens_before),
     status.short(event.tokens_after)
   )
-  return { kind = "edited", lines = {}, virtual = { { text, "CodeCompanionCleared" } } }
+  return {
+    kind = "edited",
+    lines = {},
+    virtual = { { text, "CodeCompanionCleared" } },
+    change = { id = event.change_id, kind = "edited", undone = event.undone == true, event = event },
+  }
 end
 
 return M

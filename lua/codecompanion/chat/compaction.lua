@@ -88,10 +88,12 @@ local function title(event)
 end
 
 ---The card of a compaction.
+---@param chat CodeCompanion.Chat
 ---@param event table
 ---@return CodeCompanion.Block
-function M.card(event)
+function M.card(chat, event)
   local text = title(event)
+  local id = event.compaction_id or event.change_id
   local lines = { "## " .. options.header("user"), "▾ " .. text }
   local summary = blocks.split(vim.trim(event.summary or event.text or ""))
   vim.list_extend(lines, summary)
@@ -102,14 +104,18 @@ function M.card(event)
     role = "user",
     marks = { { row = 1, from = 0, to = #lines[2], group = "CodeCompanionCompacted" } },
     markdown = { 2, #lines },
-    item = { message_id = event.message_id, compaction_id = event.compaction_id },
+    item = { compaction_id = id },
+    change = { id = id, kind = "compacted", undone = event.undone == true, event = event },
     folds = {
       {
         first = 1,
         last = last,
-        closed = false,
+        closed = event.undone == true,
+        change = id,
         text = function()
-          return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
+          local suffix = require("codecompanion.chat.changes").suffix(chat, id)
+          local group = suffix:find("undone") and "CodeCompanionUndone" or "CodeCompanionCompacted"
+          return { { "▸ ", "CodeCompanionFoldMark" }, { text, group }, { suffix, "CodeCompanionHint" } }
         end,
       },
     },
@@ -149,13 +155,61 @@ function M.fold_old(chat, first, last, event)
       marks = { { row = 0, from = 0, to = #text + #"▾ ", group = "CodeCompanionCompacted" } },
     })
     -- the blank line before the card stays outside
-    folds.add(chat, first, last - 1, {
+    local fold = folds.add(chat, first, last - 1, {
       closed = true,
       text = function()
         return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
       end,
     })
+    if fold then
+      fold.old_of = event.compaction_id or event.change_id
+    end
   end)
+end
+
+---Turns that an undone compaction had folded away count again: they are open, and the line above them goes.
+---@param chat CodeCompanion.Chat
+---@param id string Of the compaction
+function M.unfold_old(chat, id)
+  for _, fold in pairs(vim.tbl_values(chat.folds)) do
+    local first = fold.old_of == id and folds.rows(chat, fold)
+    if first then
+      folds.remove(chat, fold)
+      buffer.remove(chat, first, first + 1)
+    end
+  end
+  local change = chat.changes[id]
+  local card = change and draw.item_rows(chat, change.item)
+  if card then
+    -- the next compaction is about them, too
+    api.nvim_buf_clear_namespace(chat.bufnr, M.ns, card, card + 1)
+  end
+end
+
+---Fold the turns above a card whose compaction counts again.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param event table
+function M.refold_old(chat, item, event)
+  local card = draw.item_rows(chat, item)
+  if not card then
+    return
+  end
+  local from = buffer.position(chat, "top")
+  local mark = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, { card, -1 }, 0, { limit = 1 })[1]
+  if mark then
+    from = math.max(from, mark[2])
+  end
+  M.fold_old(chat, from, card, event)
+  M.mark(chat, (draw.item_rows(chat, item)))
+end
+
+---The row of the newest card that counts: what stands above it was compacted away, 0 when there is none.
+---@param chat CodeCompanion.Chat
+---@return integer
+function M.newest_row(chat)
+  local mark = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, -1, 0, { limit = 1 })[1]
+  return mark and mark[2] or 0
 end
 
 ---Where the card goes: above a message that has not been answered yet (it survives verbatim, R-551), otherwise where
@@ -216,7 +270,7 @@ function M.compacted(chat, event)
     from = math.max(from, mark[2])
   end
   M.fold_old(chat, from, above_notices(chat, card_row(chat)), event)
-  local block = M.card(event)
+  local block = M.card(chat, event)
   draw.sequence(chat, card_row(chat), { block })
   if chat.tail_kind ~= "user" then
     chat.tail_kind = block.kind

@@ -93,7 +93,8 @@ function M.decorate(chat, row, block)
   end
   if block.virtual then
     local below = { { "", block.virtual[1][2] } } -- it stands below a blank line; what follows gets one, too
-    api.nvim_buf_set_extmark(bufnr, M.decor, math.max(row - 1, 0), 0, { virt_lines = { block.virtual, below } })
+    local opts = { virt_lines = { block.virtual, below } }
+    block.virtual_id = api.nvim_buf_set_extmark(bufnr, M.decor, math.max(row - 1, 0), 0, opts)
   end
   if block.markdown then
     local from, to = block.markdown[1], block.markdown[2]
@@ -106,6 +107,12 @@ function M.decorate(chat, row, block)
   for index = #(block.folds or {}), 1, -1 do
     local fold = block.folds[index]
     folds.add(chat, row + fold.first, row + fold.last, fold)
+  end
+  if block.change then
+    require("codecompanion.chat.changes").add(chat, block)
+  end
+  if block.item and block.item.pinned then
+    require("codecompanion.chat.changes").pin(chat, block.item, true)
   end
 end
 

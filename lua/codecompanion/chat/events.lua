@@ -4,6 +4,7 @@ local activity = require("codecompanion.chat.activity")
 local approval = require("codecompanion.chat.approval")
 local autocmds = require("codecompanion.chat.autocmds")
 local blocks = require("codecompanion.chat.blocks")
+local changes = require("codecompanion.chat.changes")
 local compaction = require("codecompanion.chat.compaction")
 local draw = require("codecompanion.chat.draw")
 local outgoing = require("codecompanion.chat.outgoing")
@@ -164,8 +165,13 @@ end
 function M.context_edited(chat, event)
   stream.finish(chat)
   draw.append(chat, blocks.edited(event))
+  changes.made(chat, event.change_id)
   tools.cleared(chat, event.call_ids)
   autocmds.fire(chat, "ChatEdited", event)
+end
+
+function M.view_marks(chat, event)
+  changes.update(chat, event)
 end
 
 function M.compaction_started(chat, event)
@@ -178,6 +184,7 @@ function M.compacted(chat, event)
   stream.finish(chat)
   chat.compaction = nil
   compaction.compacted(chat, event)
+  changes.made(chat, event.compaction_id)
   chat.header = false
   autocmds.fire(chat, "ChatCompacted", event)
 end
@@ -226,6 +233,7 @@ end
 
 function M.cleared(chat)
   require("codecompanion.chat").wipe(chat)
+  chat.ignore_restored = false -- what comes now is all there is: the clearing was undone
 end
 
 function M.request_failed(chat, event)

@@ -13,6 +13,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.folds")
 ---@field closed boolean The state it has, or was left in
 ---@field text fun(): { [1]: string, [2]: string }[] The line shown while it is closed
 ---@field id integer
+---@field change? string Id of the change whose card or old turns it folds
 
 ---@param win integer
 ---@param first integer 0-based
@@ -44,13 +45,13 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param first integer 0-based
 ---@param last integer 0-based, inclusive
----@param spec { closed: boolean, text: fun(): table }
+---@param spec { closed: boolean, text: fun(): table, change?: string }
 ---@return CodeCompanion.Fold?
 function M.add(chat, first, last, spec)
   if last <= first then
     return nil
   end
-  local fold = { closed = spec.closed, text = spec.text }
+  local fold = { closed = spec.closed, text = spec.text, change = spec.change }
   fold.id = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
     end_row = last,
     end_col = 0,
@@ -86,6 +87,20 @@ function M.remove(chat, fold)
   end
   api.nvim_buf_del_extmark(chat.bufnr, M.ns, fold.id)
   chat.folds[fold.id] = nil
+end
+
+---Open or close a fold in every window.
+---@param chat CodeCompanion.Chat
+---@param fold CodeCompanion.Fold
+---@param closed boolean
+function M.set_closed(chat, fold, closed)
+  fold.closed = closed
+  local first = M.rows(chat, fold)
+  for _, win in ipairs(first and vim.fn.win_findbuf(chat.bufnr) or {}) do
+    api.nvim_win_call(win, function()
+      pcall(vim.cmd, ("noautocmd %d%s"):format(first + 1, closed and "foldclose" or "foldopen"))
+    end)
+  end
 end
 
 ---Whether a fold is closed where it can be seen.

@@ -24,6 +24,8 @@ M.groups = {
   { "CodeCompanionToolOutput", "Comment", "The output of a tool" },
   { "CodeCompanionCleared", "DiagnosticHint", "✂: results that were cleared from the context" },
   { "CodeCompanionCompacted", "DiagnosticHint", "The card of a compaction" },
+  { "CodeCompanionUndone", "Comment", "An edit or compaction that was undone" },
+  { "CodeCompanionPinned", "DiagnosticInfo", "⚑: a pinned message" },
   { "CodeCompanionReasoning", "Comment", "The model's reasoning" },
   { "CodeCompanionError", "DiagnosticError", "A failure, in one sentence" },
   { "CodeCompanionWarning", "DiagnosticWarn", "Something to know, in one sentence" },

@@ -51,13 +51,95 @@ function M.lines(result, exact)
       status.short(row.tokens),
       share(row.tokens, result.total),
       row.age and tostring(row.age) or "",
-      cut(row.state or "", 11),
+      cut((row.state == "pinned" and "⚑ " or "") .. (row.state or ""), 11),
       cut(who, 18),
       cut(what, 90)
     )
   end
   lines[#lines + 1] = ("%7s  sum"):format(status.short(result.total))
   return lines
+end
+
+---Write the table into the float.
+---@param bufnr integer
+---@param lines string[]
+---@param rows table[]
+local function fill(bufnr, lines, rows)
+  vim.bo[bufnr].modifiable = true
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+  vim.bo[bufnr].modifiable = false
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
+  api.nvim_buf_set_extmark(bufnr, ns, 0, 0, { line_hl_group = "CodeCompanionHeaderUser" })
+  api.nvim_buf_set_extmark(bufnr, ns, 2, 0, { line_hl_group = "CodeCompanionTokens" })
+  for index, row in ipairs(rows) do
+    if row.state and row.state ~= "live" then
+      local group = row.state == "cleared" and "CodeCompanionCleared"
+        or row.state == "pinned" and "CodeCompanionPinned"
+        or "CodeCompanionCompacted"
+      api.nvim_buf_set_extmark(bufnr, ns, index + 2, 0, { line_hl_group = group })
+    end
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+---@param current { result: table }
+local function set_keys(chat, bufnr, current)
+  local history = require("codecompanion.chat.history")
+
+  ---@return table?
+  local function row()
+    return current.result.rows[api.nvim_win_get_cursor(0)[1] - 3]
+  end
+
+  ---The id of the message under the cursor, none on the system prompt and the tools.
+  ---@return string?
+  local function id()
+    local this = row()
+    local is_message = this and this.id and this.id ~= "" and this.role ~= "system" and this.role ~= "tools"
+    return is_message and this.id or nil
+  end
+
+  local function refresh()
+    require("codecompanion.chat.session").request(chat, "inspect", {}, function(result)
+      if api.nvim_buf_is_valid(bufnr) then
+        current.result = result
+        fill(bufnr, M.lines(result, chat.meter and chat.meter.exact), result.rows)
+      end
+    end)
+  end
+
+  local function map(lhs, desc, rhs)
+    vim.keymap.set("n", lhs, rhs, { buffer = bufnr, nowait = true, desc = desc })
+  end
+
+  for _, key in ipairs({ "<CR>", "K", "gf" }) do
+    map(key, "Show the message", function()
+      if id() then
+        history.show_original(chat, id())
+      elseif row() then
+        require("codecompanion.chat.actions").system_prompt(chat)
+      end
+    end)
+  end
+  map("p", "Pin, or unpin", function()
+    if id() and row().state == "pinned" then
+      history.unpin(chat, { item = id() }, refresh)
+    elseif id() then
+      history.pin(chat, { item = id() }, refresh)
+    end
+  end)
+  map("r", "Restore the original", function()
+    if id() then
+      history.restore(chat, id(), refresh)
+    end
+  end)
+  map("u", "Undo the newest change", function()
+    history.undo(chat, nil, refresh)
+  end)
+  map("<C-r>", "Redo", function()
+    history.redo(chat, nil, refresh)
+  end)
 end
 
 ---@param chat CodeCompanion.Chat
@@ -68,33 +150,14 @@ local function show(chat, result)
     title = "What the model will see",
     lines = lines,
     width = 110,
-    footer = "<CR> show · q close",
+    footer = "<CR> show · p pin · r restore · u undo · <C-r> redo · q close",
   })
   vim.bo[bufnr].filetype = "codecompanion_inspector"
-  api.nvim_buf_set_extmark(bufnr, ns, 0, 0, { line_hl_group = "CodeCompanionHeaderUser" })
-  api.nvim_buf_set_extmark(bufnr, ns, 2, 0, { line_hl_group = "CodeCompanionTokens" })
-  for index, row in ipairs(result.rows) do
-    if row.state and row.state ~= "live" then
-      local group = row.state == "cleared" and "CodeCompanionCleared" or "CodeCompanionCompacted"
-      api.nvim_buf_set_extmark(bufnr, ns, index + 2, 0, { line_hl_group = group })
-    end
-  end
+  fill(bufnr, lines, result.rows)
   vim.wo[win].wrap = false
   vim.wo[win].cursorline = true
   api.nvim_win_set_cursor(win, { math.min(4, #lines), 0 })
-  vim.keymap.set("n", "<CR>", function()
-    local row = result.rows[api.nvim_win_get_cursor(0)[1] - 3]
-    if row and (row.role == "system" or row.role == "tools") then
-      require("codecompanion.chat.actions").system_prompt(chat)
-    elseif row and row.id and row.id ~= "" then
-      require("codecompanion.chat.session").request(
-        chat,
-        "show_original",
-        { item = row.id },
-        require("codecompanion.chat.float").show
-      )
-    end
-  end, { buffer = bufnr, desc = "Show the message" })
+  set_keys(chat, bufnr, { result = result })
 end
 
 ---Open the inspector of a chat.

@@ -34,6 +34,9 @@ local M = {}
 ---@field items table<integer, table>
 ---@field calls table<string, table>
 ---@field roles table<integer, string>
+---@field changes table<string, CodeCompanion.Change> Edits and compactions that are drawn
+---@field next_undo? string Id of the change that can be undone
+---@field next_redo? string Id of the change that can be redone
 ---@field pieces table<integer, table>
 ---@field unpainted integer
 ---@field context_items table<integer, table>
@@ -80,6 +83,7 @@ function M.new(id, number)
     items = {},
     calls = {},
     roles = {},
+    changes = {},
     pieces = {},
     unpainted = 0,
     context_items = {},
@@ -91,6 +95,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.reset(chat)
   chat.folds, chat.items, chat.calls, chat.roles, chat.pieces = {}, {}, {}, {}, {}
+  chat.changes, chat.next_undo, chat.next_redo = {}, nil, nil
   chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}
   chat.restore = require("codecompanion.chat.restore").new()
 end

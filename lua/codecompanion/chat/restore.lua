@@ -24,18 +24,20 @@ function M.new()
   return { queue = {}, last = false, running = false }
 end
 
+---@param chat CodeCompanion.Chat
 ---@param entry table
 ---@param list CodeCompanion.Block[]
 ---@param header boolean A header of the model stands above
 ---@return boolean header
-local function add_entry(entry, list, header)
+local function add_entry(chat, entry, list, header)
   if entry.kind == "user" then
-    local item = { message_id = entry.message_id }
+    local item = { message_id = entry.message_id, pinned = entry.pinned }
     list[#list + 1] = blocks.user(entry.text or "", item, blocks.tokens(entry.tokens))
     return false
   elseif entry.kind == "compacted" then
-    local block = compaction.card(entry)
-    block.compaction = entry
+    local block = compaction.card(chat, entry)
+    -- an undone one has folded nothing away
+    block.compaction = not entry.undone and entry or nil
     list[#list + 1] = block
     return false
   elseif entry.kind == "edited" then
@@ -43,6 +45,8 @@ local function add_entry(entry, list, header)
       cleared = entry.messages or 0,
       tokens_before = entry.tokens_before or 0,
       tokens_after = entry.tokens_after or 0,
+      change_id = entry.change_id,
+      undone = entry.undone,
     })
     return header
   end
@@ -59,6 +63,7 @@ local function add_entry(entry, list, header)
       preview = entry.text,
       status = entry.status or "ok",
       cleared = entry.cleared,
+      pinned = entry.pinned,
     })
   elseif entry.kind == "reasoning" then
     if require("codecompanion.chat.options").display().show_reasoning then
@@ -71,13 +76,14 @@ local function add_entry(entry, list, header)
 end
 
 ---Entries in buffer order as blocks.
+---@param chat CodeCompanion.Chat
 ---@param entries table[]
 ---@return CodeCompanion.Block[]
 ---@return boolean header Whether the last turn has a header
-function M.blocks(entries)
+function M.blocks(chat, entries)
   local list, header = {}, false
   for _, entry in ipairs(entries) do
-    header = add_entry(entry, list, header)
+    header = add_entry(chat, entry, list, header)
   end
   return list, header
 end
@@ -118,7 +124,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param entries table[]
 local function draw_above(chat, entries)
-  local list, header = M.blocks(entries)
+  local list, header = M.blocks(chat, entries)
   if #list == 0 then
     return
   end

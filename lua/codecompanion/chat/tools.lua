@@ -56,20 +56,39 @@ function M.finished(chat, event)
   end)
 end
 
----A call's result is no longer in the context: its fold says so, the text stays (R-516).
+---Whether a call's result is in the context: a fold of a cleared one says so, the text stays (R-516).
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param cleared boolean
+function M.set_cleared(chat, item, cleared)
+  local first = draw.item_rows(chat, item)
+  if not first or (item.cleared == true) == cleared then
+    return
+  end
+  item.cleared = cleared
+  if cleared then
+    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
+      virt_text = { { blocks.CLEARED, "CodeCompanionCleared" } },
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+    return
+  end
+  local marks = api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
+  for _, mark in ipairs(marks) do
+    if mark[4].virt_text and mark[4].virt_text[1][1] == blocks.CLEARED then
+      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
+    end
+  end
+end
+
+---Results were cleared.
 ---@param chat CodeCompanion.Chat
 ---@param call_ids string[]
 function M.cleared(chat, call_ids)
   for _, call_id in ipairs(call_ids) do
-    local item = chat.calls[call_id]
-    local first = item and draw.item_rows(chat, item)
-    if item and first and not item.cleared then
-      item.cleared = true
-      api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
-        virt_text = { { blocks.CLEARED, "CodeCompanionCleared" } },
-        virt_text_pos = "eol",
-        hl_mode = "combine",
-      })
+    if chat.calls[call_id] then
+      M.set_cleared(chat, chat.calls[call_id], true)
     end
   end
   -- closed folds draw their line from the item; they have to be asked again

@@ -11,7 +11,20 @@ local M = {}
 ---@field complete? fun(lead: string): string[] Values of the argument
 ---@field run fun(chat: CodeCompanion.Chat, argument: string)
 
-local NAMES = { "compact", "policy", "rules", "file", "buffer", "image", "continue", "clear", "help" }
+local NAMES = {
+  "compact",
+  "policy",
+  "pin",
+  "pins",
+  "unpin",
+  "rules",
+  "file",
+  "buffer",
+  "image",
+  "continue",
+  "clear",
+  "help",
+}
 
 ---All commands, in the order they are shown.
 ---@return CodeCompanion.SlashCommand[]

@@ -18,7 +18,7 @@ from codecompanion.session.context_control import ContextControl
 from codecompanion.session.log import ChatLog
 from codecompanion.session.rules_sync import RuleKeeper
 from codecompanion.session.services import Services
-from codecompanion.session.undo import marks
+from codecompanion.session.undo import Chain, marks
 
 
 class ContextBlock:
@@ -47,12 +47,12 @@ class ContextBlock:
             self.show()
         if self._shown_undone != self._log.undone:
             # A change of provider undid its compaction.
-            self.show_marks()
+            self.show_marks(self._log.chain)
 
-    def show_marks(self) -> None:
-        """Show what is undone, cleared and pinned in the view."""
+    def show_marks(self, chain: Chain) -> None:
+        """Show what is undone, cleared and pinned in the view, and what can be undone and redone."""
         self._shown_undone = self._log.undone
-        self._services.emit(marks(self._log.chat_id, self._log.undone, self._log.view))
+        self._services.emit(marks(self._log.chat_id, self._log.undone, self._log.view, chain))
 
     def add(self, message: Message) -> None:
         """Let a message wait for the next request boundary."""

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from codecompanion.history import ChangeUndone, EventPayload, LogEvent, View, ViewChanged, apply, project
-from codecompanion.session.undo import Rest, rest_of, takes_away, undone_ids
+from codecompanion.session.undo import Chain, Rest, chain_of, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store
 
 T = TypeVar("T")
@@ -50,6 +50,8 @@ class ChatLog:
         """Which stages rest because the user undid what they did."""
         self.undone: tuple[str, ...] = ()
         """The changes that do not count now."""
+        self.chain = Chain()
+        """What could be undone and redone when the log was last projected anew."""
         self._order = asyncio.Lock()
 
     async def write(self, *payloads: EventPayload) -> Sequence[LogEvent]:
@@ -71,6 +73,8 @@ class ChatLog:
                     self.changes += 1
                     self.compactions += event.payload.kind == "compacted"
                     self.has_removed = self.has_removed or takes_away(event.payload)
+                    if event.payload.kind == "restored":
+                        self.rest = self.rest.behind_restoring(self.view.cycle)
             return events
 
     async def events(self) -> Sequence[LogEvent]:
@@ -80,7 +84,10 @@ class ChatLog:
     def resume(self, events: Sequence[LogEvent]) -> None:
         """Take in what a stored log says besides its view."""
         self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
-        self.rest, self.undone = rest_of(events), undone_ids(events)
+        self._read_undos(events)
+
+    def _read_undos(self, events: Sequence[LogEvent]) -> None:
+        self.rest, self.undone, self.chain = rest_of(events), undone_ids(events), chain_of(events)
 
     async def undo(self, change_ids: Sequence[str], *, by_user: bool = False) -> None:
         """Log that these changes no longer count, and project the view without them (R-542, R-545).
@@ -105,7 +112,7 @@ class ChatLog:
             await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
             events = await asyncio.to_thread(self._store.load_events, self.chat_id)
             self.view = await asyncio.to_thread(project, events)
-            self.rest, self.undone = rest_of(events), undone_ids(events)
+            self._read_undos(events)
             self.changes += 1
 
     async def settled(self) -> None:

@@ -110,6 +110,7 @@ async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
 
 
 def _show(session: Session, events: list[LogEvent]) -> None:
+    session.context.show_marks(session.log.chain)
     for shown, first, last in pieces(entries(events)):
         session.emit(Restored(chat=session.chat_id, entries=shown, first=first, last=last))
 

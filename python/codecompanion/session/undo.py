@@ -119,13 +119,15 @@ def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
     return tuple(undone)
 
 
-def marks(chat_id: str, undone: tuple[str, ...], view: View) -> ViewMarks:
+def marks(chat_id: str, undone: tuple[str, ...], view: View, chain: Chain) -> ViewMarks:
     """Return what stands out in the view now."""
     return ViewMarks(
         chat=chat_id,
         undone=undone,
         cleared=tuple(m.tool_call_id or "" for m in view.messages if m.role == "tool" and m.edited),
         pinned=tuple(message.id for message in view.messages if message.pinned),
+        next_undo=chain.undoable[-1].change_id if chain.undoable else "",
+        next_redo=chain.redoable[-1].change_id if chain.redoable else "",
     )
 
 
@@ -138,6 +140,7 @@ class Rest(msgspec.Struct, frozen=True):
     """Until which cycle (exclusive) stages rest whose change the user undid: what edits, and what compacts.
 
     Otherwise the next request would do the same again. An undone edit lets compactions rest as well: they remove more.
+    A message that was restored by itself is an edit undone in part.
     """
 
     edits_until: int = 0
@@ -147,6 +150,11 @@ class Rest(msgspec.Struct, frozen=True):
         """Return the events of the stages that rest in this cycle."""
         until = {"context_edited": self.edits_until, "context_compacted": self.compactions_until}
         return frozenset(kind for kind, end in until.items() if cycle < end)
+
+    def behind_restoring(self, cycle: int) -> Rest:
+        """Return the rest behind a message that was restored in this cycle."""
+        until = cycle + _RESTS
+        return Rest(max(self.edits_until, until), max(self.compactions_until, until))
 
 
 def rest_of(events: Sequence[LogEvent]) -> Rest:
@@ -158,19 +166,21 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
         match event.payload:
             case ViewChanged(change_id=change_id, kind=kind):
                 kinds[change_id] = kind
+                if kind == "restored":
+                    rests[change_id] = cycle + _RESTS
             case TurnBegan(cycle=began):
                 cycle = max(cycle, began)
             case MessageAdded(message=message):
                 cycle = cycle_after(cycle, message)
             case ChangeUndone(change_id=change_id, redone=redone, by_user=by_user) if by_user:
                 rests.pop(change_id, None)
-                if not redone:
+                if redone == (kinds.get(change_id) == "restored"):
                     rests[change_id] = cycle + _RESTS
             case _:
                 pass
-    edits = max((until for change_id, until in rests.items() if kinds.get(change_id) == "edited"), default=0)
-    both = [until for change_id, until in rests.items() if kinds.get(change_id) in ("edited", "compacted")]
-    return Rest(edits, max(both, default=0))
+    edits = [until for change_id, until in rests.items() if kinds.get(change_id) in ("edited", "restored")]
+    compactions = [until for change_id, until in rests.items() if kinds.get(change_id) == "compacted"]
+    return Rest(max(edits, default=0), max((*edits, *compactions), default=0))
 
 
 def described(change: ViewChanged) -> str:

@@ -26,7 +26,7 @@ from codecompanion.session.recall import Removed
 from codecompanion.session.restore import entries, pieces
 from codecompanion.session.restoring import logged, restoration
 from codecompanion.session.services import Services
-from codecompanion.session.undo import chain_of, described
+from codecompanion.session.undo import Chain, chain_of, described
 
 Occupy = Callable[[Callable[[], Awaitable[str]]], Awaitable[str]]
 """Runs a change while nothing else works on the history; raises `InputError` when something does."""
@@ -92,7 +92,7 @@ class ViewEdits:
         if change.kind == "cleared":
             self._draw_anew(() if redo else await self.log.events())
         await self.context.rules.follow(self.log.view, self.root())
-        self._show()
+        self._show(self.log.chain)
 
     def _refuse_foreign(self, change: ViewChanged) -> None:
         """A provider's own summary counts with its provider only (R-542)."""
@@ -189,10 +189,10 @@ class ViewEdits:
 
     async def _commit(self, change: ViewChanged) -> None:
         await self.log.write(change)
-        self._show()
+        self._show(chain_of(await self.log.events()))
 
-    def _show(self) -> None:
+    def _show(self, chain: Chain) -> None:
         """Show what the view looks like now."""
-        self.context.show_marks()
+        self.context.show_marks(chain)
         self.context.show()
         self.show_meter()

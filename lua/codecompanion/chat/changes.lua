@@ -1,0 +1,218 @@
+---Changes of the view in the buffer: what can be undone is marked, what was undone is dimmed, what came back is opened.
+---
+---The host says what the view looks like now (`view_marks`); here the buffer is made to say the same.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.blocks")
+local draw = require("codecompanion.chat.draw")
+local folds = require("codecompanion.chat.folds")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
+
+---@class CodeCompanion.Change
+---@field id string
+---@field kind "edited"|"compacted"
+---@field undone boolean
+---@field event table The event or entry it was drawn from
+---@field mark? integer Extmark of the line of an edit
+---@field item? table Item of the card
+
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return string
+local function hint(chat, change)
+  local keys = require("codecompanion.chat.keymaps").keys
+  local undo, redo = keys("undo", "n")[1], keys("redo", "n")[1]
+  if change.undone then
+    return chat.next_redo == change.id and redo and (" · undone · %s redo"):format(redo) or " · undone"
+  end
+  return chat.next_undo == change.id and undo and (" · %s undo"):format(undo) or ""
+end
+
+---The line of virtual text of an edit.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_edit(chat, change)
+  local at = change.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, change.mark, {}) or {}
+  if not at[1] then
+    return
+  end
+  local group = change.undone and "CodeCompanionUndone" or "CodeCompanionCleared"
+  local line = { { blocks.edited(change.event).virtual[1][1], group }, { hint(chat, change), "CodeCompanionHint" } }
+  api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], {
+    id = change.mark,
+    virt_lines = { line, { { "", group } } },
+  })
+end
+
+---The card of a compaction: its hint, and dimmed when it does not count.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_card(chat, change)
+  local first, last = draw.item_rows(chat, change.item)
+  if not first then
+    return
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
+  local text = hint(chat, change)
+  if text ~= "" then
+    -- the title line is the second one; closed it is drawn by its fold, which asks for the same hint
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
+      virt_text = { { text, "CodeCompanionHint" } },
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+  end
+  if change.undone then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
+      end_row = last,
+      hl_group = "CodeCompanionUndone",
+      hl_eol = false,
+      priority = 120,
+      strict = false,
+    })
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function show(chat, change)
+  if change.kind == "edited" then
+    draw_edit(chat, change)
+  else
+    draw_card(chat, change)
+  end
+end
+
+---What a closed card says of its change.
+---@param chat CodeCompanion.Chat
+---@param id? string
+---@return string
+function M.suffix(chat, id)
+  local change = id and chat.changes[id]
+  return change and hint(chat, change) or ""
+end
+
+---A change was drawn.
+---@param chat CodeCompanion.Chat
+---@param block CodeCompanion.Block
+function M.add(chat, block)
+  local change = block.change
+  if not change.id or change.id == "" then
+    return
+  end
+  change.item, change.mark = block.item, block.virtual_id
+  chat.changes[change.id] = change
+  show(chat, change)
+end
+
+---A change has just been made: it is the newest, and nothing can be redone any more.
+---@param chat CodeCompanion.Chat
+---@param id? string
+function M.made(chat, id)
+  local before = { chat.next_undo, chat.next_redo }
+  chat.next_undo, chat.next_redo = id ~= "" and id or nil, nil
+  for _, known in pairs({ before[1] or false, before[2] or false, chat.next_undo or false }) do
+    if known and chat.changes[known] then
+      show(chat, chat.changes[known])
+    end
+  end
+end
+
+---Mark a message as pinned, or no longer.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param pinned boolean
+function M.pin(chat, item, pinned)
+  if item.pin_mark then
+    api.nvim_buf_del_extmark(chat.bufnr, M.ns, item.pin_mark)
+    item.pin_mark = nil
+  end
+  item.pinned = pinned
+  local first = pinned and draw.item_rows(chat, item)
+  if first then
+    item.pin_mark = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      virt_text = { { " ⚑ pinned", "CodeCompanionPinned" } },
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+  end
+end
+
+---Undo or redo what a compaction did to the folds: turns that count again are open, those that do not are folded.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function refold(chat, change)
+  local compaction = require("codecompanion.chat.compaction")
+  if change.undone then
+    compaction.unfold_old(chat, change.id)
+  else
+    compaction.refold_old(chat, change.item, change.event)
+  end
+  for _, fold in pairs(chat.folds) do
+    if fold.change == change.id then
+      folds.set_closed(chat, fold, change.undone)
+    end
+  end
+end
+
+---Make the buffer say what the view looks like now.
+---@param chat CodeCompanion.Chat
+---@param event table view_marks
+function M.update(chat, event)
+  local undone, cleared, pinned = {}, {}, {}
+  for _, id in ipairs(event.undone) do
+    undone[id] = true
+  end
+  for _, id in ipairs(event.cleared) do
+    cleared[id] = true
+  end
+  for _, id in ipairs(event.pinned) do
+    pinned[id] = true
+  end
+  chat.next_undo = event.next_undo ~= "" and event.next_undo or nil
+  chat.next_redo = event.next_redo ~= "" and event.next_redo or nil
+  for id, change in pairs(chat.changes) do
+    local is_undone = undone[id] == true
+    if change.undone ~= is_undone then
+      change.undone = is_undone
+      if change.kind == "compacted" then
+        refold(chat, change)
+      end
+    end
+    show(chat, change)
+  end
+  local tools = require("codecompanion.chat.tools")
+  for call_id, item in pairs(chat.calls) do
+    tools.set_cleared(chat, item, cleared[call_id] == true)
+  end
+  for _, item in pairs(chat.items) do
+    local is_pinned = item.message_id ~= nil and pinned[item.message_id] == true
+    if (item.pinned == true) ~= is_pinned then
+      M.pin(chat, item, is_pinned)
+    end
+  end
+  vim.cmd.redraw({ bang = false }) -- closed folds draw their line from the items
+end
+
+---The change that is shown at a row: a card, or the line of an edit below the row.
+---@param chat CodeCompanion.Chat
+---@param row integer 0-based
+---@return CodeCompanion.Change?
+function M.at(chat, row)
+  local item = draw.item_at(chat, row)
+  if item and item.compaction_id then
+    return chat.changes[item.compaction_id]
+  end
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { row, 0 }, { row, -1 }, {})) do
+    for _, change in pairs(chat.changes) do
+      if change.kind == "edited" and change.mark == mark[1] then
+        return change
+      end
+    end
+  end
+end
+
+return M

@@ -1,0 +1,16 @@
+---`/unpin <n>`: unpin what `/pins` lists under this number (R-361).
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "unpin",
+  description = "Unpin a message by its number in /pins",
+  argument = "<number>",
+  run = function(chat, argument)
+    local number = tonumber(argument)
+    if number then
+      require("codecompanion.chat.history").unpin(chat, { number = number })
+    else
+      require("codecompanion.chat.history").pins(chat)
+    end
+  end,
+}

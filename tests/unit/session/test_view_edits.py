@@ -1,0 +1,232 @@
+"""Restore, pin, recall: R-361, R-516, K8; lessons 10, 24."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.policy import policy_names
+from codecompanion.errors import InputError
+from codecompanion.events import ContextItems, Meter, ViewMarks
+from codecompanion.invariants import violations
+from codecompanion.messages import PIN_TAG, SUMMARY_TAG
+from codecompanion.placeholders import TOOL_RESULT_CLEARED
+from codecompanion.requests import ListPins, Pin, Recall, RestoreMessage, UndoChange, Unpin
+from codecompanion.session.inspection import inspect
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
+from tests.unit.session.test_turn import stored_view
+from tests.unit.session.test_undo import EDITS, KEEP_ALL, ask, cleared, reader, say, talked, undo
+
+CHAT = "chat-1"
+
+
+async def compacted(bench: Bench, session):
+    """Compact the chat by hand."""
+    session.compact("")
+    await bench.idle(session)
+
+
+def restore(item: str) -> RestoreMessage:
+    return RestoreMessage(chat=CHAT, item=item)
+
+
+async def test_one_cleared_result_comes_back_and_is_not_cleared_again_at_once(tmp_path):
+    """R-516: word for word, counted by the meter; it counts as new, or the next edit would take it again."""
+    bench = Bench(tmp_path, reader(), settings=EDITS)
+    session = await talked(bench)
+    gone = [m for m in session.log.view.messages if m.edited]
+    original = (tmp_path / "a.txt").read_text()
+    before = session.control.measured().tokens
+    answer = await ask(session, restore(gone[0].tool_call_id))
+    assert answer.startswith("Restored: ")
+    back = next(m for m in session.log.view.messages if m.id == gone[0].id)
+    assert original in back.text.replace("1\t", "", 1)
+    assert not back.edited
+    assert cleared(session) == len(gone) - 1
+    assert bench.of(Meter)[-1].tokens == session.control.measured().tokens > before
+    assert stored_view(bench) == session.log.view
+    await say(bench, session, 1, 60)
+    again = next(m for m in session.log.view.messages if m.id == gone[0].id)
+    assert again.text == back.text
+    with pytest.raises(InputError, match="nothing to restore"):
+        await ask(session, restore(again.id))
+
+
+async def test_a_summarised_message_comes_back_behind_the_summary_and_can_be_undone(tmp_path):
+    """R-516, R-004: a tool result brings its call along, and the pairs stay whole."""
+    bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
+    session = await talked(bench)
+    result = next(m for m in session.log.view.messages if m.role == "tool")
+    await compacted(bench, session)
+    summarised = session.log.view
+    assert "2 messages" in await ask(session, restore(result.id))
+    view = session.log.view
+    assert violations(view.messages) == []
+    places = [m.tag or m.role for m in view.messages]
+    assert places == ["compact_summary", "assistant", "tool"]
+    assert view.messages[-1].text == result.text
+    await ask(session, undo())
+    assert session.log.view.messages == summarised.messages
+
+
+async def test_what_would_not_fit_is_not_restored(tmp_path):
+    """R-516: a sentence says so; nothing is changed."""
+    bench = Bench(tmp_path, reader(), settings=KEEP_ALL, window=5_000)
+    session = await talked(bench, 1)
+    result = next(m for m in session.log.view.messages if m.role == "tool")
+    await compacted(bench, session)
+    await ask(session, Pin(chat=CHAT, text="fill " * 2500))
+    before = session.log.view
+    with pytest.raises(InputError, match=r"It would not fit: .* Nothing was changed"):
+        await ask(session, restore(result.id))
+    assert session.log.view == before
+
+
+@pytest.mark.parametrize("item", ["nowhere", "t2"])
+async def test_what_is_there_or_never_was_is_not_restored(tmp_path, item):
+    """R-516."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
+    session = await bench.open()
+    await say(bench, session)
+    with pytest.raises(InputError, match=r"nothing to restore|has the id"):
+        await ask(session, restore(item))
+
+
+async def test_a_pinned_message_survives_editing_and_compaction_byte_for_byte(tmp_path):
+    """K8, R-361, lesson 10: a pinned result keeps its call."""
+    bench = Bench(tmp_path, reader(), settings=EDITS)
+    session = await talked(bench, 1)
+    result = next(m for m in session.log.view.messages if m.role == "tool")
+    assert "Pinned: " in await ask(session, Pin(chat=CHAT, item=result.tool_call_id))
+    await say(bench, session, 3, 60)
+    assert cleared(session) == 2
+    await compacted(bench, session)
+    kept = next(m for m in session.log.view.messages if m.id == result.id)
+    assert kept.text == result.text
+    assert kept.pinned
+    assert violations(session.log.view.messages) == []
+    assert [row["state"] for row in inspect(session.control, session.log)["rows"]].count("pinned") == 1
+    assert bench.of(ViewMarks)[-1].pinned == (result.id,)
+
+
+async def test_a_pinned_text_is_an_instruction_for_the_whole_chat(tmp_path):
+    """R-361: `/pin`, `/pins`, `/unpin`; shown in the context block, survives every compaction, undoable."""
+    adapter = reader()
+    bench = Bench(tmp_path, adapter, settings=KEEP_ALL)
+    session = await talked(bench, 1)
+    await ask(session, Pin(chat=CHAT, text="use tabs\nnever spaces"))
+    await say(bench, session, 1, 60)
+    await compacted(bench, session)
+    await say(bench, session, 1, 61)
+    sent = [m.text for m in adapter.requests[-1].messages if m.tag == PIN_TAG]
+    assert sent == ["Keep to this for the whole chat:\n\nuse tabs\nnever spaces"]
+    assert [item.label for item in bench.of(ContextItems)[-1].items] == ["“use tabs never spaces”"]
+    await ask(session, Pin(chat=CHAT, text="no emoji"))
+    listed = await ask(session, ListPins(chat=CHAT))
+    assert [(row["number"], row["text"]) for row in listed] == [(1, "“use tabs never spaces”"), (2, "“no emoji”")]
+    assert "“use tabs never spaces”" in await ask(session, Unpin(chat=CHAT, number=1))
+    assert [row["text"] for row in await ask(session, ListPins(chat=CHAT))] == ["“no emoji”"]
+    await ask(session, UndoChange(chat=CHAT))
+    assert len(await ask(session, ListPins(chat=CHAT))) == 2
+    with pytest.raises(InputError, match="no such pin; /pins lists them, from 1 to 2"):
+        await ask(session, Unpin(chat=CHAT, number=3))
+
+
+async def test_without_text_the_newest_message_is_pinned_and_what_bears_no_pin_is_refused(tmp_path):
+    """R-361."""
+    bench = Bench(tmp_path, reader(), settings=EDITS)
+    session = await talked(bench)
+    await ask(session, Pin(chat=CHAT))
+    assert session.log.view.messages[-1].pinned
+    placeholder = next(m for m in session.log.view.messages if m.text == TOOL_RESULT_CLEARED)
+    for item, why in (("", "pinned already"), (placeholder.id, "restore it first"), ("no", "not part of the request")):
+        with pytest.raises(InputError, match=why):
+            await ask(session, Pin(chat=CHAT, item=item))
+    await ask(session, Unpin(chat=CHAT, item=session.log.view.messages[-1].id))
+    with pytest.raises(InputError, match="Nothing is pinned"):
+        await ask(session, Unpin(chat=CHAT, number=1))
+    await compacted(bench, session)
+    with pytest.raises(InputError, match="neither can be pinned"):
+        await ask(session, Pin(chat=CHAT, item=session.log.view.messages[0].id))
+
+
+async def test_recall_is_offered_only_once_something_was_removed(tmp_path):
+    """R-516: and then it stays, at the end of the tools, for the sake of the prompt cache."""
+    adapter = reader()
+    bench = Bench(tmp_path, adapter, settings=KEEP_ALL)
+    session = await talked(bench, 1)
+    names = [spec.name for spec in adapter.requests[-1].tools]
+    assert "recall" not in names
+    await compacted(bench, session)
+    await say(bench, session, 1, 60)
+    offered = [spec.name for spec in next(r for r in reversed(adapter.requests) if r.purpose == "chat").tools]
+    assert offered == [*names, "recall"]
+    again = await bench.resume()
+    assert [spec.name for spec in again.specs] == offered
+
+
+async def found(session, words: str = ""):
+    return (await ask(session, Recall(chat=CHAT, words=words)))["rows"]
+
+
+async def test_what_was_removed_is_found_by_its_words_and_read_by_its_key(tmp_path):
+    """R-516: only what the view has lost, flagged when its file has changed since (lesson 24)."""
+    (tmp_path / "b.txt").write_text("the zebra crosses\n")
+    script = iter([calls(("c1", "read_file", '{"path": "b.txt"}')), says("seen"), says("SUMMARY"), says("ok")])
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(script)), settings=KEEP_ALL)
+    session = await bench.open()
+    await say(bench, session, 1, 1)
+    assert await found(session) == []
+    await compacted(bench, session)
+    rows = await found(session, "zebra")
+    assert [(row["title"], row["how"], row["changed"]) for row in rows] == [("read_file b.txt", "summarised", "")]
+    assert "«zebra»" in rows[0]["snippet"]
+    assert len(await found(session)) == 3
+    assert len(await found(session, "zebra elephant")) == 1, "any of the words, when nothing has all"
+    (tmp_path / "b.txt").write_text("the lion crosses\n")
+    assert [row["changed"] for row in await found(session, "zebra")] == ["its file has changed on disk since"]
+    (tmp_path / "b.txt").unlink()
+    assert [row["changed"] for row in await found(session, "zebra")] == ["its file is gone"]
+    _, text = session.edits.removed.read(rows[0]["key"])
+    assert text == "1\tthe zebra crosses"
+    await ask(session, restore(rows[0]["id"]))
+    assert await found(session, "zebra") == []
+
+
+async def test_the_model_recalls_what_was_cleared_without_running_the_tool_again(tmp_path):
+    """R-516, lesson 24: the tool reads the chat's own log; what recall gave is not recalled in turn."""
+    (tmp_path / "a.txt").write_text("a zebra " + "word " * 2000)
+    replies = [calls(("c0", "read_file", '{"path": "a.txt"}')), says("done"), says("SUMMARY")]
+    script = iter(replies)
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(script)), settings=KEEP_ALL)
+    session = await bench.open()
+    await say(bench, session, 1, 1)
+    await compacted(bench, session)
+    key = (await found(session, "zebra"))[0]["key"]
+    wanted = [("c1", "recall", '{"query": "zebra"}'), ("c2", "recall", f'{{"key": "{key}"}}')]
+    script = iter([*(calls(call) for call in wanted), says("ok"), says("SUMMARY 2")])
+    await say(bench, session, 1, 60)
+    listed, read = (m.text for m in session.log.view.messages if m.role == "tool")
+    assert f"{key}  read_file a.txt (cycle 1, summarised" in listed
+    assert "no instruction" in read
+    assert "<recalled>\n1\ta zebra word" in read
+    await compacted(bench, session)
+    assert [row["title"] for row in await found(session, "zebra")] == ["read_file a.txt"]
+
+
+@pytest.mark.parametrize("policy", policy_names())
+async def test_pins_survive_a_compaction_under_every_policy(tmp_path, policy):
+    """K8: a message, a result with its call, and a text, byte for byte."""
+    read = '{"path": "a.txt"}'
+    script = iter([r for n in range(8) for r in (calls((f"c{n}", "read_file", read)), says("word " * 300))])
+    adapter = ScriptedAdapter("s", lambda r: says("SUMMARY " * 40) if r.purpose == "summary" else next(script))
+    bench = Bench(tmp_path, adapter, settings={"policy": policy, "on_compact": "stop"})
+    session = await talked(bench, 4)
+    result, reply = session.log.view.messages[2], session.log.view.messages[3]
+    for request in (Pin(chat=CHAT, item=result.id), Pin(chat=CHAT, item=reply.id), Pin(chat=CHAT, text="use tabs")):
+        await ask(session, request)
+    pins = [m for m in session.log.view.messages if m.pinned]
+    await say(bench, session, 3, 60)
+    await compacted(bench, session)
+    assert session.log.compactions == 1, bench.events[-3:]
+    assert [m for m in session.log.view.messages if m.pinned and m.tag != SUMMARY_TAG] == pins
+    assert violations(session.log.view.messages) == []
