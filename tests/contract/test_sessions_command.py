@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from codecompanion.context.policy import policy_names
 from codecompanion.history import ChatCreated, Insertion, MessageAdded, TitleSet, TurnBegan, TurnEnded, ViewChanged
 from codecompanion.messages import Message, ToolCall
 from codecompanion.store.opening import open_store
@@ -105,7 +106,7 @@ def test_doctor_names_python_packages_and_history(tmp_path):
     status, out, _ = run("doctor", XDG_DATA_HOME=str(tmp_path))
     assert status == 0
     assert "FAIL" not in out
-    for expected in ("python:", "openai:", "history:", "policies: codecompanion"):
+    for expected in ("python:", "openai:", "history:", f"policies: {', '.join(policy_names())}"):
         assert expected in out
 
 

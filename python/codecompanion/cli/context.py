@@ -10,16 +10,16 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
 from codecompanion.adapters.base import Adapter
-from codecompanion.context.budget import warning_level
+from codecompanion.cli.context_answer import write_answer
 from codecompanion.context.ledger import summarise
-from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport, compact, prepare
+from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_options import with_options
 from codecompanion.context.policy_schema import SummaryAdapter
@@ -27,7 +27,7 @@ from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import View, with_messages
-from codecompanion.messages import Message, with_changes
+from codecompanion.messages import with_changes
 from codecompanion.session.summarise import ask_summary
 from codecompanion.tokens import MessageCounter
 from codecompanion.transcript_format import (
@@ -36,7 +36,6 @@ from codecompanion.transcript_format import (
     read_bytes,
     read_objects,
     split_lines,
-    write_message,
 )
 
 NO_WINDOW_LIMIT = 1 << 40
@@ -189,7 +188,7 @@ def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, An
     env = _env(options, window, counter, cycle, asks_a_model=asks_a_model)
     make = compact if options.manual else prepare
     prepared, asked = _drive(make(view, policy, env), _answerer(options, policy.summary_adapter))
-    return _answer(transcript, options.policy, window, env, prepared, asked)
+    return write_answer(transcript, policy, options.policy, env, prepared, asked)
 
 
 def _counter(name: str) -> MessageCounter:
@@ -258,99 +257,3 @@ def _adapter(name: str) -> Adapter:
     from codecompanion.cli.adapters import make_registry  # the SDK is not needed for anything else here
 
     return make_registry().get(name)
-
-
-def _answer(
-    transcript: Transcript, policy: str, window: int, env: Env, prepared: Prepared, asked: list[Ask]
-) -> dict[str, Any]:
-    before, after = env.measure(transcript.messages).tokens, prepared.measure.tokens
-    changed = [report for report in prepared.reports if report.outcome == "changed"]
-    actions = ["repaired"] if prepared.repair.changed else []
-    actions += ["edited" if report.event == "context_edited" else "compacted" for report in changed]
-    compacted = "compacted" in actions
-    return {
-        "policy": policy,
-        "window": window,
-        "actions": actions,
-        "before": {"messages": len(transcript.messages), "tokens": before},
-        "after": {"messages": len(prepared.messages), "tokens": after},
-        "messages": _written(transcript, prepared.messages),
-        "events": list(_events(prepared, asked)),
-        "result": {
-            "compacted": compacted,
-            "originalCount": len(transcript.messages),
-            "finalCount": len(prepared.messages),
-            "originalTokens": before,
-            "finalTokens": after,
-            "tier": 0,
-            "warningLevel": warning_level(before, window),
-        },
-    }
-
-
-def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:
-    """Return the messages as objects; an untouched one is written exactly as it came in (R-511).
-
-    Cycles survive without touching it: what was changed or inserted says its own, so a summary tells what has passed.
-    """
-    read = {message.id: message for message in transcript.messages}
-    return [
-        dict(transcript.originals[message.id])
-        if message.id in read and _same(read[message.id], message)
-        else write_message(message, transcript.originals.get(message.id))
-        for message in messages
-    ]
-
-
-def _same(read: Message, now: Message) -> bool:
-    return with_changes(read, tokens=0) == with_changes(now, tokens=0)
-
-
-def _events(prepared: Prepared, asked: list[Ask]) -> Iterable[Mapping[str, Any]]:
-    """Yield what happened, in order, under the names of the log."""
-    if prepared.repair.changed:
-        yield {
-            "type": "pairs_repaired",
-            "completed": len(prepared.repair.completed),
-            "dropped": len(prepared.repair.dropped),
-        }
-    for report in prepared.reports:
-        if report.event == "context_edited":
-            if report.work is not None:
-                cleared = report.work.cleared
-                yield {
-                    "type": "context_edited",
-                    "cleared": len(cleared),
-                    "tokens_before": report.before.tokens,
-                    "tokens_after": report.after.tokens,
-                    "call_ids": [message.tool_call_id for message in cleared],
-                }
-            continue
-        yield from _compaction_events(report, [ask for ask in asked if ask.stage == report.stage])
-
-
-def _compaction_events(report: StageReport, asked: list[Ask]) -> Iterable[Mapping[str, Any]]:
-    if asked:
-        yield {
-            "type": "compaction_started",
-            "trigger": report.trigger,
-            "tokens_before": report.before.tokens,
-            "calls": len(asked),
-        }
-    if report.work is not None:
-        yield {
-            "type": "context_compacted",
-            "trigger": report.trigger,
-            "messages": len(report.work.removed),
-            "tokens_before": report.before.tokens,
-            "tokens_after": report.after.tokens,
-        }
-    elif report.outcome == "failed":
-        yield {"type": "compaction_failed", "trigger": report.trigger, "reason": report.detail}
-    else:
-        yield {
-            "type": "compaction_skipped",
-            "trigger": report.trigger,
-            "reason": report.reason,
-            "detail": report.detail,
-        }

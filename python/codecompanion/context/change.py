@@ -9,9 +9,6 @@ from codecompanion.context.repair import Repair
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import ChangeKind, Insertion, ViewChanged
 
-KINDS: dict[str, ChangeKind] = {"context_edited": "edited", "context_compacted": "compacted"}
-
-
 def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
     """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
 
@@ -41,14 +38,19 @@ def view_change(
 ) -> ViewChanged:
     """Return the event that swaps the result of a stage in."""
     removed, replaced, inserted = difference(before, work.messages)
-    cleared = work.cleared
+    # A compaction that only shortened what is there is an edit: nothing stands for anything else.
+    kind: ChangeKind = "compacted" if report.event == "context_compacted" and (removed or inserted) else "edited"
     details: dict[str, Any] = {"stage": report.stage, "trigger": report.trigger, **extra}
-    if cleared:
-        details["cleared"] = len(cleared)
-        details["call_ids"] = [message.tool_call_id or "" for message in cleared]
+    if work.cleared or kind == "edited":
+        details["cleared"] = len(work.cleared)
+        details["call_ids"] = [message.tool_call_id or "" for message in work.cleared]
+    if work.details:
+        details["details"] = work.details
+    if work.artifact is not None:
+        details["artifact"] = work.artifact
     return ViewChanged(
         change_id=change_id,
-        kind=KINDS[report.event],
+        kind=kind,
         removed=removed,
         replaced=replaced,
         inserted=inserted,

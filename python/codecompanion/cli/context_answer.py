@@ -1,0 +1,137 @@
+"""The answer of `context`: what the preparation of a request came to, as one JSON object (design.md, Command line)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from codecompanion.context.budget import room_of, warning_level
+from codecompanion.context.pipeline import Ask, Prepared, StageReport
+from codecompanion.context.policy_schema import Policy
+from codecompanion.context.work import Env, Messages
+from codecompanion.history import PolicyEvent
+from codecompanion.messages import Message, with_changes
+from codecompanion.session.announcer import Announcer
+from codecompanion.transcript_format import Transcript, write_message
+
+_ACTIONS = {"context_edited": "edited", "context_compacted": "compacted", "memory_flushed": "flushed"}
+
+
+def write_answer(
+    transcript: Transcript, policy: Policy, name: str, env: Env, prepared: Prepared, asked: list[Ask]
+) -> dict[str, Any]:
+    """Return the documented JSON object; `name` is the policy as it was asked for."""
+    before, after = env.measure(transcript.messages).tokens, prepared.measure.tokens
+    changed = [report for report in prepared.reports if report.outcome == "changed"]
+    actions = ["repaired"] if prepared.repair.changed else []
+    actions += [_ACTIONS[report.event] for report in changed]
+    compacted = "compacted" in actions
+    return {
+        "policy": name,
+        "window": env.window,
+        "actions": actions,
+        "before": {"messages": len(transcript.messages), "tokens": before},
+        "after": {"messages": len(prepared.messages), "tokens": after},
+        "messages": _written(transcript, prepared.messages),
+        "events": [*_events(prepared, asked), *_named_events(policy, env, transcript.messages, prepared, asked)],
+        "result": {
+            "compacted": compacted,
+            "originalCount": len(transcript.messages),
+            "finalCount": len(prepared.messages),
+            "originalTokens": before,
+            "finalTokens": after,
+            "tier": max((report.tier for report in changed), default=0),
+            "warningLevel": warning_level(before, env.window),
+        },
+    }
+
+
+def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:
+    """Return the messages as objects; an untouched one is written exactly as it came in (R-511).
+
+    Cycles survive without touching it: what was changed or inserted says its own, so a summary tells what has passed.
+    """
+    read = {message.id: message for message in transcript.messages}
+    return [
+        dict(transcript.originals[message.id])
+        if message.id in read and _same(read[message.id], message)
+        else write_message(message, transcript.originals.get(message.id))
+        for message in messages
+    ]
+
+
+def _same(read: Message, now: Message) -> bool:
+    return with_changes(read, tokens=0) == with_changes(now, tokens=0)
+
+
+def _events(prepared: Prepared, asked: list[Ask]) -> Iterable[Mapping[str, Any]]:
+    """Yield what happened, in order, under the names of the log."""
+    if prepared.repair.changed:
+        yield {
+            "type": "pairs_repaired",
+            "completed": len(prepared.repair.completed),
+            "dropped": len(prepared.repair.dropped),
+        }
+    for report in prepared.reports:
+        if report.event == "memory_flushed":
+            continue
+        if report.event == "context_edited":
+            if report.work is not None:
+                cleared = report.work.cleared
+                yield {
+                    "type": "context_edited",
+                    "cleared": len(cleared),
+                    "tokens_before": report.before.tokens,
+                    "tokens_after": report.after.tokens,
+                    "call_ids": [message.tool_call_id for message in cleared],
+                }
+            continue
+        yield from _compaction_events(report, [ask for ask in asked if ask.stage == report.stage])
+
+
+def _named_events(
+    policy: Policy, env: Env, messages: Messages, prepared: Prepared, asked: list[Ask]
+) -> Iterable[Mapping[str, Any]]:
+    """Yield what happened under the policy's own names, as a chat would log it."""
+    triggers = [trigger for stage in policy.stages for trigger in (stage.trigger, stage.target)]
+    room = room_of(env, messages, *triggers)
+    announcer = Announcer(chat_id="", policy=policy, room=room, exact=False, emit=lambda event: None)
+    events: list[PolicyEvent] = []
+    for report in prepared.reports:
+        asks = [ask for ask in asked if ask.stage == report.stage]
+        if asks:
+            events += announcer.started(asks[0], report.stage)
+        if report.work is not None:
+            events += announcer.changed(report, report.stage, "", 0)
+        elif report.outcome == "failed":
+            events += announcer.failed(report.stage, report.before.tokens, report.detail, report.stage)
+    events += announcer.status(prepared)
+    for event in events:
+        yield {"type": event.name, **event.fields}
+
+
+def _compaction_events(report: StageReport, asked: list[Ask]) -> Iterable[Mapping[str, Any]]:
+    if asked:
+        yield {
+            "type": "compaction_started",
+            "trigger": report.trigger,
+            "tokens_before": report.before.tokens,
+            "calls": len(asked),
+        }
+    if report.work is not None:
+        yield {
+            "type": "context_compacted",
+            "trigger": report.trigger,
+            "messages": len(report.work.removed),
+            "tokens_before": report.before.tokens,
+            "tokens_after": report.after.tokens,
+        }
+    elif report.outcome == "failed":
+        yield {"type": "compaction_failed", "trigger": report.trigger, "reason": report.detail}
+    else:
+        yield {
+            "type": "compaction_skipped",
+            "trigger": report.trigger,
+            "reason": report.reason,
+            "detail": report.detail,
+        }
