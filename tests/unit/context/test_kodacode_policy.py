@@ -1,0 +1,196 @@
+"""The policy kodacode in the pipeline: R-304…R-313, R-319, R-323, R-324, R-326, table P4."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import msgspec
+import pytest
+
+from codecompanion.context.artifact_schema import read_consolidated
+from codecompanion.context.budget import Room, aim_tokens
+from codecompanion.context.policy import load_policy
+from codecompanion.context.policy_options import with_options
+from codecompanion.context.policy_table import policy_from_table, policy_to_table
+from codecompanion.context.work import SummaryReply
+from codecompanion.errors import ConfigError
+from codecompanion.messages import SUMMARY_TAG
+from tests.unit.context.builders import assistant, chat, count, run, system, tool, turns, user
+
+POLICY = load_policy("kodacode")
+
+
+def total(messages):
+    return sum(map(count, messages))
+
+
+def window_for(messages, share):
+    """Return the window of which the messages are `share`."""
+    return math.floor(total(messages) / share)
+
+
+def summary_in(messages):
+    return [(index, message) for index, message in enumerate(messages) if message.tag == SUMMARY_TAG]
+
+
+def outcomes(prepared):
+    return [(report.stage, report.tier_id, report.outcome) for report in prepared.reports]
+
+
+def test_the_policy_is_a_table():
+    """Pipeline 5.5: it round-trips, also through JSON."""
+    table = json.loads(json.dumps(policy_to_table(POLICY)))
+    assert policy_from_table(table, "policy") == POLICY
+    assert (POLICY.stages[0].trigger.at, POLICY.stages[0].target.at) == (0.8, 0.6)
+
+
+@pytest.mark.parametrize(("more", "expected"), [(0, []), (-1, [("history", "semantic_closure", "changed")])])
+def test_it_begins_strictly_above_the_trigger(more, expected):
+    """R-305, R-307: `>`, not `>=`; the count is that of the raw replay."""
+    messages = chat(*turns(30, 4000))
+    size = total(messages)
+    window = next(w for w in range(size, 2 * size) if math.floor(round(0.8 * w, 6)) == size) + more
+    prepared, _ = run(messages, window + (0 if more == 0 else -1), policy=POLICY)
+    assert outcomes(prepared) == expected
+
+
+def test_all_finished_turns_but_two_when_that_is_enough():
+    """R-308, R-309 (a), R-323: the summary is the first of the history, an assistant's, the last two turns stay raw."""
+    messages = chat(system(), user("RULES", "rules"), *turns(12, 4000), user("and now?"))
+    prepared, asked = run(messages, window_for(messages, 0.85), policy=POLICY)
+    assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
+    ((index, summary),) = summary_in(prepared.messages)
+    assert index == 2
+    assert (summary.role, summary.text[:19]) == ("assistant", "Compaction Summary:")
+    assert list(prepared.messages[3:]) == list(messages[-9:])
+    assert asked == []
+    details = prepared.reports[0].work.details
+    assert details["update_reason"] == "semantic_closure"
+    assert (details["frontier_turn_id"], details["consolidated_turn_count"]) == ("turn-10", 10)
+
+
+def test_all_finished_turns_when_two_are_too_much():
+    """R-309 (b): accepted unconditionally; the running turn is never summarised."""
+    messages = chat(*turns(3, 400), *turns(2, 40_000), user("and now?"), assistant("", ("x", "read_file")),
+                    tool("x", "y" * 400))  # fmt: skip
+    prepared, _ = run(messages, window_for(messages, 0.85), policy=POLICY)
+    assert outcomes(prepared) == [("history", "token_pressure", "changed")]
+    assert [m.id for m in prepared.messages if m.tag != SUMMARY_TAG] == [m.id for m in messages[-3:]]
+    assert prepared.reports[0].work.details["update_reason"] == "token_pressure"
+
+
+def test_the_last_candidate_is_accepted_above_the_target():
+    """R-309: a running turn that is large by itself does not keep the others raw."""
+    messages = chat(*turns(4, 4000), user("u" * 60_000))
+    window = window_for(messages, 0.85)
+    prepared, _ = run(messages, window, policy=POLICY)
+    assert outcomes(prepared) == [("history", "token_pressure", "changed")]
+    assert total(prepared.messages) > 0.6 * window
+    assert prepared.messages[-1] == messages[-1]
+
+
+def test_nothing_finished_nothing_planned():
+    """R-310: the first turn, however large, gives no plan; nor does a summary with nothing new behind it."""
+    messages = chat(user("go"), assistant("", ("a", "read_file")), tool("a", "y" * 40_000))
+    prepared, asked = run(messages, window_for(messages, 0.9), policy=POLICY)
+    assert outcomes(prepared) == [("history", "token_pressure", "skipped")]
+    assert prepared.messages == messages
+    assert asked == []
+
+
+def test_the_next_summary_replaces_the_last_in_place():
+    """R-313, R-319, R-323: never two; what the first one covered is carried on."""
+    messages = chat(*turns(12, 4000))
+    window = window_for(messages, 0.85)
+    first, _ = run(messages, window, policy=POLICY)
+    artifact = json.loads(json.dumps(first.reports[0].work.artifact))
+    later = chat(*messages, *turns(12, 4000))[len(messages) :]
+    grown = (*first.messages, *later)
+    second, _ = run(grown, window, policy=POLICY, artifact=artifact)
+    ((index, _),) = summary_in(second.messages)
+    assert index == 0
+    consolidated = read_consolidated(json.loads(json.dumps(second.reports[0].work.artifact)))
+    assert consolidated is not None
+    assert consolidated.frontier_turn_id == "turn-22"
+    assert [e.source_turn_ids[0] for e in consolidated.artifact.completed_episodes] == [
+        f"turn-{i}" for i in range(1, 23)
+    ]
+
+
+def test_a_failing_utility_model_does_not_stop_it():
+    """R-321: compaction completes with the runtime summary."""
+    messages = chat(*turns(12, 4000))
+    prepared, asked = run(
+        messages,
+        window_for(messages, 0.85),
+        policy=POLICY,
+        has_utility=True,
+        script=lambda ask: SummaryReply(error="no"),
+    )
+    assert len(asked) == 1
+    assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
+    assert prepared.reports[0].work.details["summary_source"] == "runtime"
+
+
+def test_by_hand_two_turns_stay_unless_that_is_over_the_target():
+    """R-326: no trigger check; 0 raw turns only when two are too many."""
+    messages = chat(*turns(8, 4000))
+    prepared, _ = run(messages, 1_000_000, policy=POLICY, manual=True)
+    assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
+    assert prepared.reports[0].work.details["update_reason"] == "manual_request"
+    assert [m.id for m in prepared.messages[1:]] == [m.id for m in messages[-8:]]
+    tight, _ = run(messages, 2_000, policy=POLICY, manual=True)
+    assert outcomes(tight) == [("history", "token_pressure", "changed")]
+    assert len(tight.messages) == 1
+
+
+def test_by_hand_with_no_finished_turn_there_is_nothing_to_do():
+    """R-326: "nothing to summarise", no change."""
+    prepared, _ = run(chat(user("hello")), 1_000_000, policy=POLICY, manual=True)
+    (report,) = prepared.reports
+    assert (report.outcome, report.reason) == ("skipped", "nothing_to_summarise")
+    assert "nothing to summarise" in report.detail
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, 60_000),
+        ({"compaction.trigger": 0.5}, 40_000),  # target ≥ trigger: trigger − 0.10
+        ({"compaction.trigger": 0.08}, 4_000),  # that would be nothing: half of the trigger
+        ({"compaction.target": 0.3}, 30_000),
+        ({"compaction.target": 0.9}, 70_000),
+        ({"compaction.trigger": 50_000, "compaction.target": 60_000}, 45_000),  # tokens: trigger − limit / 20
+        ({"compaction.trigger": 4_000, "compaction.target": 60_000}, 1),
+    ],
+)
+def test_the_target_stays_below_the_trigger(options, expected):
+    """R-306: whatever the user sets."""
+    (stage,) = with_options(POLICY, options, "k").stages
+    assert aim_tokens(stage.trigger, stage.target, stage.target_gap, Room(window=100_000)) == expected
+
+
+@pytest.mark.parametrize("value", [0, -1, 1, "much", True])
+def test_a_threshold_that_is_none_is_refused(value):
+    """R-306 as lesson 13 wants it: no silent default in place of what the user wrote, but an error naming the key."""
+    with pytest.raises(ConfigError, match=r"context_management\.compaction\.trigger"):
+        with_options(POLICY, {"compaction": {"trigger": value}}, "context_management")
+
+
+def test_thresholds_are_of_the_input_limit():
+    """R-306: not of the window, where the two differ."""
+    messages = chat(*turns(12, 4000))
+    prepared, _ = run(messages, 10 * total(messages), policy=POLICY, input_limit=window_for(messages, 0.85))
+    assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
+    assert run(messages, 10 * total(messages), policy=POLICY)[0].reports == ()
+
+
+def test_a_view_that_was_shaped_is_not_what_is_stored():
+    """Pipeline 5.7, R-304: the pipeline neither sees nor keeps placeholders of the view scope."""
+    messages = chat(*turns(12, 4000))
+    frozen = msgspec.json.encode(messages)
+    prepared, _ = run(messages, 10 * total(messages), policy=POLICY)
+    assert prepared.messages == messages
+    assert msgspec.json.encode(messages) == frozen
+    assert not any(message.edited for message in prepared.messages)
