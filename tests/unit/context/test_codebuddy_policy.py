@@ -1,0 +1,372 @@
+"""The policy `codebuddy` from end to end, through the command line's own entry point (R-107…R-119, R-128…R-137, R-145).
+
+Counted with chars4, so that every threshold is exact; the strategies have files of their own.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codecompanion.cli.context import Options, prepare_transcript
+from codecompanion.context.policy import load_policy
+from codecompanion.context.policy_events import Occasion, applies
+from codecompanion.context.work import SummaryReply
+from codecompanion.transcript_format import read_objects
+from tests.unit.context.builders import run
+
+SUMMARY = "The port is 8089."
+HEADER = "[Conversation Summary \u2014 {} earlier messages compacted]\n\n"
+PARTIAL_HEADER = "[Earlier conversation summary \u2014 {} messages compacted]\n\n"
+
+
+def prepare(messages, window, **options):
+    """Return the answer of `context --policy codebuddy --count chars4`."""
+    given = {"policy": "codebuddy", "count": "chars4", "window": window, "summary": SUMMARY, **options}
+    return prepare_transcript(read_objects(messages, "test"), Options(**given))
+
+
+def system(chars=400):
+    return {"role": "system", "content": "S" * chars}
+
+
+def exchange(number, chars=400):
+    """Return a question and an answer of `chars` characters each."""
+    return [
+        {"role": "user", "content": f"question {number} ".ljust(chars, "q")},
+        {"role": "assistant", "content": f"answer {number} ".ljust(chars, "a")},
+    ]
+
+
+def talk(exchanges, chars=400):
+    return [message for number in range(exchanges) for message in exchange(number, chars)]
+
+
+def tool_step(number, result_chars, argument_chars=20):
+    arguments = '{"p": "' + "x" * (argument_chars - 9) + '"}'
+    call = {"id": f"c{number}", "type": "function", "function": {"name": "run", "arguments": arguments}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": "r" * result_chars},
+    ]
+
+
+def tokens(messages):
+    """Return the chars4 count."""
+    total = 0
+    for message in messages:
+        total += -(-len(message["content"]) // 4)
+        for call in message.get("tool_calls", ()):
+            total += -(-len(call["function"]["name"] + call["function"]["arguments"]) // 4)
+    return total
+
+
+def budget(window, system_tokens):
+    """Return the fit budget of R-107."""
+    return int((window - system_tokens - 4096) / 1.2)
+
+
+def window_at(messages, usage):
+    """Return the window these messages fill to `usage`."""
+    return int(tokens(messages) / usage)
+
+
+@pytest.mark.parametrize(("window", "compacted"), [(20_000, False), (19_999, True)])
+def test_compaction_starts_above_90_percent(window, compacted):
+    """R-108: usage > 0.90, strict; 18,000 of 20,000 is not above it. R-138: counts and tokens stay equal then."""
+    messages = [system(), *talk(89), {"role": "user", "content": "x" * 400}]
+    assert tokens(messages) == 18_000
+    result = prepare(messages, window)["result"]
+    assert result["compacted"] is compacted
+    if not compacted:
+        assert result == {
+            "compacted": False, "originalCount": 180, "finalCount": 180, "originalTokens": 18_000,
+            "finalTokens": 18_000, "tier": 0, "warningLevel": "critical",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("window", "level"), [(22_501, "none"), (22_500, "warning"), (20_001, "warning"), (20_000, "critical")]
+)
+def test_the_warning_level_tells_of_the_state_before(window, level):
+    """R-110: >= 0.80 and >= 0.90 of the window, system prompt included, whether or not anything was compacted."""
+    messages = [system(), *talk(89), {"role": "user", "content": "x" * 400}]
+    assert prepare(messages, window)["result"]["warningLevel"] == level
+
+
+def test_a_compacted_chat_still_reports_the_level_it_had():
+    """R-110: computed before compaction."""
+    messages = [system(), *talk(100)]
+    result = prepare(messages, window_at(messages, 0.95))["result"]
+    assert (result["compacted"], result["warningLevel"]) == (True, "critical")
+
+
+def test_tier_1_strips_results_and_arguments_of_all_but_the_newest_four():
+    """R-114, R-116, R-117: exact text, the call id stays, no model is asked; the field `tier` is 1."""
+    messages = [system(), {"role": "user", "content": "go"}]
+    for number in range(20):
+        messages += tool_step(number, 4000, 300 if number % 2 else 200)
+    answer = prepare(messages, window_at(messages, 0.95), summary_error="nobody must ask")
+    assert answer["result"]["tier"] == 1
+    assert answer["result"]["finalCount"] == len(messages)
+    results = [m for m in answer["messages"] if m["role"] == "tool"]
+    assert [m["content"] for m in results] == ["[Tool result truncated \u2014 originally 4000 chars]"] * 18 + [
+        "r" * 4000
+    ] * 2
+    assert [m["tool_call_id"] for m in results] == [f"c{i}" for i in range(20)]
+    arguments = [m["tool_calls"][0]["function"]["arguments"] for m in answer["messages"] if m.get("tool_calls")]
+    assert [json.loads(text) == {"_truncated": True} for text in arguments] == [
+        i % 2 == 1 and i < 18 for i in range(20)
+    ]
+    assert not any(event["type"] == "compaction_started" for event in answer["events"])
+
+
+def test_arguments_alone_can_be_enough():
+    """R-117: no result is long, the arguments are counted (R-112) and stripped."""
+    messages = [{"role": "user", "content": "go"}, *[m for i in range(20) for m in tool_step(i, 100, 4000)]]
+    answer = prepare(messages, window_at(messages, 0.95))
+    assert answer["result"]["tier"] == 1
+    assert answer["result"]["originalTokens"] > 20_000
+    assert answer["result"]["finalTokens"] < 4_000
+
+
+def test_tier_2_summarises_all_but_the_newest_four():
+    """R-128, R-129: `[summary] + last 4`, role system, behind the system prompt, the number of messages in it."""
+    messages = [system(), *talk(60)]
+    answer = prepare(messages, window_at(messages, 0.95))
+    assert answer["result"]["tier"] == 2
+    assert answer["messages"][0] == messages[0]
+    summary = answer["messages"][1]
+    assert (summary["role"], summary["content"]) == ("system", HEADER.format(116) + SUMMARY)
+    assert answer["messages"][2:] == messages[-4:]
+    assert answer["result"]["finalCount"] == 6
+
+
+def test_the_last_four_grow_when_the_boundary_would_part_a_call_from_its_result():
+    """R-128 [proposed]: the boundary moves to the older side; R-004."""
+    tail = [*tool_step(1, 40), *exchange(1000, 40), {"role": "user", "content": "now"}]
+    answer = prepare([*talk(60), *tail], 12_500)
+    assert answer["result"]["tier"] == 2
+    assert answer["messages"][0]["content"] == HEADER.format(120) + SUMMARY
+    assert answer["messages"][1:] == tail
+
+
+def scripted(messages, window, *replies):
+    """Return what came of it and what was asked; the summariser gives these replies in turn, then the last again."""
+    given = iter(replies)
+    last = replies[-1]
+    read = read_objects(messages, "test").messages
+    return run(read, window, policy=load_policy("codebuddy"), script=lambda ask: next(given, last))
+
+
+DOWN = SummaryReply(error="down")
+
+
+def test_tier_2_works_on_what_tier_1_made():
+    """R-119: the long result that the summariser reads is already a placeholder."""
+    messages = [{"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(60)]
+    window = window_at(messages, 0.95)
+    assert tokens(messages) - 1000 > budget(window, 0)  # tier 1 alone is not enough
+    prepared, asked = scripted(messages, window, SummaryReply(text=SUMMARY))
+    assert [report.tier for report in prepared.reports] == [2]
+    prompts = [ask.request.prompt for ask in asked]
+    assert "[Tool result truncated \u2014 originally 4000 chars]" in prompts[0]
+    assert not any("r" * 300 in prompt for prompt in prompts)
+
+
+def test_tier_3_summarises_the_oldest_half_in_one_call():
+    """R-131: floor(k / 2) of the k messages older than the newest four, its own header; the rest stays."""
+    messages = [system(), *talk(60), {"role": "user", "content": "now"}]
+    prepared, asked = scripted(messages, window_at(messages, 0.95), DOWN, SummaryReply(text=SUMMARY))
+    assert [report.tier for report in prepared.reports] == [3]
+    assert len(asked) == 2
+    # 121 messages that count, 117 older than the newest four, 58 of them are the half.
+    kept = [message.text for message in prepared.messages]
+    assert kept[0] == messages[0]["content"]
+    assert kept[1] == PARTIAL_HEADER.format(58) + SUMMARY
+    assert kept[2:] == [message["content"] for message in messages[59:]]
+    assert asked[1].request.prompt.count("<message ") == 58
+
+
+def test_tier_3_drops_the_oldest_of_the_rest_until_it_fits():
+    """R-133: from behind the summary on, as few as needed, never the newest four."""
+    messages = [system(), *talk(60)]
+    window = window_at(messages, 0.95)
+    fit = budget(window, 100)
+    long = "s" * 4 * (fit - 2_500)
+    prepared, _ = scripted(messages, window, DOWN, SummaryReply(text=long))
+    assert [report.tier for report in prepared.reports] == [3]
+    kept = [message.text for message in prepared.messages]
+    assert kept[2:] == [message["content"] for message in messages[-(len(kept) - 2) :]]
+    body = sum(-(-len(text) // 4) for text in kept[1:])
+    assert fit - 100 < body <= fit
+    assert prepared.reports[0].work.details["trimmed"] == 58 - (len(kept) - 2 - 4)
+
+
+def test_a_summary_too_large_for_the_budget_escalates_to_the_last_tier():
+    """R-115 [proposed], R-133 [proposed]: tiers 2 and 3 must fit the budget."""
+    messages = [system(), *talk(60)]
+    window = window_at(messages, 0.95)
+    prepared, _ = scripted(messages, window, SummaryReply(text="s" * 4 * budget(window, 100)))
+    assert [report.tier for report in prepared.reports] == [4]
+    assert [problem.partition(":")[0] for problem in prepared.reports[0].problems] == [
+        "tool_strip", "multi_chunk", "partial",
+    ]  # fmt: skip
+
+
+def test_a_result_that_is_still_over_the_budget_is_used_and_told():
+    """R-136 [proposed]: the request goes on; the event `context_still_over_budget` is due."""
+    messages = [system(), *talk(60), *talk(2, 400_000)]
+    prepared, _ = scripted(messages, window_at(messages, 0.95), DOWN)
+    report = prepared.reports[0]
+    assert (report.tier, report.outcome) == (4, "changed")
+    assert "context_still_over_budget" in report.emits.changed
+    limit = budget(window_at(messages, 0.95), 100)
+    assert sum(-(-len(message.text) // 4) for message in prepared.messages[1:]) > limit
+    assert applies("context_still_over_budget", Occasion(report=report, target_tokens=limit + 100))
+
+
+def test_without_a_model_the_shape_of_the_conversation_is_described():
+    """R-134, R-120: a failing summariser escalates to tier 4, which cannot fail; the newest four stay."""
+    messages = [system(), *talk(60)]
+    answer = prepare(messages, window_at(messages, 0.95), summary_error="no network")
+    assert answer["result"]["tier"] == 4
+    assert answer["messages"][0] == messages[0]
+    description = answer["messages"][1]
+    assert description["role"] == "system"
+    lines = description["content"].split("\n")
+    assert lines[:3] == [
+        "[Conversation context \u2014 116 earlier messages removed to fit context window]",
+        "User messages: 58, Assistant responses: 58, Tool calls: 0",
+        "Topics discussed:",
+    ]
+    assert len(lines) == 13
+    assert lines[3] == "- " + "question 0 ".ljust(77, "q") + "..."
+    assert answer["messages"][2:] == messages[-4:]
+
+
+def test_an_empty_summary_escalates_too():
+    """R-120."""
+    messages = [system(), *talk(60)]
+    assert prepare(messages, window_at(messages, 0.95), summary="")["result"]["tier"] == 4
+
+
+def test_nothing_older_than_the_newest_four_means_nothing_to_compact():
+    """R-118, R-135 [proposed]: compacted false, tier 0, the level kept, the list unchanged."""
+    messages = [system(), *talk(2, 4000)]
+    answer = prepare(messages, 4100)
+    assert answer["result"]["compacted"] is False
+    assert answer["result"]["tier"] == 0
+    assert answer["result"]["warningLevel"] == "critical"
+    assert answer["messages"] == messages
+    skipped = [event for event in answer["events"] if event["type"] == "compaction_skipped"]
+    assert [event["reason"] for event in skipped] == ["nothing_to_compact"]
+
+
+def test_five_messages_are_too_few_for_a_model_but_not_for_a_description():
+    """R-120: fewer than six messages, or two older ones, escalate past tiers 2 and 3."""
+    messages = [system(), {"role": "user", "content": "q" * 4000}, *talk(2, 400)]
+    answer = prepare(messages, window_at(messages, 0.95), summary=SUMMARY)
+    assert answer["result"]["tier"] == 4
+    assert answer["messages"][2:] == messages[-4:]
+
+
+@pytest.mark.parametrize(("window", "fits"), [(4_000, 2_000), (400, 256)])
+def test_a_tiny_window_still_has_a_budget(window, fits):
+    """R-109 [proposed]: max(256, half the window) where R-107 gives nothing."""
+    messages = talk(60)
+    head = len(HEADER.format(116))
+    tail = tokens(messages[-4:])
+    room = (fits - tail) * 4 - head
+    if room < 0:
+        assert prepare(messages, window)["result"]["tier"] == 4
+        return
+    assert prepare(messages, window, summary="s" * room)["result"]["tier"] == 2
+    assert prepare(messages, window, summary="s" * (room + 1))["result"]["tier"] != 2
+
+
+@pytest.mark.parametrize(("extra", "tier"), [(0, 1), (1, 2)])
+def test_tier_1_wins_exactly_when_its_result_is_within_the_budget(extra, tier):
+    """R-107, R-115: floor((window − system − 4096) / 1.2), the margin once and never on the counts."""
+    window = 30_000
+    fit = budget(window, 100)
+    assert fit == 21_503
+    tail = talk(2)
+    stripped = -(-len("[Tool result truncated \u2014 originally 40000 chars]") // 4)
+    call = tokens(tool_step(0, 0))
+    filler = fit + extra - tokens(tail) - stripped - call
+    messages = [system(), {"role": "user", "content": "f" * filler * 4}, *tool_step(0, 40_000), *tail]
+    assert prepare(messages, window)["result"]["tier"] == tier
+
+
+def test_by_hand_it_runs_under_the_trigger_and_starts_at_tier_1():
+    """R-145 [proposed]: forced."""
+    messages = [system(), {"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(3)]
+    answer = prepare(messages, 100_000, manual=True)
+    assert answer["result"]["tier"] == 1
+    without = prepare([system(), *talk(10)], 100_000, manual=True)
+    assert without["result"]["tier"] == 2
+    assert without["result"]["warningLevel"] == "none"
+
+
+@pytest.mark.parametrize(("count", "compacted"), [(5, False), (6, True)])
+def test_by_hand_it_takes_six_messages(count, compacted):
+    """R-145: the system prompt does not count; the sentence is the document's."""
+    answer = prepare([system(), *talk(3)[:count]], 100_000, manual=True)
+    assert answer["result"]["compacted"] is compacted
+    if not compacted:
+        skipped = next(event for event in answer["events"] if event["type"] == "compaction_skipped")
+        assert skipped["reason"] == "not_enough_messages"
+        assert skipped["detail"] == "not enough messages (minimum 6)"
+
+
+def test_the_system_prompt_counts_against_the_budget_and_stays():
+    """R-111: real tokens of the system prompt, in the trigger and in the budget."""
+    messages = [system(4 * 10_000), *talk(60)]
+    window = window_at(messages, 0.95)
+    answer = prepare(messages, window, summary="s" * 4 * (budget(window, 10_000) - 450))
+    assert answer["result"]["tier"] == 2
+    assert answer["messages"][0] == messages[0]
+    assert prepare(messages, window, summary="s" * 4 * (budget(window, 10_000) + 1))["result"]["tier"] == 4
+
+
+def test_an_old_summary_is_read_by_the_next_one_and_replaced():
+    """R-129, K10: at most one summary lives."""
+    messages = [system(), *talk(60)]
+    first = prepare(messages, window_at(messages, 0.95))["messages"]
+    again = [*first, *talk(60)]
+    answer = prepare(again, window_at(again, 0.95), summary="Second.")
+    summaries = [m for m in answer["messages"] if m.get("meta", {}).get("tag") == "compact_summary"]
+    assert [m["content"] for m in summaries] == [HEADER.format(121) + "Second."]
+
+
+def test_a_plain_description_keeps_what_the_old_summary_said():
+    """Lesson 14: without a model the facts of the last summary are not lost."""
+    messages = [system(), *talk(60)]
+    first = prepare(messages, window_at(messages, 0.95))["messages"]
+    again = [*first, *talk(60)]
+    answer = prepare(again, window_at(again, 0.95), summary_error="down")
+    assert answer["result"]["tier"] == 4
+    assert answer["messages"][1]["content"].endswith(f"\n\nEarlier summary:\n{SUMMARY}")
+
+
+def test_it_can_trigger_by_the_budget_as_the_source_does():
+    """R-108: `trigger_rule = budget` is a trigger table of ours; here it fires at 71 %."""
+    messages = [system(), *talk(95)]
+    assert tokens(messages[1:]) == 19_000
+    options = {"compaction.trigger": {"at": 1.0, "measure": "messages", "basis": "budget", "op": ">"}}
+    assert [budget(window, 100) for window in (26_996, 26_995)] == [19_000, 18_999]
+    assert prepare(messages, 26_995)["result"]["compacted"] is False
+    assert prepare(messages, 26_996, set=options)["result"]["compacted"] is False
+    assert prepare(messages, 26_995, set=options)["result"]["compacted"] is True
+
+
+def test_the_options_of_the_policy_reach_their_strategies():
+    """How many messages stay, and what a large result is."""
+    messages = [system(), *talk(60)]
+    kept = prepare(messages, window_at(messages, 0.95), set={"compaction.keep_messages": 6})["messages"]
+    assert kept[2:] == messages[-6:]
+    stripped = [{"role": "user", "content": "go"}, *[m for i in range(40) for m in tool_step(i, 400)]]
+    options = {"tool_strip.min_size": 400}
+    assert prepare(stripped, window_at(stripped, 0.95), set=options)["result"]["tier"] != 1
