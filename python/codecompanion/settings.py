@@ -38,7 +38,8 @@ class ChatSettings(_Section, frozen=True):
 
     `model` "" = the adapter's own. `adapter_policies` names the policy of chats with an adapter, `policies` are the
     user's own ones. `system_prompt` None = the built-in one. `max_provider_requests_per_turn` < 0 =
-    unlimited. `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
+    unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited; `…_warn` are shares of them, 0..1, 0 = never.
+    `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
     tokens ≥ 2, or False.
     """
 
@@ -50,6 +51,10 @@ class ChatSettings(_Section, frozen=True):
     system_prompt: str | None
     max_provider_requests_per_turn: int
     max_output_continuations: int
+    budget: float
+    budget_warn: float
+    total_budget: float
+    total_budget_warn: float
     on_compact: OnCompact
     tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float
@@ -168,7 +173,20 @@ def load(given: Mapping[str, Any]) -> Settings:
     if settings.chat.adapter not in settings.adapters:
         known = ", ".join(sorted(settings.adapters))
         raise ConfigError("interactions.chat.adapter", f"there is no adapter {settings.chat.adapter!r}", known)
+    for name in ("budget", "total_budget"):
+        _check_budget(name, getattr(settings.chat, name), getattr(settings.chat, f"{name}_warn"))
     return settings
+
+
+def _check_budget(name: str, limit: float, warn: float) -> None:
+    """Refuse a budget that is none, and a warning without its budget (R-358)."""
+    key = key_path(f"chat.{name}")
+    if not 0 <= limit < float("inf"):
+        raise ConfigError(key, f"got {limit}", "US dollars, 0 = unlimited")
+    if not 0 <= warn <= 1:
+        raise ConfigError(f"{key}_warn", f"got {warn}", "a share between 0 and 1, 0 = never")
+    if warn and not limit:
+        raise ConfigError(f"{key}_warn", f"it means nothing without {key}", "both or none")
 
 
 def key_path(field_path: str) -> str:

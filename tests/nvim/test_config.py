@@ -139,6 +139,12 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
             at("interactions.chat.opts.max_provider_requests_per_turn", "0"),
             "max_provider_requests_per_turn: 0 would forbid",
         ),
+        (at("interactions.chat.opts.budget", "-1"), "interactions.chat.opts.budget: got -1; the smallest value is 0"),
+        (at("interactions.chat.opts.budget_warn", "80"), "budget_warn: got 80; expected a share between 0 and 1"),
+        (
+            at("interactions.chat.opts.total_budget_warn", "0.5"),
+            "total_budget_warn: it means nothing without `interactions.chat.opts.total_budget`",
+        ),
         (at("interactions.chat.opts.on_compact", "'never'"), 'expected "submit", "ask" or "stop"'),
         (at("interactions.chat.tools.read_fil", "{}"), "did you mean `interactions.chat.tools.read_file`?"),
         (at("interactions.chat.tools.run_command.opts.timeout", "0"), "run_command.opts.timeout: got 0; the smallest"),

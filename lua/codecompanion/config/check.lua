@@ -271,6 +271,14 @@ function Walk:section(node, value, path)
       merged[name] = default_of(field)
     end
   end
+  for _, field in ipairs(node.fields) do
+    local needs = field.needs
+    if needs and (given[field.name] or 0) ~= 0 and (given[needs] or 0) == 0 then
+      local other = table.concat(at(path, needs), ".")
+      self:problem(at(path, field.name), ("it means nothing without `%s`; expected both or none"):format(other))
+      merged[field.name], given[field.name] = default_of(field), nil
+    end
+  end
   self:free_keys(node, source, known, path, merged, given)
   if node.require and given[node.require] == nil then
     self:problem(path, ("it needs `%s`: there is no built-in one of this name"):format(node.require))

@@ -19,6 +19,7 @@
 ---@field disable? boolean `false` in place of the section switches it off
 ---@field replace? boolean The user's table replaces the default instead of being merged
 ---@field require? string A field without which the section makes no sense
+---@field needs? string A number beside it that must be given, too, and not be 0
 ---@field legacy? table<string, string> Old key → new key, relative to the section
 ---@field alias? table<string, string> CodeCompanion's key → ours, where ours is the better name
 ---@field adapter? boolean Names an adapter: "name" or { name = …, model = … }

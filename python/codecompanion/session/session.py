@@ -50,6 +50,7 @@ from codecompanion.session.meter import ContextMeter
 from codecompanion.session.outbound import OutboundQueue
 from codecompanion.session.recall import Removed
 from codecompanion.session.services import Services
+from codecompanion.session.spending import Spending
 from codecompanion.session.state import State, step
 from codecompanion.session.tool_round import Recorded, RoundServices, ToolRound
 from codecompanion.session.turn import Turn
@@ -83,6 +84,7 @@ class Session:
             self.show_meter,
         )
         self.parts = RequestParts(self.control.meter.counter)
+        self.spending = Spending(services, chat_id)
         self._one_change = asyncio.Lock()
         self._queue = OutboundQueue(services, log, self.control.meter)
         self._task: asyncio.Task[None] | None = None
@@ -284,6 +286,10 @@ class Session:
         last = next((i for i in range(len(messages) - 1, -1, -1) if _asks(messages[i])), None)
         if last is None:
             raise InputError("there is no message to answer yet")
+        refusal = await self.spending.refusal()
+        if refusal:
+            raise InputError(refusal)
+        self._must_be_idle("the reply is still being written")
         self.snapshot = snapshot
         old = tuple(m.id for m in messages[last + 1 :] if m.role != "user" or m.tag == GO_ON_TAG)
         if old:
@@ -303,6 +309,8 @@ class Session:
         self._start(self._go_on)
 
     async def _go_on(self) -> None:
+        if not await self._may_spend():
+            return
         cycle = max(1, self.log.view.cycle)
         await self._ask_behind_reply(cycle)
         await self._run_turn(cycle)
@@ -390,7 +398,7 @@ class Session:
 
     async def _turns(self, *, answer_again: bool = False) -> None:
         """Run turns until nothing is queued."""
-        while self._queue or answer_again:
+        while (self._queue or answer_again) and await self._may_spend():
             new_cycle = not answer_again
             answer_again = False
             cycle = self.log.view.cycle + 1 if new_cycle else max(1, self.log.view.cycle)
@@ -402,7 +410,19 @@ class Session:
 
     async def _run_turn(self, cycle: int) -> bool:
         """Run one turn; return whether it ended well."""
-        return await Turn(self, self.services.new_token(), cycle).run() == "done"
+        reason = await Turn(self, self.services.new_token(), cycle).run()
+        for warning in await self.spending.warnings():
+            self._notice("WARN", warning)
+        return reason == "done"
+
+    async def _may_spend(self) -> bool:
+        """Return whether the budgets allow another turn (R-358); if not, the user is told and gets the message back."""
+        refusal = await self.spending.refusal()
+        if refusal:
+            self.enter(State.IDLE)
+            self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=refusal))
+            self.give_back_queued()
+        return not refusal
 
     async def _compact_now(self, instructions: str) -> None:
         """Compact the idle chat, then let the model go on unless the user wants otherwise (R-528)."""

@@ -2,6 +2,13 @@
 
 local context = require("codecompanion.config.options.context")
 
+---@param value number
+---@return string? problem
+---@return number share
+local function check_share(value)
+  return not (value >= 0 and value <= 1) and ("got %s; expected a share between 0 and 1"):format(value) or nil, value
+end
+
 ---@param name string
 ---@param description string
 ---@param overrides? { ask?: boolean, never_yolo?: boolean, timeout?: integer }
@@ -179,6 +186,37 @@ return {
         end,
         description = "How often in one turn a reply that ended only at the model's output limit is continued by"
           .. " itself: 0, 1 or 2. `/continue` does it by hand.",
+      },
+      {
+        name = "budget",
+        type = "number",
+        min = 0,
+        default = 0,
+        description = "What one chat may cost, in US dollars; 0 = unlimited. When it is used up the next turn ends"
+          .. " before anything is sent. Calls whose price nobody knows are not counted; `/cost` says how many.",
+      },
+      {
+        name = "budget_warn",
+        type = "number",
+        default = 0,
+        needs = "budget",
+        check = check_share,
+        description = "From this share of `budget` on you are warned, between 0 and 1; 0 = never.",
+      },
+      {
+        name = "total_budget",
+        type = "number",
+        min = 0,
+        default = 0,
+        description = "What all stored chats together may cost, in US dollars; 0 = unlimited.",
+      },
+      {
+        name = "total_budget_warn",
+        type = "number",
+        default = 0,
+        needs = "total_budget",
+        check = check_share,
+        description = "From this share of `total_budget` on you are warned, between 0 and 1; 0 = never.",
       },
       {
         name = "on_compact",

@@ -1,0 +1,70 @@
+"""The budgets of a chat: asked before a turn begins, looked at behind it (R-358).
+
+What was spent is the store's running total, so that asking costs the same however much has been said. Without a budget
+nothing is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from codecompanion.errors import StoreError
+from codecompanion.reports.budgets import Budget
+from codecompanion.session.services import Services
+
+
+class Spending:
+    """What one chat may still spend."""
+
+    def __init__(self, services: Services, chat_id: str) -> None:
+        self._services, self._chat_id = services, chat_id
+        self._warned: set[str] = set()
+
+    def budgets(self) -> tuple[Budget, Budget]:
+        """Return the budgets of this chat and of all chats, as they stand; 0 = unlimited.
+
+        Raises:
+            StoreError: what was spent cannot be read.
+        """
+        chat, store = self._services.settings.chat, self._services.store
+        own, everything = store.spent(self._chat_id), store.spent()
+        return (
+            Budget(
+                scope="chat",
+                limit_usd=chat.budget,
+                warn_at=chat.budget_warn,
+                spent_usd=own.usd,
+                unpriced=own.unpriced,
+            ),
+            Budget(
+                scope="total",
+                limit_usd=chat.total_budget,
+                warn_at=chat.total_budget_warn,
+                spent_usd=everything.usd,
+                unpriced=everything.unpriced,
+            ),
+        )
+
+    async def refusal(self) -> str:
+        """Return why no turn may begin, "" when one may."""
+        if not self._has_budget:
+            return ""
+        try:
+            budgets = await asyncio.to_thread(self.budgets)
+        except StoreError as error:
+            return f"Nothing was sent and your message is kept: what is left of the budget cannot be told ({error})."
+        return next((budget.refusal() for budget in budgets if budget.is_used_up), "")
+
+    async def warnings(self) -> list[str]:
+        """Return the warnings that are due behind a turn, each once."""
+        if not self._has_budget:
+            return []
+        due = [budget for budget in await asyncio.to_thread(self.budgets) if budget.is_close]
+        fresh = [budget for budget in due if budget.scope not in self._warned]
+        self._warned = {budget.scope for budget in due}
+        return [budget.warning() for budget in fresh]
+
+    @property
+    def _has_budget(self) -> bool:
+        chat = self._services.settings.chat
+        return chat.budget > 0 or chat.total_budget > 0
