@@ -71,9 +71,27 @@ def test_show_prints_a_chat_to_read(data_dir):
         assert expected in out
 
 
+def test_search_finds_words_also_in_what_was_compacted(data_dir):
+    status, out, err = run("sessions", "--data-dir", data_dir, "search", "text", "of")
+    assert (status, err) == (0, "")
+    assert out.startswith("chat-abc ")
+    assert "«text» «of» a.py" in out
+    assert run("sessions", "--data-dir", data_dir, "search", "nowhere") == (0, "", "")
+
+
+def test_search_as_json_keeps_to_the_chat_and_the_limit(data_dir):
+    _, out, _ = run("sessions", "--data-dir", data_dir, "search", "--json", "--chat", "chat-x", "--limit", "1", "oth")
+    hit = json.loads(out)
+    assert (hit["chat_id"], hit["message_id"], hit["role"]) == ("chat-xyz", "o", "user")
+    assert run("sessions", "--data-dir", data_dir, "search", "--chat", "chat-a", "oth")[1] == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("search", "?!"), "'?!' has no word to search for"),
+        (("search", "--chat", "nope", "x"), "there is no stored chat 'nope'"),
+        (("search", "--limit", "0", "x"), "--limit 0"),
         (("show", "nope"), "there is no stored chat 'nope'"),
         (("export", "chat-"), "2 chats begin with 'chat-'"),
         (("list", "--limit", "0"), "--limit 0"),

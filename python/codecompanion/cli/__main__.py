@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from codecompanion import __version__
-from codecompanion.cli import context, demo, doctor, replay, sessions, summarize
+from codecompanion.cli import context, demo, doctor, import_, replay, sessions, summarize
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="codecompanion", description="Context management without Neovim.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (context, replay, summarize, demo, sessions, doctor):
+    for command in (context, replay, summarize, import_, demo, sessions, doctor):
         command.add_parser(commands)
     chosen = parser.parse_args(arguments)
     try:

@@ -1,4 +1,4 @@
-"""`sessions list|show|export`: the stored chats, without Neovim (design.md, Command line). Reads, never changes."""
+"""`sessions list|show|export|search`: stored chats without Neovim (design.md, Command line). Reads, never changes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from codecompanion.errors import InputError
 from codecompanion.history import LogEvent, MessageAdded, payload_type, project
 from codecompanion.messages import Message
 from codecompanion.store.opening import open_store
+from codecompanion.store.search import match_expression
 from codecompanion.store.store import Store
 from codecompanion.transcript_format import write_message
 
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
-    parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show or export stored chats")
+    parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show, export or search stored chats")
     parser.add_argument("--data-dir", type=Path, default=None, help="folder of sessions.db (default: Neovim's)")
-    actions = parser.add_subparsers(required=True, metavar="list|show|export")
+    actions = parser.add_subparsers(required=True, metavar="list|show|export|search")
     listing = actions.add_parser("list", help="one line per chat, newest first")
     listing.add_argument("--json", action="store_true", help="print JSON, one object per line")
     listing.add_argument("--limit", type=int, default=50, help="at most so many (default: 50)")
@@ -35,6 +36,12 @@ def add_parser(commands: Any) -> None:
     export.add_argument("chat", help="id, or the beginning of it")
     export.add_argument("--view", action="store_true", help="what the model would be sent, instead of everything")
     export.set_defaults(act=_export)
+    search = actions.add_parser("search", help="find messages by words, also cleared and compacted ones, best first")
+    search.add_argument("words", nargs="+", metavar="WORDS", help="all must occur; the last one may be a beginning")
+    search.add_argument("--chat", help="in this chat only: id, or the beginning of it")
+    search.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    search.add_argument("--limit", type=int, default=20, help="at most so many (default: 20)")
+    search.set_defaults(act=_search)
     parser.set_defaults(run=run)
 
 
@@ -76,15 +83,39 @@ def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     return 0
 
 
-def _events(store: Store, wanted: str) -> Sequence[LogEvent]:
-    """Return the log of the chat whose id begins with `wanted`."""
+def _find_chat(store: Store, wanted: str) -> str:
+    """Return the id that begins with `wanted`."""
     found = [info.id for info in store.list_sessions(limit=1_000_000) if info.id.startswith(wanted)]
     exact = [chat for chat in found if chat == wanted] or found
     if len(exact) > 1:
         raise InputError(f"{len(exact)} chats begin with {wanted!r}: {', '.join(exact[:5])}; expected one")
     if not exact:
         raise InputError(f"there is no stored chat {wanted!r}; `sessions list` shows them all")
-    return store.load_events(exact[0])
+    return exact[0]
+
+
+def _events(store: Store, wanted: str) -> Sequence[LogEvent]:
+    """Return the log of the chat whose id begins with `wanted`."""
+    return store.load_events(_find_chat(store, wanted))
+
+
+def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    if arguments.limit < 1:
+        raise InputError(f"--limit {arguments.limit}: expected 1 or more")
+    words = " ".join(arguments.words)
+    if not match_expression(words):
+        raise InputError(f"{words!r} has no word to search for; expected letters or digits")
+    chat = _find_chat(store, arguments.chat) if arguments.chat else None
+    for hit in store.search(words, chat_id=chat, limit=arguments.limit):
+        when = datetime.datetime.fromtimestamp(hit.ts).astimezone()
+        if arguments.json:
+            fields = ("chat_id", "title", "seq", "ts", "message_id", "role", "snippet")
+            text = json.dumps({name: getattr(hit, name) for name in fields}, ensure_ascii=False)
+        else:
+            snippet = " ".join(hit.snippet.split())
+            text = f"{hit.chat_id}  {when:%Y-%m-%d %H:%M}  {hit.role:9}  {hit.title}: {snippet}"
+        print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    return 0
 
 
 def _show(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:

@@ -1,0 +1,59 @@
+"""`import --from … FILE`: print another program's session in the transcript format (design.md, Command line).
+
+A stable contract. What is printed has been read back by our own reader first, so that every other command takes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from codecompanion.cli.importing import anthropic_api, claude_code, codecompanion, openai_api, swe_agent
+from codecompanion.errors import InputError
+from codecompanion.transcript_format import read_objects
+
+READERS: dict[str, Callable[[bytes, str], list[dict[str, Any]]]] = {
+    "claude-code": claude_code.read,
+    "openai": openai_api.read,
+    "anthropic": anthropic_api.read,
+    "swe-agent": swe_agent.read,
+    "codecompanion": codecompanion.read,
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "import", help="print another program's session in the transcript format"
+    )
+    parser.add_argument("--from", dest="origin", choices=list(READERS), required=True, help="what wrote the file")
+    parser.add_argument("file", metavar="FILE|-", help="the session (-: standard input)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError: the file cannot be read; nothing was printed.
+    """
+    source = "standard input" if arguments.file == "-" else arguments.file
+    messages = READERS[arguments.origin](_read_file(arguments.file), source)
+    read_objects(messages, source)
+    for message in messages:
+        text = json.dumps(message, ensure_ascii=False)
+        print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    return 0
+
+
+def _read_file(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}; expected a session of another program") from error

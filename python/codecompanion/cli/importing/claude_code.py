@@ -1,0 +1,124 @@
+"""`import --from claude-code`: a session of `~/.claude/projects/…/<session>.jsonl`.
+
+Every line is an entry `{"type", "uuid", "parentUuid", "timestamp", "isSidechain", "message"}`; `message` is one of the
+Messages API. Entries form a tree: a user who went back and asked again leaves branches, of which the one with the
+newest entry is the conversation. A streamed reply is several lines with the same `message.id`, one block each, its tool
+results in between; they are one message here. Sub-agents (`isSidechain`), notes of the program itself (`isMeta`, API
+errors) and everything that is neither `user` nor `assistant` are left out. A compaction's summary is marked as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codecompanion.cli.importing.anthropic_blocks import read_assistant, read_usage, read_user
+from codecompanion.cli.importing.fields import Found, expect_object, read_values, seconds, with_meta
+from codecompanion.errors import InputError
+
+EXPECTED = 'one entry of Claude Code per line, {"type": "user" | "assistant", "message": {…}}'
+
+
+def read(raw: bytes, source: str) -> list[dict[str, Any]]:
+    """Return the conversation of a session.
+
+    Raises:
+        InputError: a line is no entry, or no entry is a message.
+    """
+    entries = [
+        Found(expect_object(found.value, found.where, EXPECTED), found.where)
+        for found in read_values(raw, source, EXPECTED)
+    ]
+    told = [found for found in entries if _is_message(found)]
+    if not told:
+        raise InputError(f"{source}:1: no message in it; expected {EXPECTED}")
+    branch = _newest_branch(entries, told)
+    return _merge(told if not branch else _on_branch(told, branch))
+
+
+def _is_message(found: Found) -> bool:
+    entry = found.value
+    if entry.get("type") not in ("user", "assistant") or entry.get("isSidechain") or entry.get("isApiErrorMessage"):
+        return False
+    if entry.get("isMeta") and not entry.get("isCompactSummary"):
+        return False
+    expect_object(entry.get("message"), found.where, 'an entry with "message": {…}')
+    return True
+
+
+def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
+    """Return the ids from the newest message back to the first; empty when the entries do not form a tree."""
+    parents = {
+        entry["uuid"]: entry.get("parentUuid") or entry.get("logicalParentUuid")
+        for entry in (found.value for found in entries)
+        if isinstance(entry.get("uuid"), str)
+    }
+    branch: set[str] = set()
+    current = told[-1].value.get("uuid")
+    while isinstance(current, str) and current in parents and current not in branch:
+        branch.add(current)
+        current = parents[current]
+    roots = {uuid for uuid, parent in parents.items() if parent is None}
+    return frozenset(branch) if branch & roots else frozenset()
+
+
+def _on_branch(told: list[Found], branch: frozenset[str]) -> list[Found]:
+    """Return the messages of the branch, with the parts and results of its replies that stand beside it.
+
+    Calls that ran at the same time are answered beside each other in the tree.
+    """
+    replies = {_reply_id(found) for found in told if _id(found, "uuid") in branch} - {None}
+    parts = {_id(found, "uuid") for found in told if _reply_id(found) in replies}
+    return [
+        found
+        for found in told
+        if _id(found, "uuid") in branch | parts
+        or (_id(found, "parentUuid") in parts and _holds_result(found.value["message"]))
+    ]
+
+
+def _id(found: Found, name: str) -> str | None:
+    value = found.value.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _reply_id(found: Found) -> str | None:
+    """Return the id that all lines of one streamed reply share."""
+    value = found.value["message"].get("id")
+    return value if isinstance(value, str) and found.value["type"] == "assistant" else None
+
+
+def _holds_result(message: dict[str, Any]) -> bool:
+    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in _blocks(message))
+
+
+def _blocks(message: dict[str, Any]) -> list[Any]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _merge(entries: list[Found]) -> list[dict[str, Any]]:
+    """Return the messages, the lines of one reply put together where its first line stands."""
+    messages: list[dict[str, Any]] = []
+    blocks: dict[str, list[Any]] = {}
+    places: dict[str, int] = {}
+    for found in entries:
+        entry, message = found.value, found.value["message"]
+        ts = seconds(entry.get("timestamp"))
+        if entry["type"] == "user":
+            tag = "compact_summary" if entry.get("isCompactSummary") else None
+            messages += [with_meta(made, ts=ts, tag=tag) for made in read_user(message.get("content"), found.where)]
+            continue
+        reply = _reply_id(found)
+        content = message.get("content")
+        if reply is not None and isinstance(content, list):
+            content = blocks.setdefault(reply, [])
+            content += [block for block in _blocks(message) if block not in content]
+        made = with_meta(read_assistant(content, found.where), ts=ts, usage=read_usage(message.get("usage")))
+        if reply is not None and reply in places:
+            first = messages[places[reply]].get("meta", {}).get("ts")
+            messages[places[reply]] = with_meta(made, ts=first)
+            continue
+        if reply is not None:
+            places[reply] = len(messages)
+        messages.append(made)
+    return messages

@@ -1,0 +1,125 @@
+"""Reading values of a foreign JSON file: every error names file and line, and what was expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.iso_time import read_time
+from codecompanion.transcript_format import decode_line, split_lines
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A JSON value and where it stands (`file:line`)."""
+
+    value: Any
+    where: str
+
+
+def read_values(raw: bytes, source: str, expected: str) -> list[Found]:
+    """Return the JSON values of a file: one document, or one value per line.
+
+    Raises:
+        InputError: it is neither; the text names the first line that is wrong, or an empty file.
+    """
+    try:
+        return [Found(json.loads(raw, parse_constant=_refuse_constant), f"{source}:1")]
+    except (ValueError, RecursionError):
+        lines = split_lines(raw.split(b"\n"), source)
+        found = [Found(decode_line(line, where, expected), where) for line, where in lines]
+    if not found:
+        raise InputError(f"{source}:1: nothing in it; expected {expected}")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def expect_object(value: Any, where: str, what: str) -> dict[str, Any]:
+    """Return the value as an object.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: {kind(value)} found; expected {what}")
+    return value
+
+
+def expect_list(value: Any, where: str, what: str) -> list[Any]:
+    """Return the value as a list.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, list):
+        raise InputError(f"{where}: {kind(value)} found; expected {what}")
+    return value
+
+
+def expect_text(value: Any, where: str, what: str) -> str:
+    """Return the value as a string.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{where}: {what} is {kind(value)}; expected a string")
+    return value
+
+
+def kind(value: Any) -> str:
+    """Return what JSON calls the type of a value."""
+    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+    return names.get(type(value), "an object")
+
+
+def seconds(value: Any) -> float | None:
+    """Return a time as seconds since the epoch: an ISO text, seconds, or milliseconds; None for anything else."""
+    if isinstance(value, str):
+        return read_time(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
+        return None
+    return value / 1000 if value > 1e11 else float(value)
+
+
+def with_meta(message: dict[str, Any], **meta: Any) -> dict[str, Any]:
+    """Return the message with what is known of it; None and False are left out."""
+    known = {**message.get("meta", {}), **{name: value for name, value in meta.items() if value not in (None, False)}}
+    return {**message, "meta": known} if known else message
+
+
+def as_arguments(value: Any) -> str:
+    """Return the arguments of a call as the JSON text our format has."""
+    return value if isinstance(value, str) else json.dumps(value if value is not None else {}, ensure_ascii=False)
+
+
+def make_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    """Return a tool call of our format."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": as_arguments(arguments)}}
+
+
+def joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return content parts as one text when there is nothing but text."""
+    if all(part["type"] == "text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return parts
+
+
+def count_tokens(usage: Any, names: dict[str, str]) -> dict[str, int] | None:
+    """Return a usage report under our names, None when there is none. `names`: ours → theirs."""
+    if not isinstance(usage, dict):
+        return None
+    counted = {ours: usage.get(theirs) for ours, theirs in names.items()}
+    return {ours: value for ours, value in counted.items() if isinstance(value, int) and value >= 0} or None
+
+
+def numbered(values: list[Any], where: str) -> Iterator[Found]:
+    """Yield the values of a list, each with its place in it."""
+    for index, value in enumerate(values):
+        yield Found(value, f"{where}[{index}]")

@@ -1,0 +1,40 @@
+"""`import` as outside callers use it (design.md, Command line); the formats are tested in tests/unit/cli."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.contract.command_line import run
+
+CHAT = {"messages": [{"role": "user", "content": "Why — \u2028?"}, {"role": "assistant", "content": "Because."}]}
+
+
+def test_import_prints_the_transcript_format_and_other_commands_take_it(tmp_path):
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(CHAT))
+    status, out, err = run("import", "--from", "openai", str(path))
+    assert (status, err) == (0, "")
+    assert [json.loads(line) for line in out.split("\n") if line] == CHAT["messages"]
+    assert run("import", "--from", "openai", "-", stdin=json.dumps(CHAT))[1] == out
+    status, answer, _ = run("context", "-", stdin=out)
+    assert status == 0
+    assert json.loads(answer)["before"]["messages"] == 2
+
+
+@pytest.mark.parametrize("origin", ["claude-code", "openai", "anthropic", "swe-agent", "codecompanion"])
+def test_import_names_file_and_line_and_prints_nothing(origin, tmp_path):
+    path = tmp_path / "chat.json"
+    path.write_text('{"role": "user",\n')
+    status, out, err = run("import", "--from", origin, str(path))
+    assert (status, out) == (2, "")
+    assert f"{path}:1: not JSON" in err
+    assert "; expected " in err
+    assert len(err.splitlines()) == 1
+
+
+def test_import_of_a_file_that_is_not_there_is_bad_input(tmp_path):
+    status, _, err = run("import", "--from", "openai", str(tmp_path / "none"))
+    assert status == 2
+    assert "No such file" in err
