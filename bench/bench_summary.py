@@ -1,11 +1,15 @@
 """How much of what an agent needs next the model-free summary keeps (lesson 21, R-526).
 
-    python bench/bench_summary.py [--budget 4000] [--next 40] [--json] [FILE|DIR …]
+    python bench/bench_summary.py [--form sections|below] [--budget 4000] [--next 40] [--json] [FILE|DIR …]
 
 A recorded chat is cut at several places. From the part before the cut a summary of at most `--budget` tokens is
 written; of the file names and identifiers that the arguments of the following tool calls use **and that had occurred
 before** (no summary can hold what nobody has seen), the share found in the summary is printed. `all` counts
 the unseen ones too. Files by their base name; identifiers are camelCase, snake_case or contain digits.
+
+`--form below` measures the ledger that stands below a model's prose (`append_ledger`), by itself. Goals at 4000 tokens
+of sections: `all_files` ≥ 0.73, `all_names` ≥ 0.66. A file is a chat in the project's transcript format;
+`python -m codecompanion import` makes one of other agents' transcripts.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.context import ledger_facts
 from codecompanion.context.ledger import summarise
+from codecompanion.context.ledger_below import write_ledger
 from codecompanion.messages import Message
 from codecompanion.tokens import MessageCounter, estimate_text
 from codecompanion.transcript_format import read_lines
@@ -58,6 +63,10 @@ def cuts(messages: Sequence[Message], calls: int, cut_every: int) -> Iterator[in
 
 
 Summariser = Callable[[Sequence[Message], int], str]
+FORMS: dict[str, Summariser] = {
+    "sections": lambda messages, budget: summarise(messages, budget, estimate_text),
+    "below": lambda messages, budget: write_ledger(ledger_facts.gather(messages), budget, "", estimate_text),
+}
 
 
 def measure(path: Path, budget: int, calls: int, cut_every: int, write: Summariser) -> list[dict[str, float]]:
@@ -96,6 +105,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", type=Path, default=[DEFAULT])
+    parser.add_argument("--form", choices=sorted(FORMS), default="sections")
     parser.add_argument("--budget", type=int, default=4000)
     parser.add_argument("--next", type=int, default=40)
     parser.add_argument("--every", type=int, default=5, help="calls between two cuts")
@@ -108,7 +118,7 @@ def main() -> None:
         sys.exit(f"bench_summary: no recorded chats in {', '.join(map(str, options.paths))}")
     by_tool: dict[str, list[dict[str, float]]] = {}
     for path in found:
-        rows = measure(path, options.budget, options.next, options.every, lambda m, n: summarise(m, n, estimate_text))
+        rows = measure(path, options.budget, options.next, options.every, FORMS[options.form])
         by_tool.setdefault(path.parent.name, []).extend(rows)
     by_tool["ALL"] = [row for rows in by_tool.values() for row in rows]
     columns = ("files", "names", "all_files", "all_names", "tokens", "ms")

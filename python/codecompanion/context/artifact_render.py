@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from codecompanion.context.artifact_schema import Artifact, OpenThread
-from codecompanion.context.ledger import neutral
+from codecompanion.context.ledger_lines import neutral
 
 RENDERER_VERSION = 1
 HEADER = "Compaction Summary:"

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from codecompanion.context.ledger_earlier import earlier_files
 from codecompanion.messages import FILE_TAGS, IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, ToolCall, is_typed_by_user
 
 Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
@@ -59,20 +60,32 @@ _DECISION = re.compile(
     r"|the fix (?:is|was)|so I (?:will|kept|chose|used))\b",
     re.IGNORECASE,
 )
+# What an edit defines, in the languages people edit; lines of a diff begin with a sign.
+_DEFINITION = re.compile(
+    r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)\s+)*"
+    r"(?:def|class|function|fn|func|struct|enum|trait|interface|module)\s+(?:\([^)\n]*\)\s*)?(?=.{3})([A-Za-z_$][\w$]{0,59}(?:(?:\.|::?)[\w$]{1,59})*)",
+    re.MULTILINE,
+)
 _CHANGE_FOLDER = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
 _TODO = re.compile(r"^\s*(?:[-*]|\d+[.)])\s*\[( |x|X|-|~)\]\s+(.+)$", re.MULTILINE)
+# A file that an earlier ledger counts more often weighs no more.
+_MOST_TIMES = 99
 # What is read of one long result: names and paths stand at its ends and repeat.
 _HEAD_CHARS, _TAIL_CHARS = 24_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
 
 
 class FileFact(msgspec.Struct):
-    """A file of the log: what was done to it how often, how much that weighs, when last (position of the message)."""
+    """A file of the log: what was done to it how often, how much that weighs, when last (position of the message).
+
+    `symbols`: what edits defined in it, with the position of the newest edit.
+    """
 
     path: str
     actions: dict[Action, int]
     weight: float = 0.0
     last: int = 0
+    symbols: dict[str, int] = {}
 
 
 class CommandFact(msgspec.Struct, frozen=True):
@@ -137,12 +150,23 @@ class _Reader:
             self._names(message.text, position, 0.5)
             for path in PATH.findall(message.text):
                 self._file(path, "seen", position)
+            self._earlier(message.text, position)
         elif message.role == "tool":
             self._result(position, message)
         elif message.role == "assistant":
             self._assistant(position, message)
         else:
             self._user(position, message)
+
+    def _earlier(self, text: str, position: int) -> None:
+        """Take over what an earlier ledger says was done to files."""
+        for file in earlier_files(text):
+            for action, times in file.actions.items():
+                for _ in range(min(times, _MOST_TIMES)):
+                    self._file(file.path, action, position)
+            fact = self.facts.files.get(_cleaned(file.path))
+            if fact is not None:
+                fact.symbols.update(dict.fromkeys(file.symbols, position))
 
     def _user(self, position: int, message: Message) -> None:
         if is_typed_by_user(message):
@@ -180,16 +204,20 @@ class _Reader:
         for key, value in strings_in(arguments):
             if key in _COMMAND_KEYS and _is_word(value):
                 verb = _verb(value) or verb
+        edited = ""
         for key, value in strings_in(arguments):
             if key in _COMMAND_KEYS and not _is_word(value):
                 for path in PATH.findall(_shortened(value)):
                     self._file(path, _verb(value.split()[0] if value.split() else "") or "ran", position)
             elif _PATH_KEYS.search(key) and _looks_like_path(value):
                 self._file(value, verb or "used", position)
+                edited = edited or (value if verb in ("edited", "created") else "")
             elif len(value) <= 300:
                 for path in PATH.findall(value):
                     self._file(path, "seen", position)
             self._names(value, position, 4.0)
+        if edited:
+            self._symbols(edited, arguments, position)
         todos = _todos(arguments)
         if todos:
             self.facts.todos = todos
@@ -234,13 +262,22 @@ class _Reader:
         return 0.25 + (position + 1) / self.count if self.count else 1.0
 
     def _file(self, path: str, action: Action, position: int) -> None:
-        path = path.strip().lstrip("@").rstrip("/.,:;").removeprefix("./")
+        path = _cleaned(path)
         if path in NOT_A_FILE or not path or len(path) > 240 or "\n" in path:
             return
         fact = self.facts.files.setdefault(path, FileFact(path, {}))
         fact.actions[action] = fact.actions.get(action, 0) + 1
         fact.weight += _WEIGHTS[action] * self._age(position) ** 2
         fact.last = position
+
+    def _symbols(self, path: str, arguments: Any, position: int) -> None:
+        """Note what the edit of a file defines: functions, classes, types."""
+        fact = self.facts.files.get(_cleaned(path))
+        if fact is None:
+            return
+        for _, value in strings_in(arguments):
+            for name in _DEFINITION.findall(_shortened(value)):
+                fact.symbols[name] = position
 
     def _names(self, text: str, position: int, weight: float) -> None:
         """Count the names in the text: each once a message, because what recurs over time matters."""
@@ -249,6 +286,10 @@ class _Reader:
         for name in sorted(set(NAME.findall(_shortened(text)))):
             if 4 <= len(name) <= 60 and is_code_name(name):
                 names[name] = names.get(name, 0.0) + gain
+
+
+def _cleaned(path: str) -> str:
+    return path.strip().lstrip("@").rstrip("/.,:;").removeprefix("./")
 
 
 def is_code_name(name: str) -> bool:

@@ -16,6 +16,7 @@ from codecompanion.context.chat_window import RollingChatWindow, rolling_chat_wi
 from codecompanion.context.chunked_summary import SummarizeChunked, summarize_chunked
 from codecompanion.context.editing import ClearToolResults, clear_tool_results
 from codecompanion.context.fit_summary import FitSummary, fit_summary
+from codecompanion.context.ledger_below import AppendLedger, append_ledger
 from codecompanion.context.packet import ContextPacket
 from codecompanion.context.paying_edits import ClearWhenItPays, clear_when_it_pays
 from codecompanion.context.placement import InsertSummary, insert_summary
@@ -74,6 +75,7 @@ STRATEGIES: dict[str, Strategy] = {
     "quote_user_messages": Strategy("R-431", QuoteUserMessages, quote_user_messages),
     "verify_summary": Strategy("lesson 11", VerifySummary, verify_summary),
     "clear_when_it_pays": Strategy("lesson 22", ClearWhenItPays, clear_when_it_pays),
+    "append_ledger": Strategy("lesson 21", AppendLedger, append_ledger),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""

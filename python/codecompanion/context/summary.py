@@ -105,10 +105,11 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
-    text = summarise(work.removed, budget, env.count_text)
+    text = summarise(work.removed, budget, env.count_text, params.schema)
     if not text:
         return Failed("the summary came out empty")
-    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget}
+    tokens = env.count_text(text)
+    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "ledger_tokens": tokens}
     return msgspec.structs.replace(work, summary=text, details=details)
 
 
