@@ -193,23 +193,29 @@
 ---What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 ---
 ---`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now, `cleared` the tool calls
----whose results are placeholders, `pinned` message ids.
+---whose results are placeholders, `pinned` message ids. `next_undo` and `next_redo` can be undone and redone now.
 ---@class CodeCompanion.Event.ViewMarks
 ---@field type "view_marks"
 ---@field chat string
 ---@field undone string[]
 ---@field cleared string[]
 ---@field pinned string[]
+---@field next_undo string
+---@field next_redo string
 
----A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows.
+---A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is what to show.
 ---@class CodeCompanion.Event.CompactionStarted
 ---@field type "compaction_started"
 ---@field chat string
 ---@field compaction_id string
 ---@field trigger "manual"|"proactive"|"reactive"
 ---@field summariser string
+---@field label string
 
 ---The history up to here was replaced in the view by `summary` (R-543).
+---
+---`title` and `folded` say how its card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of
+---messages before and after (R-137).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
 ---@field chat string
@@ -222,6 +228,10 @@
 ---@field tokens_before integer
 ---@field tokens_after integer
 ---@field duration_ms integer
+---@field title string
+---@field folded boolean
+---@field tier integer
+---@field counts [integer, integer]
 
 ---No valid summary; nothing was changed. `reason` is one sentence for the user.
 ---@class CodeCompanion.Event.CompactionFailed
@@ -283,6 +293,9 @@
 ---@field tokens_before? integer
 ---@field tokens_after? integer
 ---@field duration_ms? integer
+---@field folded? boolean
+---@field tier? integer
+---@field counts? [integer, integer]
 
 ---A piece of a restored chat: pieces come newest first, each one goes above those before it.
 ---
@@ -706,6 +719,7 @@
 ---@field preview? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field show_original? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field open_file? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field restore? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field undo? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field redo? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field system_prompt? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -766,6 +780,10 @@
 ---@field policies? table
 ---@field max_provider_requests_per_turn? integer
 ---@field max_output_continuations? integer
+---@field budget? number
+---@field budget_warn? number
+---@field total_budget? number
+---@field total_budget_warn? number
 ---@field on_compact? "submit"|"ask"|"stop"
 ---@field tokenizer? "estimate"|"exact"
 ---@field compaction_timeout? integer

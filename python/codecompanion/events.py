@@ -223,15 +223,20 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
-    """A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows."""
+    """A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is what to show."""
 
     compaction_id: str
     trigger: Literal["proactive", "reactive", "manual"]
     summariser: str
+    label: str = ""
 
 
 class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
-    """The history up to here was replaced in the view by `summary` (R-543)."""
+    """The history up to here was replaced in the view by `summary` (R-543).
+
+    `title` and `folded` say how its card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of
+    messages before and after (R-137).
+    """
 
     compaction_id: str
     trigger: Literal["proactive", "reactive", "manual"]
@@ -242,6 +247,10 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     tokens_before: int
     tokens_after: int
     duration_ms: int
+    title: str = "Session context compacted"
+    folded: bool = False
+    tier: int = 0
+    counts: tuple[int, int] = (0, 0)
 
 
 class CompactionFailed(Event, frozen=True, kw_only=True, tag="compaction_failed"):
@@ -306,6 +315,9 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens_before: int = 0
     tokens_after: int = 0
     duration_ms: int = 0
+    folded: bool = False
+    tier: int = 0
+    counts: tuple[int, int] = (0, 0)
 
 
 class Restored(Event, frozen=True, kw_only=True, tag="restored"):

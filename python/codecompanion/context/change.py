@@ -9,6 +9,7 @@ from codecompanion.context.repair import Repair
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import ChangeKind, Insertion, ViewChanged
 
+
 def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
     """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
 
@@ -44,6 +45,9 @@ def view_change(
     if work.cleared or kind == "edited":
         details["cleared"] = len(work.cleared)
         details["call_ids"] = [message.tool_call_id or "" for message in work.cleared]
+    if report.tier:
+        details["tier"] = report.tier
+        details["counts"] = [len(before), len(work.messages)]
     if work.details:
         details["details"] = work.details
     if work.artifact is not None:

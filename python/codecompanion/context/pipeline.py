@@ -19,7 +19,17 @@ import msgspec
 
 from codecompanion.context.budget import aim_tokens, is_crossed, room_of
 from codecompanion.context.policy import recovery_stages
-from codecompanion.context.policy_schema import CHAT_ADAPTER, Effects, Emits, Policy, Stage, StageEvent, Step, Tier
+from codecompanion.context.policy_schema import (
+    CHAT_ADAPTER,
+    Card,
+    Effects,
+    Emits,
+    Policy,
+    Stage,
+    StageEvent,
+    Step,
+    Tier,
+)
 from codecompanion.context.repair import Repair, repair_pairs
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import (
@@ -62,6 +72,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     effects: Effects = Effects()
     emits: Emits = Emits()
+    card: Card = Card()
 
     @property
     def removed_messages(self) -> bool:
@@ -85,6 +96,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     stage: str
     event: StageEvent
     emits: Emits
+    card: Card
     trigger: Trigger
     before: Measure
     use_chat_adapter: bool = False
@@ -290,6 +302,7 @@ def _drive(
                 stage=stage.id,
                 event=stage.event,
                 emits=stage.emits,
+                card=stage.card,
                 trigger=trigger,
                 before=before,
                 use_chat_adapter=use_chat_adapter,
@@ -353,6 +366,7 @@ def _report(
         tier_id=tier.id if tier is not None else "",
         effects=stage.effects,
         emits=stage.emits,
+        card=stage.card,
     )
     match result:
         case Work():

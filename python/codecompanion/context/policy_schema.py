@@ -68,6 +68,18 @@ class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed: str = ""
 
 
+class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the user reads of a compaction: the title of its card, what is said while it runs, and when it failed.
+
+    `folded`: the card is drawn closed (R-327); otherwise its open sections can be read at once (R-454).
+    """
+
+    title: str = "Session context compacted"
+    running: str = "Compacting the chat"
+    failed: str = "Compaction skipped"
+    folded: bool = False
+
+
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the program with its own trigger and its own event.
 
@@ -90,6 +102,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     manual_min_messages: int = 0
     effects: Effects = Effects()
     emits: Emits = Emits()
+    card: Card = Card()
 
     @property
     def summarises(self) -> bool:

@@ -108,6 +108,7 @@ class _Run:
             label,
             ask.before.tokens,
             failed_event=ask.emits.failed,
+            card=ask.card,
             also=lambda compaction_id: announcer.started(ask, compaction_id),
         )
         announcer.tell(named)
@@ -190,7 +191,7 @@ class _Run:
         record, announcer = self.record, self._owner.announcer
         if not report.asked:
             # Or it takes the place of one that asked in vain.
-            await record.begin(report.trigger, NO_MODEL, report.before.tokens)
+            await record.begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
         change = view_change(report, work, before, record.id, record.report(work.removed, work.summary))
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
         await self._owner.log.write(change, *named)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from codecompanion.context.policy_schema import Card
 from codecompanion.context.work import Trigger
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Event
 from codecompanion.history import CompactionBegan, CompactionEnded, PolicyEvent, ViewChanged
 from codecompanion.messages import SUMMARY_TAG, Message
 from codecompanion.session.log import ChatLog
+
+STANDARD_CARD = Card()
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class CompactionRecord:
     id: str = ""
     label: str = ""
     trigger: Trigger = "proactive"
+    card: Card = STANDARD_CARD
     is_open: bool = False
     _started_at: float = 0.0
 
@@ -38,6 +42,7 @@ class CompactionRecord:
         tokens_before: int,
         *,
         failed_event: str = "",
+        card: Card = STANDARD_CARD,
         also: Callable[[str], Sequence[PolicyEvent]] = lambda compaction_id: (),
     ) -> Sequence[PolicyEvent]:
         """Announce the compaction, once; until it has ended later calls only say who writes the summary now.
@@ -51,6 +56,7 @@ class CompactionRecord:
         if self.is_open:
             return ()
         self.id, self.trigger, self._started_at = self.new_id(), trigger, self.clock()
+        self.card = card
         self.on_compacting(True)
         named = also(self.id)
         began = CompactionBegan(
@@ -62,7 +68,10 @@ class CompactionRecord:
         )
         await self.log.write(began, *named)
         self.is_open = True
-        self.emit(CompactionStarted(chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label))
+        started = CompactionStarted(
+            chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label, label=card.running
+        )
+        self.emit(started)
         return named
 
     async def fail(self, reason: str, *, cancelled: bool = False, also: Sequence[PolicyEvent] = ()) -> None:
@@ -70,7 +79,7 @@ class CompactionRecord:
         if not self.is_open:
             return
         self.is_open = False
-        text = f"Compaction skipped: {reason.rstrip('.')}. Nothing was changed."
+        text = f"{self.card.failed}: {reason.rstrip('.')}. Nothing was changed."
         try:
             await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled), *also)
         finally:
@@ -93,6 +102,8 @@ class CompactionRecord:
             "cycles": [min(cycles), max(cycles)],
             "duration_ms": self.duration_ms,
             "summary": summary,
+            "title": self.card.title,
+            "folded": self.card.folded,
         }
 
     def show(self, change: ViewChanged) -> None:
@@ -111,6 +122,10 @@ class CompactionRecord:
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,
                 duration_ms=details["duration_ms"],
+                title=details["title"],
+                folded=details["folded"],
+                tier=details.get("tier", 0),
+                counts=tuple(details.get("counts", (0, 0))),
             )
         )
 

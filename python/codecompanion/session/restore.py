@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from codecompanion.context.policy_schema import Card
 from codecompanion.events import Entry
 from codecompanion.history import ChatCreated as Created
 from codecompanion.history import (
@@ -197,6 +198,10 @@ def _change_entries(change: ViewChanged, undone: bool) -> Iterator[Entry]:
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,
             duration_ms=report.get("duration_ms", 0),
+            title=report.get("title", Card().title),
+            folded=report.get("folded", False),
+            tier=report.get("tier", 0),
+            counts=tuple(report.get("counts", (0, 0))),
             change_id=change.change_id,
             undone=undone,
         )
