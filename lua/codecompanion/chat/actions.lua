@@ -181,7 +181,8 @@ function M.restore(chat)
   if id then
     require("codecompanion.chat.history").restore(chat, id)
   else
-    api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "n", false)
+    -- in front of what was typed since: the character to put there may be waiting
+    api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "in", false)
   end
 end
 

@@ -19,16 +19,26 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 ---@field mark? integer Extmark of the line of an edit
 ---@field item? table Item of the card
 
+---What stands before a change that was undone: first, because narrow windows cut the end.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 ---@return string
-local function hint(chat, change)
-  local keys = require("codecompanion.chat.keymaps").keys
-  local undo, redo = keys("undo", "n")[1], keys("redo", "n")[1]
-  if change.undone then
-    return chat.next_redo == change.id and redo and (" · undone · %s redo"):format(redo) or " · undone"
+local function prefix(chat, change)
+  local redo = require("codecompanion.chat.keymaps").keys("redo", "n")[1]
+  if not change.undone then
+    return ""
   end
-  return chat.next_undo == change.id and undo and (" · %s undo"):format(undo) or ""
+  return chat.next_redo == change.id and redo and ("undone · %s redo · "):format(redo) or "undone · "
+end
+
+---What stands behind the change that can be undone.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return string
+local function suffix(chat, change)
+  local undo = require("codecompanion.chat.keymaps").keys("undo", "n")[1]
+  local is_next = not change.undone and chat.next_undo == change.id
+  return is_next and undo and (" · %s undo"):format(undo) or ""
 end
 
 ---The line of virtual text of an edit.
@@ -40,7 +50,11 @@ local function draw_edit(chat, change)
     return
   end
   local group = change.undone and "CodeCompanionUndone" or "CodeCompanionCleared"
-  local line = { { blocks.edited(change.event).virtual[1][1], group }, { hint(chat, change), "CodeCompanionHint" } }
+  local line = {
+    { prefix(chat, change), "CodeCompanionHint" },
+    { blocks.edited(change.event).virtual[1][1], group },
+    { suffix(chat, change), "CodeCompanionHint" },
+  }
   api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], {
     id = change.mark,
     virt_lines = { line, { { "", group } } },
@@ -56,14 +70,15 @@ local function draw_card(chat, change)
     return
   end
   api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
-  local text = hint(chat, change)
-  if text ~= "" then
-    -- the title line is the second one; closed it is drawn by its fold, which asks for the same hint
-    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
-      virt_text = { { text, "CodeCompanionHint" } },
-      virt_text_pos = "eol",
-      hl_mode = "combine",
-    })
+  -- the title line is the second one; closed it is drawn by its fold, which asks for the same words
+  for position, text in pairs({ inline = prefix(chat, change), eol = suffix(chat, change) }) do
+    if text ~= "" then
+      api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, position == "inline" and #"▾ " or 0, {
+        virt_text = { { text, "CodeCompanionHint" } },
+        virt_text_pos = position,
+        hl_mode = "combine",
+      })
+    end
   end
   if change.undone then
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
@@ -86,13 +101,21 @@ local function show(chat, change)
   end
 end
 
----What a closed card says of its change.
+---The title of a closed card.
 ---@param chat CodeCompanion.Chat
 ---@param id? string
----@return string
-function M.suffix(chat, id)
+---@param title string
+---@return { [1]: string, [2]: string }[]
+function M.title(chat, id, title)
   local change = id and chat.changes[id]
-  return change and hint(chat, change) or ""
+  if not change then
+    return { { title, "CodeCompanionCompacted" } }
+  end
+  return {
+    { prefix(chat, change), "CodeCompanionHint" },
+    { title, change.undone and "CodeCompanionUndone" or "CodeCompanionCompacted" },
+    { suffix(chat, change), "CodeCompanionHint" },
+  }
 end
 
 ---A change was drawn.

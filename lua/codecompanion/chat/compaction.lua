@@ -113,9 +113,9 @@ function M.card(chat, event)
         closed = event.undone == true,
         change = id,
         text = function()
-          local suffix = require("codecompanion.chat.changes").suffix(chat, id)
-          local group = suffix:find("undone") and "CodeCompanionUndone" or "CodeCompanionCompacted"
-          return { { "▸ ", "CodeCompanionFoldMark" }, { text, group }, { suffix, "CodeCompanionHint" } }
+          local chunks = require("codecompanion.chat.changes").title(chat, id, text)
+          table.insert(chunks, 1, { "▸ ", "CodeCompanionFoldMark" })
+          return chunks
         end,
       },
     },
@@ -171,12 +171,19 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param id string Of the compaction
 function M.unfold_old(chat, id)
+  local wins = vim.fn.win_findbuf(chat.bufnr)
+  for _, win in ipairs(wins) do
+    folds.remember(chat, win)
+  end
   for _, fold in pairs(vim.tbl_values(chat.folds)) do
     local first = fold.old_of == id and folds.rows(chat, fold)
     if first then
       folds.remove(chat, fold)
       buffer.remove(chat, first, first + 1)
     end
+  end
+  for _, win in ipairs(wins) do
+    folds.apply(chat, win) -- removing one opens what is inside
   end
   local change = chat.changes[id]
   local card = change and draw.item_rows(chat, change.item)

@@ -73,16 +73,15 @@ class ViewEdits:
 
     async def _undo(self, change_id: str) -> str:
         change = chain_of(await self.log.events()).to_undo(change_id)
-        before = self.control.measured().tokens
         await to_the_end(self._take_back(change, redo=False))
-        return f"Undone: {described(change)}{self._sizes(before)}{self._outlook(change)}"
+        self._tell_outlook(change)
+        return f"Undone: {described(change)}."
 
     async def _redo(self, change_id: str) -> str:
         change = chain_of(await self.log.events()).to_redo(change_id)
         self._refuse_foreign(change)
-        before = self.control.measured().tokens
         await to_the_end(self._take_back(change, redo=True))
-        return f"Redone: {described(change)}{self._sizes(before)}."
+        return f"Redone: {described(change)}."
 
     async def _take_back(self, change: ViewChanged, *, redo: bool) -> None:
         if redo:
@@ -109,16 +108,16 @@ class ViewEdits:
         for shown, first, last in pieces(entries(events)) if events else ():
             self.services.emit(Restored(chat=chat, entries=shown, first=first, last=last))
 
-    def _sizes(self, before: int) -> str:
-        return f" ({before:,} → {self.control.measured().tokens:,} tokens)"
-
-    def _outlook(self, change: ViewChanged) -> str:
-        """Say what the next request will do about it."""
+    def _tell_outlook(self, change: ViewChanged) -> None:
+        """Say what the next request will do about it; the size itself is what the meter shows."""
         limits, measured = self.control.limits, self.control.measured()
         if measured.upper > limits.context_window - limits.max_output_tokens:
-            return ". That is more than the window takes: the next request will be made smaller again."
-        automatic = {"edited": "editing and compaction rest", "compacted": "compaction rests"}.get(change.kind)
-        return f"; {automatic} for your next message." if automatic else "."
+            text = "The request is larger now than the window takes: it will be made smaller again before it is sent."
+            self.control.notice("WARN", text)
+            return
+        who = {"edited": "Editing and compaction rest", "compacted": "Automatic compaction rests"}.get(change.kind)
+        if who:
+            self.control.notice("INFO", f"{who} for your next message, unless the request would not fit.")
 
     # ---- restore and pin
 

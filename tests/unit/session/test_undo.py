@@ -8,7 +8,7 @@ import pytest
 
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.errors import InputError
-from codecompanion.events import Compacted, ContextItems, Meter, Restored, ViewMarks
+from codecompanion.events import Compacted, ContextItems, Meter, Notice, Restored, ViewMarks
 from codecompanion.history import ChangeUndone, MessageAdded, ViewChanged
 from codecompanion.messages import Message
 from codecompanion.requests import Pin, RedoChange, UndoChange
@@ -77,7 +77,7 @@ async def test_an_undone_edit_leaves_the_view_as_it_was(tmp_path):
     said = ""
     while cleared(session):
         said = await ask(session, undo())
-    assert said.startswith("Undone: the clearing of 1 tool result (")
+    assert said == "Undone: the clearing of 1 tool result."
     assert list(session.log.view.messages) == list(originals.values())
     assert stored_view(bench) == session.log.view
     assert bench.of(ViewMarks)[-1].cleared == ()
@@ -257,7 +257,8 @@ async def test_an_undone_edit_is_not_done_again_by_the_next_request(tmp_path):
     session = await talked(bench)
     assert cleared(session) == 2
     await ask(session, undo())
-    assert "editing and compaction rest for your next message" in await ask(session, undo())
+    await ask(session, undo())
+    assert "Editing and compaction rest for your next message" in bench.of(Notice)[-1].text
     again = await bench.resume()
     await say(bench, again, 1, 60)
     assert cleared(again) == 0

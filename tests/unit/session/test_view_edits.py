@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codecompanion.adapters.base import CompactionDone
 from codecompanion.context.policy import policy_names
 from codecompanion.errors import InputError
 from codecompanion.events import ContextItems, Meter, ViewMarks
@@ -13,6 +14,7 @@ from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from codecompanion.requests import ListPins, Pin, Recall, RestoreMessage, UndoChange, Unpin
 from codecompanion.session.inspection import inspect
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
+from tests.unit.session.moments import BLOCK
 from tests.unit.session.test_turn import stored_view
 from tests.unit.session.test_undo import EDITS, KEEP_ALL, ask, cleared, reader, say, talked, undo
 
@@ -231,3 +233,24 @@ async def test_pins_survive_a_compaction_under_every_policy(tmp_path, policy):
     assert session.log.view.tokens < before.tokens, bench.events[-3:]
     assert [m for m in session.log.view.messages if m.pinned and m.tag != SUMMARY_TAG] == pins
     assert violations(session.log.view.messages) == []
+
+
+async def test_a_restored_message_is_not_doubled_when_its_providers_summary_ends(tmp_path):
+    """R-542, R-516: the full history comes back, and the restored message is part of it already."""
+    replies = iter([says("one"), (CompactionDone(BLOCK), *says("two"))])
+    native = ScriptedAdapter("s", lambda request: next(replies), native=True)
+    bench = Bench(tmp_path, native, ScriptedAdapter("other", lambda request: says("ok")))
+    session = await bench.open()
+    await say(bench, session, 2)
+    gone = next(m for m in (e.payload.message for e in await session.log.events() if hasattr(e.payload, "message")))
+    await ask(session, restore(gone.id))
+    places = [m.id for m in session.log.view.messages]
+    block = next(m.id for m in session.log.view.messages if m.compaction is not None)
+    assert places.index(gone.id) == places.index(block) + 1, "what stands before its block the provider does not see"
+    await session.use_model("other", "")
+    ids = [m.id for m in session.log.view.messages]
+    assert ids.count(gone.id) == 1
+    assert [m.text for m in session.log.view.messages] == ["question 50", "one", "question 51", "two"]
+    again = await bench.resume()
+    assert again is not None
+    assert [m.id for m in again.log.view.messages] == ids

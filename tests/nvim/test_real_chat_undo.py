@@ -1,0 +1,156 @@
+"""Undo, recall and pin with keys in a real Neovim, the real host and a real SQLite file: R-361, R-516, R-545."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from codecompanion.history import MessageAdded, ViewChanged
+from codecompanion.messages import PIN_TAG
+from real_chat import KEY, RealChat, start_chat
+from tests.adapters.chat_answers import Call, reply
+from tests.adapters.chat_thread import ChatServerThread
+
+BIG = "".join(f"{i}: the quick brown fox number {i} jumps\n" for i in range(60))
+EDITING = {"trigger": 2000, "keep_cycles": 1}
+SETTINGS = {"editing": EDITING, "compaction": {"trigger": False, "min_token_savings": 100}}
+OPTIONS = {"interactions": {"chat": {"opts": {"context_management": SETTINGS, "on_compact": "stop"}}}}
+
+
+def answer(received):
+    """Read a file for every question; the summary says little."""
+    messages = received.json["messages"]
+    if "nine headings" in str(messages[0]["content"])[:3000]:
+        return reply("1. **Primary Request and Intent**\nRead everything.\n9. **Optional Next Step**\nGo on.")
+    if messages[-1]["role"] == "tool":
+        return reply("Read.")
+    path = json.dumps({"path": "big.txt"})
+    return reply(calls=[Call("read_file", path, id=f"call_{len(messages)}_{len(messages[-1]['content'])}")])
+
+
+@pytest.fixture
+def chat(nvim_factory, tmp_path):
+    """A chat whose old results are cleared soon."""
+    with ChatServerThread(key=KEY, default=answer) as server:
+        yield start_chat(nvim_factory, tmp_path, server, options=OPTIONS, files=[("big.txt", BIG)], size=(100, 44))
+
+
+def messages(chat: RealChat):
+    return chat.view().messages
+
+
+def originals(chat: RealChat):
+    return [e.payload.message for e in chat.log() if isinstance(e.payload, MessageAdded)]
+
+
+def changes(chat: RealChat):
+    return [e.payload for e in chat.log() if isinstance(e.payload, ViewChanged)]
+
+
+def type_command(chat: RealChat, command: str) -> None:
+    chat.nvim.feed(f":{command}<CR>")
+
+
+def put_cursor(chat: RealChat, text: str, offset: int = 0) -> None:
+    row = next(number for number, line in enumerate(chat.nvim.lines(), 1) if text in line)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row + offset)
+
+
+def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_host(chat):
+    """R-545, R-516: the view in the store is what it was, message for message."""
+    for number in range(2):
+        chat.say(f"question {number}")
+    assert "✂ 1 tool result cleared" in chat.nvim.wait_screen("✂")
+    edited = messages(chat)
+    assert sum(m.edited for m in edited) == len(changes(chat)) == 1
+    type_command(chat, "CodeCompanionUndo")
+    screen = chat.nvim.wait_screen("Undone: the clearing of 1 tool result")
+    assert "K original" not in screen
+    assert "undone · <C-r> redo · ✂ 1 tool result cleared" in screen
+    assert list(messages(chat)) == originals(chat)
+    os.kill(int(chat.nvim.lua("return require('codecompanion.host').inspect().pid")), signal.SIGKILL)
+    chat.nvim.wait_screen("The Python host ended")
+    type_command(chat, "CodeCompanionRedo")
+    chat.nvim.wait_for(lambda: messages(chat) == edited, "the redo")
+    chat.nvim.wait_screen("K original · r restore")
+    put_cursor(chat, "read_file big.txt")
+    chat.nvim.feed("K")
+    chat.nvim.wait_screen("the quick brown fox number 7 jumps")
+    chat.nvim.feed("q")
+    put_cursor(chat, "read_file big.txt")
+    chat.nvim.feed("r")
+    chat.nvim.wait_for(lambda: not any(m.edited for m in messages(chat)), "the restored message")
+    assert [m.text for m in messages(chat)] == [m.text for m in originals(chat)]
+    assert "K original" not in chat.nvim.wait_screen("Restored: ")
+    chat.nvim.feed("gd")
+    chat.nvim.wait_screen("What the model will see")
+    chat.nvim.feed("u")
+    chat.nvim.wait_for(lambda: messages(chat) == edited, "the undo of the restoring")
+    assert "cleared" in chat.nvim.wait_screen("cleared")
+
+
+def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat):
+    """R-545: the card says so, the old turns are open again; R-516: found, flagged, restored."""
+    chat.say("question about foxes")
+    before = messages(chat)
+    type_command(chat, "CodeCompanionCompact!")
+    screen = chat.nvim.wait_screen("Session context compacted")
+    compacted = messages(chat)
+    assert "messages compacted" in screen
+    (chat.root / "work" / "big.txt").write_text("changed\n")
+    type_command(chat, "CodeCompanionRecall quick fox")
+    screen = chat.nvim.wait_screen("its file has changed on disk since")
+    assert "read_file big.txt" in screen
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_screen("the quick brown fox number 7 jumps")
+    chat.nvim.feed("q")
+    chat.nvim.wait_screen("r restore")
+    chat.nvim.feed("q")
+    put_cursor(chat, "Session context compacted")
+    chat.nvim.feed("u")
+    screen = chat.nvim.wait_screen("Undone: the compaction of 4 messages")
+    assert messages(chat) == before
+    assert "▸ undone · <C-r> redo · Session context compacted" in screen
+    assert "messages compacted (" not in screen
+    assert "question about foxes" in screen
+    assert "▸ ✓ read_file big.txt" in screen, "what was folded inside still is"
+    put_cursor(chat, "Session context compacted")
+    chat.nvim.feed("<C-r>")
+    screen = chat.nvim.wait_screen(r"messages compacted \(")
+    assert messages(chat) == compacted
+    assert "question about foxes" not in screen
+    assert "undone · " not in screen
+
+
+def test_pins_are_set_listed_and_taken_off_with_keys(chat):
+    """R-361: `/pin`, `/pins`, `/unpin`, and `p` in the inspector."""
+    chat.say("question 0")
+    chat.send("/pin use tabs")
+    chat.nvim.wait_for(lambda: any(m.tag == PIN_TAG for m in messages(chat)), "the pinned text")
+    assert "<pin>“use tabs”</pin>" in chat.nvim.wait_screen("<pin>")
+    chat.send("/pin")
+    chat.nvim.wait_screen("Read. *⚑ pinned")
+    chat.send("/pins")
+    screen = chat.nvim.wait_screen("x unpin")
+    assert "1  ⚑" in screen
+    assert "“Read.”" in screen
+    chat.nvim.feed("q")
+    chat.send("/unpin 2")
+    chat.nvim.wait_for(lambda: sum(m.pinned for m in messages(chat)) == 1, "the unpinning")
+    chat.nvim.feed("gd")
+    chat.nvim.wait_screen("What the model will see")
+    chat.nvim.feed("jjp")
+    chat.nvim.wait_for(lambda: sum(m.pinned for m in messages(chat)) == 2, "the pin by key")
+    chat.nvim.wait_screen(r"⚑ pinned +user ")
+    chat.nvim.feed("u")
+    chat.nvim.wait_for(lambda: sum(m.pinned for m in messages(chat)) == 1, "the undone pin")
+
+
+def test_r_still_replaces_a_character_where_nothing_can_be_restored(chat):
+    """The input is the user's."""
+    chat.type("cat")
+    chat.nvim.feed("0rb")
+    assert chat.draft() == "bat"

@@ -1,0 +1,232 @@
+"""Edits, compactions, undos, redos, restores, pins and restarts in any order, on a real SQLite file (R-545, R-361).
+
+The rule machine keeps a model: the view before each change, as a stack. What an undo leaves is compared with it byte by
+byte, with what joined since behind it, and so is what a new process reads from the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from codecompanion.errors import InputError
+from codecompanion.history import MessageAdded, ViewChanged, project
+from codecompanion.invariants import violations
+from codecompanion.messages import Message
+from codecompanion.requests import Pin, RedoChange, Request, RestoreMessage, UndoChange, Unpin
+from codecompanion.session.undo import UNDOABLE, chain_of
+from codecompanion.store.opening import open_store
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
+from tests.unit.session.test_undo import say
+
+SETTINGS = {
+    "context_management": {"editing": {"trigger": 300, "keep_cycles": 1}, "compaction": {"trigger": False}},
+    "on_compact": "stop",
+}
+CHAT = "chat-1"
+
+
+def encoded(messages: tuple[Message, ...]) -> bytes:
+    return msgspec.json.encode(messages)
+
+
+class UndoMachine(RuleBasedStateMachine):
+    """One chat, its user, and now and then a new process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        (self.root / "a.txt").write_text("word " * 150)
+        self.undo_stack: list[tuple[str, tuple[Message, ...], int]] = []
+        self.redo_stack: list[tuple[str, tuple[Message, ...], int]] = []
+        self.said = 0
+
+    def run(self, coroutine):
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 10))
+
+    @initialize()
+    def begin(self) -> None:
+        self.store = open_store(self.root / "store")
+        numbers = iter(range(10_000))
+
+        def answer(request):
+            if request.purpose == "summary":
+                return says("SUMMARY")
+            if request.messages[-1].role == "tool":
+                return says("done")
+            number = next(numbers)
+            wanted = [(f"c{number}-{part}", "read_file", '{"path": "a.txt"}') for part in range(1 + number % 2)]
+            return calls(*wanted)
+
+        self.adapter = ScriptedAdapter("s", answer)
+        self.bench = self._bench("a")
+        self.session = self.run(self.bench.open())
+        self.messages = self.joined()
+
+    def _bench(self, prefix: str) -> Bench:
+        bench = Bench(self.root, self.adapter, store=self.store, settings=SETTINGS)
+        number = iter(range(100_000))
+        bench.services.new_token = lambda: f"{prefix}{self.said}-{next(number)}"
+        return bench
+
+    @property
+    def view(self) -> tuple[Message, ...]:
+        return self.session.log.view.messages
+
+    def joined(self) -> tuple[Message, ...]:
+        """Return every message of the log."""
+        events = self.store.load_events(CHAT)
+        return tuple(e.payload.message for e in events if isinstance(e.payload, MessageAdded))
+
+    def note_changes(self, known: int) -> None:
+        """Put changes that came since into the model: the view each of them began with is what the log says."""
+        events = self.store.load_events(CHAT)
+        for place, event in enumerate(events):
+            change = event.payload
+            if place >= known and isinstance(change, ViewChanged) and change.kind in UNDOABLE:
+                before = project(events[:place]).messages
+                joined = sum(isinstance(e.payload, MessageAdded) for e in events[:place])
+                self.undo_stack.append((change.change_id, before, joined))
+                self.redo_stack.clear()
+
+    def log_size(self) -> int:
+        return len(self.store.load_events(CHAT))
+
+    def ask(self, request: Request) -> str:
+        """Ask for a change; "" when it was refused, which changes nothing."""
+        before, size = encoded(self.view), self.log_size()
+        try:
+            answer: str = self.run(self.session.edits.carry_out(request))
+        except InputError:
+            assert encoded(self.view) == before
+            assert self.log_size() == size
+            return ""
+        return answer
+
+    @rule(number=st.integers(1, 3))
+    def talk(self, number: int) -> None:
+        known = self.log_size()
+        for _ in range(number):
+            self.said += 1
+            self.run(say(self.bench, self.session, 1, self.said))
+        self.note_changes(known)
+
+    @rule()
+    def compact(self) -> None:
+        known = self.log_size()
+        self.run(self._compact())
+        self.note_changes(known)
+
+    async def _compact(self) -> None:
+        self.session.compact("")
+        await self.bench.idle(self.session)
+
+    @rule(data=st.data())
+    @precondition(lambda self: bool(self.messages))
+    def restore(self, data: st.DataObject) -> None:
+        known, message = self.log_size(), data.draw(st.sampled_from(self.messages))
+        if self.ask(RestoreMessage(chat=CHAT, item=message.id)):
+            back = next(m for m in self.view if m.id == message.id)
+            assert back.content == message.content
+        self.note_changes(known)
+
+    @rule(data=st.data(), text=st.sampled_from(["", "use tabs"]))
+    def pin(self, data: st.DataObject, text: str) -> None:
+        known = self.log_size()
+        item = "" if text or not self.view else data.draw(st.sampled_from([m.id for m in self.view]))
+        self.ask(Pin(chat=CHAT, item=item, text=text))
+        self.note_changes(known)
+
+    @rule(number=st.integers(1, 2))
+    def unpin(self, number: int) -> None:
+        known = self.log_size()
+        self.ask(Unpin(chat=CHAT, number=number))
+        self.note_changes(known)
+
+    @rule()
+    def clear(self) -> None:
+        known = self.log_size()
+        self.run(self.session.clear())
+        self.note_changes(known)
+
+    @rule()
+    def undo(self) -> None:
+        answer = self.ask(UndoChange(chat=CHAT))
+        assert bool(answer) == bool(self.undo_stack), "what is there can be undone, and nothing else"
+        if not answer:
+            return
+        change_id, before, joined = self.undo_stack.pop()
+        after = self.view
+        self.redo_stack.append((change_id, after, joined))
+        assert encoded(after) == encoded((*before, *self.joined()[joined:]))
+
+    @rule()
+    @precondition(lambda self: self.redo_stack)
+    def undo_and_redo_is_nothing(self) -> None:
+        """From where the last undo led: redo, undo again."""
+        before = encoded(self.view)
+        assert self.ask(RedoChange(chat=CHAT))
+        assert self.ask(UndoChange(chat=CHAT))
+        assert encoded(self.view) == before
+
+    @rule()
+    def redo(self) -> None:
+        answer = self.ask(RedoChange(chat=CHAT))
+        assert bool(answer) == bool(self.redo_stack)
+        if not answer:
+            return
+        change_id, without, joined = self.redo_stack.pop()
+        events = self.store.load_events(CHAT)
+        place = next(n for n, e in enumerate(events) if getattr(e.payload, "change_id", "") == change_id)
+        before = project(events[:place]).messages
+        self.undo_stack.append((change_id, before, joined))
+        assert encoded(self.view) == encoded(project(events).messages)
+        assert self.view != without
+
+    @rule()
+    def restart(self) -> None:
+        """A new process: all it knows is in the file."""
+        before = encoded(self.view)
+        self.store.close()
+        self.store = open_store(self.root / "store")
+        self.said += 1
+        self.bench = self._bench("b")
+        session = self.run(self.bench.resume())
+        assert session is not None
+        self.session = session
+        assert encoded(self.view) == before
+
+    @invariant()
+    def the_view_is_sound_and_says_what_the_log_says(self) -> None:
+        if not hasattr(self, "session"):
+            return
+        self.messages = self.joined()
+        assert violations(self.view) == []
+        ids = [message.id for message in self.view]
+        assert len(set(ids)) == len(ids)
+        events = self.store.load_events(CHAT)
+        assert encoded(project(events).messages) == encoded(self.view)
+        chain = chain_of(events)
+        assert [change.change_id for change in chain.undoable] == [entry[0] for entry in self.undo_stack]
+        assert [change.change_id for change in chain.redoable] == [entry[0] for entry in self.redo_stack]
+        assert not self.bench.bugs
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.store.close()
+        self.loop.close()
+        self.folder.cleanup()
+
+
+TestUndoMachine = UndoMachine.TestCase
+TestUndoMachine.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
