@@ -31,6 +31,9 @@ AVAILABLE_RESERVE = 8000
 """What CoWork keeps for the reply (R-402)."""
 SMALLEST_BUDGET = 256
 
+_WITHOUT_FIXED = ("available", "budget")
+"""What system prompt and tools take is not part of these bases."""
+
 
 class Trigger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When a stage runs, or what counts as fitting. `at`: up to 1 a fraction of the basis, above it tokens, None = off.
@@ -91,7 +94,7 @@ def threshold_tokens(trigger: Trigger, room: Room) -> int | None:
     wanted = math.floor(_exact_product(trigger.at, basis)) if trigger.at <= 1 else int(trigger.at)
     if trigger.measure == "slack":
         wanted = basis - wanted
-    if trigger.measure in ("messages", "slack"):
+    if trigger.measure == "messages" or (trigger.measure == "slack" and trigger.basis in _WITHOUT_FIXED):
         wanted += room.fixed
     return max(1, min(wanted, room.window - room.reserve))
 
@@ -123,7 +126,7 @@ def _exact_product(fraction: float, basis: int) -> float:
 def room_of(env: Env, messages: Messages, *triggers: Trigger | None) -> Room:
     """Return the room these triggers need to know; the fixed part is counted only for those that ask for it."""
     needs_fixed = any(
-        trigger is not None and (trigger.measure in ("messages", "slack") or trigger.basis in ("available", "budget"))
+        trigger is not None and (trigger.measure in ("messages", "slack") or trigger.basis in _WITHOUT_FIXED)
         for trigger in triggers
     )
     prompt = tuple(message for message in messages if is_system_prompt(message)) if needs_fixed else ()

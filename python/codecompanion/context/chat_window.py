@@ -32,13 +32,15 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Parameters of S18, in messages that say something; calls and tool results are none.
 
     The `window` newest stay. The first summary is due from `trigger_messages` messages or `trigger_tokens` tokens on,
-    the next ones when `refresh_messages` have left the window since (R-457, R-458).
+    the next ones when `refresh_messages` have left the window since (R-457, R-458). Less than `min_tokens` is not worth
+    a summary: it would be longer than what it stands for.
     """
 
     window: Positive = 16
     trigger_messages: Positive = 24
     trigger_tokens: Positive = 12_000
     refresh_messages: Positive = 8
+    min_tokens: Annotated[int, msgspec.Meta(ge=0)] = 200
 
 
 def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outcome:
@@ -67,6 +69,8 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
         for index, message in enumerate(head)
         if index not in fixed and (index not in newest or message.tool_calls)
     )
+    if sum(message.tokens or env.count(message) for message in removed) < params.min_tokens:
+        return Skipped("savings_too_small", "what has left the window is shorter than a summary of it")
     return msgspec.structs.replace(work, messages=messages, removed=removed, pending=work.messages[pending_from:])
 
 

@@ -370,7 +370,8 @@ def _report(
     )
     match result:
         case Work():
-            return msgspec.structs.replace(report, after=after, work=result)
+            event = (tier.event if tier is not None else "") or stage.event
+            return msgspec.structs.replace(report, after=after, work=result, event=event)
         case Skipped(reason=reason, detail=detail):
             return msgspec.structs.replace(report, outcome="skipped", reason=reason, detail=detail)
         case Failed(reason=detail):

@@ -34,7 +34,8 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
 
     `accept`: `target` when the result must fit the stage's target. `start` (`from` in a table) names the tier whose
     result it works on. `on_fail`: who else writes the summary when the model could not: the chat's own adapter, or a
-    strategy that needs no model (K9). `number` is what the result calls it (R-137).
+    strategy that needs no model (K9). `number` is what the result calls it (R-137). `event`: what a change is called
+    when it is not what the stage's are, "" = it is: cutting results alone is no compaction (R-411).
     """
 
     id: str = ""
@@ -42,6 +43,7 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     accept: Literal["target", "always"] = "always"
     start: str = msgspec.field(default="", name="from")
     on_fail: tuple[str, ...] = ()
+    event: Literal["", "context_edited"] = ""
     steps: tuple[Step, ...] = ()
 
     @property

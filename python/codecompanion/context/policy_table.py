@@ -121,7 +121,7 @@ def read_tier(table: Mapping[str, Any], key: str) -> Tier:
     """Return one tier of a stage; raises `ConfigError`."""
     fields = dict(table)
     fields["steps"] = tuple(_step(step, f"{key}.step[{i}]") for i, step in enumerate(fields.pop("step", ()) or ()))
-    refuse_unknown(fields, {"id", "number", "accept", "from", "on_fail", "steps"}, key)
+    refuse_unknown(fields, {"id", "number", "accept", "from", "on_fail", "event", "steps"}, key)
     tier = convert(fields, Tier, key)
     for name in tier.on_fail:
         writes = name in STRATEGIES and STRATEGIES[name].summarises and not STRATEGIES[name].asks_model

@@ -17,12 +17,15 @@ _CHARS_PER_TOKEN = 4
 
 
 class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: how long the text may be; the same formula as for a summary (R-427)."""
+    """Parameters: how long the text may be; the same formula as for a summary (R-427).
+
+    It has at most `share_of_removed` of what it stands for: raw text that saves nothing would not be accepted.
+    """
 
     max_tokens: int = 4096
     min_tokens: int = 500
     share_of_available: float = 0.08
-    share_of_slack: float = 0.6
+    share_of_removed: float = 0.5
 
 
 def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
@@ -33,16 +36,16 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
         max_tokens=params.max_tokens,
         min_tokens=params.min_tokens,
         share_of_available=params.share_of_available,
-        share_of_slack=params.share_of_slack,
     )
-    budget = summary_budget(work, formula, env)
+    removed = sum(message.tokens or env.count(message) for message in work.removed)
+    budget = max(1, min(summary_budget(work, formula, env), int(removed * params.share_of_removed)))
     spoken = [is_spoken(entry) for entry in work.transcript]
     chars = budget * _CHARS_PER_TOKEN
     text = _shortened(work.transcript, spoken, chars)
     while env.count_text(text) > budget and chars > len(LABEL):
         chars = chars * 9 // 10
         text = _shortened(work.transcript, spoken, chars)
-    details = {**work.details, "summary_budget_tokens": budget}
+    details = {**work.details, "summary_budget_tokens": budget, "written_by": "code"}
     return msgspec.structs.replace(work, summary=text, details=details)
 
 

@@ -17,6 +17,7 @@ from codecompanion.context.chunked_summary import SummarizeChunked, summarize_ch
 from codecompanion.context.editing import ClearToolResults, clear_tool_results
 from codecompanion.context.fit_summary import FitSummary, fit_summary
 from codecompanion.context.ledger_below import AppendLedger, append_ledger
+from codecompanion.context.memory_flush import SummarizeFlush, summarize_flush
 from codecompanion.context.packet import ContextPacket
 from codecompanion.context.paying_edits import ClearWhenItPays, clear_when_it_pays
 from codecompanion.context.placement import InsertSummary, insert_summary
@@ -76,6 +77,7 @@ STRATEGIES: dict[str, Strategy] = {
     "verify_summary": Strategy("lesson 11", VerifySummary, verify_summary),
     "clear_when_it_pays": Strategy("lesson 22", ClearWhenItPays, clear_when_it_pays),
     "append_ledger": Strategy("lesson 21", AppendLedger, append_ledger),
+    "summarize_flush": Strategy("R-446", SummarizeFlush, summarize_flush, asks_model=True),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""

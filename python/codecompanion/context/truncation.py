@@ -42,19 +42,19 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
     `details["tools_truncated"]` says how many were cut, and the tokens of the request before and after (R-411).
     """
     messages = list(work.messages)
-    count = 0
+    cut: list[Message] = []
     for index, message in enumerate(work.messages):
         if message.role != "tool" or is_protected(message):
             continue
         text = shorten_result(message.text, params)
         if text != message.text:
             messages[index] = _with_text(message, text, env)
-            count += 1
-    if not count:
+            cut.append(message)
+    if not cut:
         return Skipped("nothing_to_truncate", "no tool result is larger than its limit")
     before, after = env.measure(work.messages).tokens, env.measure(tuple(messages)).tokens
-    details = {**work.details, "tools_truncated": {"count": count, "before": before, "after": after}}
-    return msgspec.structs.replace(work, messages=tuple(messages), details=details)
+    details = {**work.details, "tools_truncated": {"count": len(cut), "before": before, "after": after}}
+    return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *cut), details=details)
 
 
 def _with_text(message: Message, text: str, env: Env) -> Message:

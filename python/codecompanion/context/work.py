@@ -36,10 +36,14 @@ class CacheState(msgspec.Struct, frozen=True):
 
 
 class LastFlush(msgspec.Struct, frozen=True):
-    """When a summary was last written to the memory before anything was removed, and at how many tokens (R-446)."""
+    """When a summary was last written to the memory before anything was removed, and at how many tokens (R-446).
+
+    `is_off`: nothing is to be remembered.
+    """
 
     at: float = 0.0
     tokens: int = 0
+    is_off: bool = False
 
 
 class Env(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ def roll(messages, *, manual=False, **params):
     return outcome
 
 
-def talk(number, size=20):
+def talk(number, size=200):
     return [(user if i % 2 == 0 else assistant)(f"{i:<{size}}") for i in range(number)]
 
 
@@ -84,5 +84,11 @@ def test_protected_messages_stay_whole():
 
 def test_by_hand_it_runs_as_soon_as_something_has_left_the_window():
     """R-533."""
-    assert isinstance(roll(chat(*talk(18)), manual=True), Work)
+    assert isinstance(roll(chat(*talk(18, 400)), manual=True), Work)
     assert isinstance(roll(chat(*talk(16)), manual=True), Skipped)
+
+
+def test_what_is_shorter_than_a_summary_stays():
+    """Lesson 9."""
+    assert roll(chat(*talk(24, 40), user("now"))).reason == "savings_too_small"
+    assert isinstance(roll(chat(*talk(24, 40), user("now")), min_tokens=0), Work)

@@ -106,7 +106,8 @@ def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manu
 
     again, _ = run(after, window, policy=policy, script=lambda ask: reply)
     third, _ = run(again.messages, window, policy=policy, script=lambda ask: reply)
-    assert [r.stage for r in third.reports if r.outcome == "changed"] == []
+    # A flush to the memory changes nothing of the view; what keeps it from being repeated is the session's.
+    assert [r.stage for r in third.reports if r.outcome == "changed" and r.event != "memory_flushed"] == []
 
 
 def _nothing_is_lost_without_a_trace(prepared, after):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecompanion.context.raw_transcript import LABEL, SummarizeRaw, summarize_raw
 from codecompanion.context.transcript import FormatTranscript, format_transcript
 from codecompanion.context.work import Skipped, Work
-from tests.unit.context.builders import assistant, chars4, chat, env, user
+from tests.unit.context.builders import assistant, chars4, chat, count, env, user
 
 
 def raw(messages, window, **params):
@@ -17,7 +17,7 @@ def raw(messages, window, **params):
 
 def test_a_short_transcript_stands_as_it_is():
     """R-434: labelled, nothing lost."""
-    work = raw(chat(user("q"), assistant("a")), 128_000)
+    work = raw(chat(user("q"), assistant("a")), 128_000, share_of_removed=100.0)
     assert work.summary == LABEL + "--- Turn 1 ---\n[user] q\n--- Turn 2 ---\n[assistant] a"
     assert "raw, truncated" in LABEL
 
@@ -37,6 +37,12 @@ def test_the_previous_summary_is_in_it():
     work = raw(chat(user("We chose sqlite.", "compact_summary"), user("q" * 9000), assistant("a" * 9000)), 16_000)
     assert "We chose sqlite." in work.summary
     assert chars4(work.summary) <= 640
+
+
+def test_it_is_at_most_half_of_what_it_stands_for():
+    """Lesson 9: raw text that saves nothing helps nobody."""
+    messages = chat(*[m for i in range(8) for m in (user(f"wish {i} " * 9), assistant("x" * 100))])
+    assert chars4(raw(messages, 200_000).summary) <= sum(map(count, messages)) // 2
 
 
 def test_nothing_removed_is_nothing_to_tell():
