@@ -787,7 +787,13 @@
 ---@field on_compact? "submit"|"ask"|"stop"
 ---@field tokenizer? "estimate"|"exact"
 ---@field compaction_timeout? integer
+---@field response_style? "default"|"terse"
+---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management
+
+---A few facts of the workspace that go along with your messages, so that the model need not ask.
+---@class CodeCompanion.Options.interactions.chat.opts.context_packet
+---@field enabled_sections? string[]
 
 ---Context editing and compaction, see |codecompanion-context|.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management

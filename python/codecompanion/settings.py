@@ -22,6 +22,8 @@ import msgspec
 from codecompanion.errors import ConfigError
 from codecompanion.models import ModelLimits
 
+ResponseStyle = Literal["default", "terse"]
+PacketSection = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
 OnCompact = Literal["submit", "ask", "stop"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]
 
@@ -31,6 +33,12 @@ DEFAULT_PROMPT_MARK = "${default_system_prompt}"
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all sections: no defaults here, they come from `settings_defaults.json`."""
+
+
+class ContextPacketSettings(_Section, frozen=True):
+    """Which facts of the workspace go along with a turn (R-350)."""
+
+    enabled_sections: tuple[PacketSection, ...]
 
 
 class ChatSettings(_Section, frozen=True):
@@ -58,6 +66,8 @@ class ChatSettings(_Section, frozen=True):
     on_compact: OnCompact
     tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float
+    response_style: ResponseStyle | None
+    context_packet: ContextPacketSettings
     context_management: dict[str, Any]
 
     def full_system_prompt(self, built_in: str) -> str:

@@ -127,6 +127,8 @@ local function chat(options, given, evaluation)
     on_compact = opts.on_compact,
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
+    response_style = opts.response_style or vim.NIL,
+    context_packet = { enabled_sections = opts.context_packet.enabled_sections },
     context_management = object(static(managed)),
   }
 end

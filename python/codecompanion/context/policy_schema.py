@@ -140,7 +140,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     `without_tools` names the policy of chats that have no tools (R-460), "" = this one.
     `status_event` names the event that tells how full the window is (R-144), "" = none. `checkpoint_every_messages`
     0 = no periodic checkpoints (R-464). `response_style` is what a chat has when its configuration says nothing (K16).
-    `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335).
+    `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335). `request_events`
+    name what is logged of the first request of a turn (R-328).
     """
 
     name: str
@@ -153,6 +154,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     cooldown: Cooldown = Cooldown()
     response_style: Literal["default", "terse"] = "default"
     stop_over_limit: bool = False
+    request_events: tuple[str, ...] = ()
     status_event: str = ""
     checkpoint_every_messages: int = 0
     without_tools: str = ""

@@ -48,7 +48,8 @@ class Savings(msgspec.Struct, frozen=True):
 class Shaped(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a request and how they came about.
 
-    `raw` is the size without shaping, `measure` the size as it is sent, `pruned` how many results are placeholders.
+    `raw` is the size without shaping, `measure` the size as it is sent, `pruned` how many results are placeholders,
+    `packet_tokens` what facts of the workspace take.
     """
 
     messages: Messages
@@ -58,8 +59,14 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
     measure: Measure
     savings: Savings = Savings()
     pruned: int = 0
+    packet_tokens: int = 0
     kept: Kept = Kept()
     levels: Levels = Levels()
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether it is the view itself that is sent."""
+        return self.savings == Savings() and not self.pruned and not self.packet_tokens
 
     @property
     def is_compact(self) -> bool:
@@ -106,17 +113,22 @@ def shape(messages: Messages, parts: Parts, policy: Policy, env: Env, kept: Kept
     kept = kept or Kept()
     raw = env.measure(messages)
     plain = Shaped(messages=messages, system=parts.system, specs=parts.specs, raw=raw, measure=raw, kept=kept)
-    if not policy.enabled or not policy.shape:
+    steps = policy.shape if policy.enabled else ()
+    if parts.packets and not any(isinstance(step.params, ContextPacket) for step in steps):
+        steps = (*steps, ShapeStep(use="context_packet", params=ContextPacket()))
+    if not steps:
         return plain
     levels = levels_of(policy, env, messages)
-    run = _Shaping(parts, policy, msgspec.structs.replace(env, target=levels.target), levels, kept, plain)
+    run = _Shaping(parts, msgspec.structs.replace(env, target=levels.target), levels, kept, plain)
+    for step in steps:
+        run.take(step)
     return run.finish()
 
 
 class _Shaping:
     """One request on its way through the steps."""
 
-    def __init__(self, parts: Parts, policy: Policy, env: Env, levels: Levels, kept: Kept, plain: Shaped) -> None:
+    def __init__(self, parts: Parts, env: Env, levels: Levels, kept: Kept, plain: Shaped) -> None:
         self._parts, self._env, self._levels, self._plain = parts, env, levels, plain
         self._system, self._specs = parts.system, parts.specs
         self._packets: Mapping[int, Message] = parts.packets
@@ -129,8 +141,6 @@ class _Shaping:
         self._placeholders = {i: m for i, m in self._placeholders.items() if i in present and not present[i].edited}
         self._messages = tuple(self._placeholders.get(message.id, message) for message in plain.messages)
         self._measured = None if self._placeholders or parts.packets else plain.raw
-        for step in policy.shape:
-            self._take(step)
 
     def _size(self) -> Measure:
         """Return the size of the request as it is so far; a list is measured once."""
@@ -139,7 +149,8 @@ class _Shaping:
         saved = self._prompt_saved + self._tools_saved
         return Measure(max(0, self._measured.tokens - saved), max(0, self._measured.upper - saved))
 
-    def _take(self, step: ShapeStep) -> None:
+    def take(self, step: ShapeStep) -> None:
+        """Take one step, when it is due."""
         if step.when is not None and not is_crossed(
             step.when, self._size(), room_of(self._env, self._messages, step.when)
         ):
@@ -197,6 +208,7 @@ class _Shaping:
             self._packets, self._measured = {}, None
 
     def finish(self) -> Shaped:
+        """Return what came of it."""
         originals = {message.id: message for message in self._plain.messages}
         pruned = self._placeholders
         history = sum(self._tokens(originals[i]) - self._tokens(message) for i, message in pruned.items())
@@ -208,6 +220,7 @@ class _Shaping:
             measure=self._size(),
             savings=Savings(history, self._prompt_saved, self._tools_saved, self._left_out),
             pruned=len(pruned),
+            packet_tokens=sum(message.tokens for message in self._packets.values()),
             kept=Kept(pruned, frozenset(self._kept_steps)),
             levels=self._levels,
         )

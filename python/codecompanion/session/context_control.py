@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
 from codecompanion.context.budget import Room, is_crossed, threshold_tokens
@@ -21,7 +20,7 @@ from codecompanion.context.policy_schema import Stage
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
-from codecompanion.messages import Message, ToolSpec, Usage
+from codecompanion.messages import ToolSpec, Usage
 from codecompanion.models import ModelLimits, ResolvedLimits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
@@ -31,6 +30,7 @@ from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.native import forget_foreign_blocks
 from codecompanion.session.native_side import NativeSide
+from codecompanion.session.request_shaper import RequestShaper, full_history, last_artifact
 from codecompanion.session.services import Services
 from codecompanion.tokens import MessageCounter
 
@@ -59,8 +59,10 @@ class ContextControl:
         self._chosen_policy = ""
         self.policy = services.policy({})
         self.specs = self._offered_tools()
-        text = services.settings.chat.full_system_prompt(prompts.load("system"))
-        self.system_message = Message(id="system", role="system", content=text)
+        self.shaper = RequestShaper(self)
+        self.system_message = self.shaper.system_message()
+        self._history: Callable[[], Messages] | None = None
+        self._artifact: dict[str, Any] | None = None
         self.meter = ContextMeter(MessageCounter(services.count_text), Calibration())
         self.meter.set_fixed_part(self.system_message, self.specs)
 
@@ -78,6 +80,14 @@ class ContextControl:
             self.services.calibration(adapter_name, self.model),
             readable_reasoning_returns=adapter.returns_readable_reasoning,
         )
+        self._compose_prompt()
+
+    def _compose_prompt(self) -> None:
+        """Take in what the policy in force says of the system prompt (K16)."""
+        system = self.shaper.system_message()
+        if system != self.system_message:
+            self.system_message = system
+            self.meter.set_fixed_part(system, self.specs)
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         services = self.services
@@ -109,6 +119,7 @@ class ContextControl:
         self.policy = self.services.policy(self._overrides, name, self.adapter_name)
         self._chosen_policy = name
         self.reset_guard()
+        self._compose_prompt()
         if self.adapter_name:
             self.limits = self._resolved_limits()
 
@@ -134,14 +145,21 @@ class ContextControl:
         return self.policy.enabled and any(stage.summarises and stage.trigger.at is not None for stage in stages)
 
     def request(self, messages: Messages | None = None) -> ChatRequest:
-        """Return the request made of the view (or of some of its messages), with room left for the reply (R-507)."""
-        view, reserve = self.log.view, self.limits.max_output_tokens
+        """Return the request made of the view, shaped (R-338), with room left for the reply (R-507).
+
+        With `messages` it is made of those as they are.
+        """
+        system, specs, reserve = self.system_message, self.specs, self.limits.max_output_tokens
+        upper = self.measured().upper
+        if messages is None:
+            shaped = self.shaper.take()
+            messages, system, specs, upper = shaped.messages, shaped.system, shaped.specs, shaped.measure.upper
         if reserve:
             # What is left of the window, when that is less (lesson 2).
-            reserve = max(1, min(reserve, self.limits.context_window - self.measured().upper))
+            reserve = max(1, min(reserve, self.limits.context_window - upper))
         return ChatRequest(
-            messages=(self.system_message, *(view.messages if messages is None else messages)),
-            tools=self.specs,
+            messages=(system, *messages),
+            tools=specs,
             model=self.model,
             max_output_tokens=reserve,
             chat_id=self._chat_id,
@@ -171,15 +189,28 @@ class ContextControl:
         await self._make_sure_of_window()
         await self.native.drop_foreign_blocks()
         await self._count_when_close()
+        await self.shaper.read_facts()
         if summaries:
             await self.native.compact_again()
+        await self._read_log(manual=False)
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         self._offer_recall()
         if self.native.compact_at and self.measured().tokens > self.limits.context_window:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))
+        await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
         return prepared
+
+    async def _read_log(self, *, manual: bool) -> None:
+        """Have the log at hand when a summary may be carried on or made again from it (R-319, R-324, R-326)."""
+        steps = (step.use for stage in self.policy.stages for tier in stage.tiers for step in tier.steps)
+        due = manual or self.measured().upper > self.shaper.current().levels.trigger
+        self._history = self._artifact = None
+        if due and "summarize_artifact" in steps:
+            events = await self.log.events()
+            history = full_history(events)
+            self._history, self._artifact = lambda: history, last_artifact(events)
 
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
@@ -196,6 +227,7 @@ class ContextControl:
             # It has turned out that the provider cannot; then it is ours to do.
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
+        await self._read_log(manual=True)
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
@@ -228,7 +260,8 @@ class ContextControl:
         if compacted:
             self.meter.anchor_after_compaction(usage, estimated, self.log.view)
         else:
-            self.meter.learn(usage, estimated, self.log.view)
+            with self.shaper.as_sent(self.log.view.messages[-1]) as view:
+                self.meter.learn(usage, estimated, view)
         self.native.watch(usage, compacted=compacted)
 
     async def _count_when_close(self) -> None:
@@ -243,7 +276,7 @@ class ContextControl:
             return
         try:
             async with asyncio.timeout(COUNT_LIMIT_S):
-                counted = await adapter.count_tokens(self.request())
+                counted = await adapter.count_tokens(self.request(self.log.view.messages))
             if known == (self.adapter_name, self.model):
                 self.meter.take_provider_count(counted, self.log.view)
         except (AdapterError, TimeoutError) as error:
@@ -337,6 +370,10 @@ class ContextControl:
         )
         return await compactor.run(preparation, self.policy)
 
+    def env(self) -> Env:
+        """Return what is known of the next request besides its messages."""
+        return self._env("", manual=False)
+
     def _env(self, instructions: str, *, manual: bool) -> Env:
         view, services = self.log.view, self.services
         window, ratio = self._summariser_size()
@@ -353,6 +390,10 @@ class ContextControl:
             summariser_ratio=ratio,
             new_id=lambda purpose: services.new_token(),
             now=services.clock(),
+            artifact=self._artifact,
+            history=self._history,
+            has_utility=bool(self.policy.summary_adapter.name),
+            prompt_text=self.system_message.text,
         )
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
@@ -377,7 +418,7 @@ class ContextControl:
         """Keep the guard: a compaction that failed, was not worth it, or did not help counts (R-532, lesson 5)."""
         for report in prepared.reports:
             stage = next(stage for stage in self.policy.stages if stage.id == report.stage)
-            if not stage.summarises:
+            if not stage.summarises or report.reason == "nothing_to_summarise":
                 continue
             self.keep_guard(self._problem(report, stage), report.after)
 
@@ -422,15 +463,16 @@ class ContextControl:
         )
 
     def meter_event(self) -> Meter:
-        """Return the meter as the editor shows it."""
-        count, window = self.meter.count(self.log.view), self.limits.context_window
+        """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
+        shaped, window = self.shaper.current(), self.limits.context_window
+        tokens = shaped.measure.tokens
         thresholds = {stage.id: self._threshold(stage) for stage in self.policy.stages}
         return Meter(
             chat=self._chat_id,
-            tokens=count.tokens,
+            tokens=tokens,
             window=window,
-            ratio=count.tokens / window,
-            exact=count.exact,
+            ratio=tokens / window,
+            exact=shaped.measure.upper == tokens,
             edit_at=thresholds.get("editing", 0),
             compact_at=thresholds.get("compaction", 0),
         )

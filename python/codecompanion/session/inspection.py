@@ -23,11 +23,11 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
 
     The rows are scaled to the meter (what a provider counted), so that their sum is what the meter shows.
     """
-    view = log.view
-    specs_tokens = control.meter.counter.tools(control.specs)
-    counted = [(control.system_message, control.meter.counter.message(control.system_message))]
-    counted += [(message, message.tokens) for message in view.messages]
-    total = control.meter.count(view).tokens
+    view, shaped = log.view, control.shaper.current()
+    specs_tokens = control.meter.counter.tools(shaped.specs)
+    counted = [(shaped.system, control.meter.counter.message(shaped.system))]
+    counted += [(message, message.tokens) for message in shaped.messages]
+    total = shaped.measure.tokens
     figures = scaled([tokens for _, tokens in counted] + [specs_tokens], total)
     rows = [_row(message, tokens, view.cycle) for (message, _), tokens in zip(counted, figures[:-1], strict=True)]
     tools = {

@@ -73,6 +73,11 @@ class ContextMeter:
             self._base += self.calibration.ratio * (fixed - self._fixed)
         self._fixed = fixed
 
+    @property
+    def state(self) -> tuple[float | None, float, float]:
+        """Return what counts depend on besides the messages: it changes with every report."""
+        return self._base, self._total, self.calibration.ratio
+
     def counted(self, message: Message) -> Message:
         """Return the message with its cached estimate."""
         return message if message.tokens else with_changes(message, tokens=self.counter.message(message))

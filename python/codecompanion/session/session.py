@@ -69,6 +69,7 @@ class Session:
         self.snapshot = snapshot
         self.state = self._compacting_in = State.IDLE
         self.control = ContextControl(services, chat_id, log, self._on_compacting)
+        self.control.shaper.snapshot = lambda: self.snapshot
         self.context = ContextBlock(services, log, self.control, self._must_be_idle)
         tools = services.settings.tools
         approvals = Approvals(services.tools.settings, yolo=tools.yolo)

@@ -196,6 +196,7 @@ class Turn:
             except ContextOverflow as error:
                 if not self._is_switched:
                     if recovered or not await session.control.recover(error):
+                        await session.control.shaper.give_up(str(error))
                         raise _unsendable(error, session) from None
                     recovered, waits = True, self._waits()
             except OpaqueRefused as error:
@@ -219,16 +220,18 @@ class Turn:
         session.enter(State.PREPARING)
         adapter = session.services.adapters.get(session.adapter_name)
         self._requests += 1
-        estimated = session.meter.estimated_prompt(session.log.view)
         request = session.control.request()
+        with session.control.shaper.as_sent() as sent_view:
+            estimated = session.meter.estimated_prompt(sent_view)
         record = RequestRecord(session.services.new_token(), session.log, session.services.clock)
         sent = RequestSent(
             turn_id=self.turn_id,
             adapter=session.adapter_name,
             model=session.model,
             messages=len(request.messages),
-            estimated_tokens=session.meter.count(session.log.view).tokens,
+            estimated_tokens=session.control.shaper.current().measure.tokens,
             request_id=record.id,
+            shaping=session.control.shaper.savings(),
         )
         await session.log.write(session.parts.described(request, sent))
         session.enter(State.STREAMING, "waiting for the model")

@@ -241,6 +241,30 @@ return {
         description = "How long one model call of a compaction may take, in milliseconds; then nothing is changed.",
       },
       {
+        name = "response_style",
+        type = "string",
+        enum = { "default", "terse" },
+        optional = true,
+        description = "How long ordinary replies are: `default` says nothing about it, `terse` adds three lines to the"
+          .. " system prompt of every turn that ask for brief ones. Without it the policy decides (`terse` with"
+          .. " kodacode, else `default`). It counts for chats opened afterwards.",
+      },
+      {
+        name = "context_packet",
+        description = "A few facts of the workspace that go along with your messages, so that the model need not ask.",
+        fields = {
+          {
+            name = "enabled_sections",
+            type = "list",
+            default = {},
+            items = { type = "string", enum = { "repo", "git", "git_dirty_summary", "diagnostics" }, description = "" },
+            description = "Which: `repo` (name, whether git is there), `git` (branch, number of changed files),"
+              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few of the editor, when your words are"
+              .. " about errors or tests). Never contents of files. Off by default.",
+          },
+        },
+      },
+      {
         name = "context_management",
         description = "Context editing and compaction, see |codecompanion-context|.",
         fields = context,

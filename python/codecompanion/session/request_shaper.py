@@ -1,0 +1,285 @@
+"""What of a chat's requests differs from its view, and what of that stays the same within a turn (R-302, R-338…R-355).
+
+`context.shaping` decides; here are the parts it needs, its memory, and the facts of the workspace, which are read once
+a turn and never block the editor. Nothing here is stored but the named events of the requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from codecompanion import prompts
+from codecompanion.context.packet import (
+    PACKET_TAG,
+    ChangedFile,
+    ContextPacket,
+    DiagnosticFact,
+    Facts,
+    Packet,
+    budget_tokens,
+    plan_packet,
+)
+from codecompanion.context.policy_events import Occasion, PolicyEventName, fields_of
+from codecompanion.context.prompt_shape import TERSE, Fragment, join_fragments
+from codecompanion.context.shaping import Kept, Parts, Shaped, shape
+from codecompanion.context.work import Messages
+from codecompanion.errors import ContextOverflow
+from codecompanion.events import PolicyEvent as PolicyEventTold
+from codecompanion.history import LogEvent, PolicyEvent, View, ViewChanged, project
+from codecompanion.messages import Message, ToolSpec, is_typed_by_user
+from codecompanion.requests import Snapshot
+from codecompanion.session.undo import undone_ids
+from codecompanion.workspace.git import read_status
+
+if TYPE_CHECKING:
+    from codecompanion.session.context_control import ContextControl
+
+_log = logging.getLogger(__name__)
+UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
+
+
+class RequestShaper:
+    """The shaped requests of one chat. `snapshot` and `root` tell what the editor knows and where the workspace is."""
+
+    def __init__(self, control: ContextControl) -> None:
+        self._control = control
+        self.snapshot: Callable[[], Snapshot] = Snapshot
+        self._kept, self._kept_cycle = Kept(), 0
+        self._packets: dict[int, Message] = {}
+        self._said: dict[str, str] = {}
+        self._read_cycle = self._logged_cycle = self._pressed_cycle = -1
+        self._seen: tuple[tuple[object, ...], Shaped | None] = ((), None)
+        self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], int]] = {}
+        self.sent: Shaped | None = None
+        """The request that was made last."""
+
+    def fragments(self) -> tuple[Fragment, ...]:
+        """Return the parts of the system prompt: the agent's, and how long replies shall be (R-344, R-348, K16)."""
+        chat, policy = self._control.services.settings.chat, self._control.policy
+        own = chat.system_prompt is not None
+        agent = Fragment(
+            key="system_prompt",
+            label="system prompt",
+            full=chat.full_system_prompt(prompts.load("system")),
+            compact=chat.full_system_prompt(prompts.load("system_compact")),
+            source="configuration" if own else "built_in",
+        )
+        style = chat.response_style or policy.response_style
+        return (agent, TERSE) if style == "terse" else (agent,)
+
+    def system_message(self) -> Message:
+        """Return the system prompt in full."""
+        return Message(id="system", role="system", content=join_fragments(self.fragments()))
+
+    def current(self) -> Shaped:
+        """Return the next request as it stands; asked again without a change it costs nothing."""
+        control = self._control
+        view = control.log.view
+        parts = (control.policy, control.specs, control.system_message, control.limits, len(self._packets))
+        key = (view, control.meter.state, *parts)
+        before, shaped = self._seen
+        if shaped is None or before[0] is not view or before[1:] != key[1:]:
+            if view.cycle != self._kept_cycle:
+                self._kept, self._kept_cycle = Kept(), view.cycle
+            shaped = shape(view.messages, self._parts(), control.policy, control.env(), self._kept)
+            self._seen = key, shaped
+        return shaped
+
+    def take(self) -> Shaped:
+        """Return the request that goes out now; what it shaped stays so within the turn (R-343)."""
+        self.sent = self.current()
+        self._kept = self.sent.kept
+        return self.sent
+
+    def _parts(self) -> Parts:
+        control = self._control
+        return Parts(
+            system=control.system_message,
+            specs=control.specs,
+            fragments=self.fragments(),
+            fixed=self._count_fixed,
+            packets=self._packets,
+        )
+
+    def _count_fixed(self, system: Message, specs: tuple[ToolSpec, ...]) -> int:
+        """Return what system prompt and tools take, as measured; counted once for each."""
+        meter, key = self._control.meter, (system.text, id(specs))
+        known = self._fixed.get(key)
+        if known is None or known[0] is not specs:
+            # The specs are kept with the count, so that their id cannot be given to others.
+            known = specs, meter.counter.message(system) + meter.counter.tools(specs)
+            self._fixed = {**dict(list(self._fixed.items())[-3:]), key: known}
+        return round(meter.calibration.ratio * known[1])
+
+    # ---- facts of the workspace
+
+    async def read_facts(self) -> None:
+        """At the beginning of a turn, take in what the workspace looks like, when sections are enabled (R-353)."""
+        control = self._control
+        view, enabled = control.log.view, control.services.settings.chat.context_packet.enabled_sections
+        if not enabled or view.cycle == self._read_cycle:
+            return
+        self._read_cycle = view.cycle
+        known = 0 if control.limits.source == "default" else control.limits.context_window
+        params = next((s.params for s in control.policy.shape if isinstance(s.params, ContextPacket)), ContextPacket())
+        facts = await self._facts(enabled)
+        words = "\n".join(m.text for m in view.messages if m.cycle == view.cycle and is_typed_by_user(m))
+        count = control.meter.counter.text
+        budget = budget_tokens(params, known)
+        packet = plan_packet(enabled, facts, words, self._said, budget=budget, count=count)
+        for section, reason in packet.omitted:
+            _log.info("context packet: %s left out (%s)", section, reason)
+        self._add(packet, view)
+
+    def _add(self, packet: Packet, view: View) -> None:
+        if not packet.text:
+            return
+        turn = next((m.turn_id for m in reversed(view.messages) if m.cycle == view.cycle), "")
+        message = Message(
+            id=f"packet-{view.cycle}", role="user", tag=PACKET_TAG, content=packet.text, cycle=view.cycle, turn_id=turn
+        )
+        self._packets = {**self._packets, view.cycle: self._control.meter.counted(message)}
+        if "context_packet" not in self.current().kept.steps:
+            self._said = {**self._said, **packet.sections}
+
+    async def _facts(self, enabled: Sequence[str]) -> Facts:
+        snapshot = self.snapshot()
+        root = self._control.services.root(snapshot)
+        status = await asyncio.to_thread(read_status, root) if set(enabled) - {"diagnostics"} else None
+        found = tuple(
+            DiagnosticFact(_relative(d.path, root), d.line, d.severity, d.message) for d in snapshot.diagnostics
+        )
+        if status is None:
+            return Facts(root.name, diagnostics=found)
+        changed = tuple(ChangedFile(code, path) for code, path in status.changed)
+        # R-350: the diagnostics are those of the changed files, when there are any.
+        of_changed = tuple(fact for fact in found if fact.path in {file.path for file in changed})
+        return Facts(root.name, True, status.branch, changed, of_changed or found)
+
+    # ---- what is said of the requests
+
+    async def announce(self, compacted: bool) -> None:
+        """Log what the next request is, under the policy's names; refuse one that cannot fit (R-328, R-334, R-335).
+
+        Raises:
+            ContextOverflow: it is larger than the model takes, and the policy wants it not to be sent.
+        """
+        control, shaped = self._control, self.current()
+        if not control.policy.enabled:
+            return
+        if control.policy.stop_over_limit and shaped.is_over_limit:
+            detail = (
+                f"The request has {shaped.measure.tokens} tokens, more than the {shaped.levels.limit} that"
+                f" {control.model or control.adapter_name} takes, even after the history was compacted. It was not"
+                " sent; nothing is lost. Send a shorter message or detach something: finished turns are summarised"
+                " then."
+            )
+            await self.fail(UNREACHABLE, detail, shaped)
+            raise ContextOverflow(detail)
+        cycle = control.log.view.cycle
+        if shaped.is_pressed and not compacted and control.policy.stop_over_limit and self._pressed_cycle != cycle:
+            self._pressed_cycle = cycle
+            await self.fail(
+                PRESSURE, "the request is close to the input limit, and nothing more can be left out", shaped
+            )
+        if control.policy.request_events and self._logged_cycle != cycle:
+            self._logged_cycle = cycle
+            await self._log_request(shaped)
+
+    async def fail(self, reason: str, detail: str, shaped: Shaped | None = None) -> None:
+        """Log and tell that the history could not be made to fit, under the policy's name for it, if it has one."""
+        shaped = shaped or self.current()
+        stage = next((stage for stage in self._control.policy.stages if stage.emits.failed), None)
+        if stage is None:
+            return
+        occasion = Occasion(
+            tokens=shaped.measure.tokens,
+            window=self._control.limits.context_window,
+            input_limit=shaped.levels.limit,
+            trigger_tokens=shaped.levels.trigger,
+            target_tokens=shaped.levels.target,
+            reason=reason,
+            detail=detail,
+        )
+        await self._write((stage.emits.failed,), occasion)
+
+    async def give_up(self, problem: str) -> None:
+        """Log that a provider's refusal could not be mended, where that is the policy's word for it (R-335)."""
+        if self._control.policy.stop_over_limit:
+            await self.fail(UNREACHABLE, problem)
+
+    async def _log_request(self, shaped: Shaped) -> None:
+        log = self._control.log
+        turn_id = log.view.messages[-1].turn_id if log.view.messages else ""
+        raw = full_history(await log.events()) if log.has_removed else log.view.messages
+        occasion = Occasion(
+            sent=(shaped.system, *shaped.messages),
+            raw=raw,
+            tools=shaped.specs,
+            turn_id=turn_id,
+            more={"compact": shaped.is_compact},
+        )
+        await self._write(self._control.policy.request_events, occasion)
+
+    async def _write(self, names: Sequence[str], occasion: Occasion) -> None:
+        control = self._control
+        events = [PolicyEvent(name=n, fields=fields_of(cast(PolicyEventName, n), occasion)) for n in names]
+        await control.log.write(*events)
+        for event in events:
+            control.services.emit(PolicyEventTold(chat=control.log.chat_id, name=event.name, fields=event.fields))
+
+    def savings(self) -> dict[str, int]:
+        """Return what the last request left out, in tokens by kind, as the log writes it (R-354, R-356)."""
+        if self.sent is None or self.sent.is_plain:
+            return {}
+        saved = self.sent.savings
+        figures = {
+            "prompt": saved.prompt,
+            "tools": saved.tools,
+            "results": saved.history,
+            "packet": self.sent.packet_tokens,
+            "packet_omitted": saved.packet,
+        }
+        return {name: tokens for name, tokens in figures.items() if tokens}
+
+    @contextmanager
+    def as_sent(self, reply: Message | None = None) -> Iterator[View]:
+        """Give the last request as a view, with the reply behind it; the meter counts its system prompt and tools."""
+        control, sent = self._control, self.sent
+        if sent is None or sent.is_plain:
+            yield control.log.view
+            return
+        messages = sent.messages if reply is None else (*sent.messages, reply)
+        control.meter.set_fixed_part(sent.system, sent.specs)
+        try:
+            yield View(messages=messages, tokens=sum(message.tokens for message in messages))
+        finally:
+            control.meter.set_fixed_part(control.system_message, control.specs)
+
+
+def full_history(events: Sequence[LogEvent]) -> Messages:
+    """Return the messages of a log as if nothing had ever been cleared or summarised; what the user removed is gone."""
+    changed = ("edited", "compacted")
+    kept = [e for e in events if not (isinstance(e.payload, ViewChanged) and e.payload.kind in changed)]
+    return project(kept).messages
+
+
+def last_artifact(events: Sequence[LogEvent]) -> dict[str, Any] | None:
+    """Return what the newest summary that counts was rendered from, None when it was not typed (R-319)."""
+    undone = undone_ids(events)
+    for event in reversed(events):
+        change = event.payload
+        if isinstance(change, ViewChanged) and change.kind == "compacted" and change.change_id not in undone:
+            artifact: dict[str, Any] | None = change.report.get("artifact")
+            return artifact
+    return None
+
+
+def _relative(path: str, root: Path) -> str:
+    whole = Path(path)
+    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
