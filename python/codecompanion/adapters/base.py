@@ -134,6 +134,8 @@ class Adapter(Protocol):
     origin: str
     returns_readable_reasoning: bool
     """Whether reasoning that is neither signed nor encrypted is sent back, and so is part of the next prompt."""
+    cache_lifetime_s: float
+    """How long the provider keeps the prefix of a prompt that is not asked for again; 0 = it caches nothing."""
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""

@@ -74,6 +74,7 @@ class HttpAdapter:
         self.default_model = settings.model
         self.origin = origin_of(wire.origin_name, settings.base_url)
         self.returns_readable_reasoning = wire.returns_readable_reasoning
+        self.cache_lifetime_s = wire.cache_lifetime_s
         self._settings, self._wire = settings, wire
         self._read_key = read_key
         self._clock, self._sleep, self._random = clock, sleep, random

@@ -51,6 +51,7 @@ class OfflineAdapter:
 
     origin = ""
     returns_readable_reasoning = False
+    cache_lifetime_s = 0.0
 
     def __init__(
         self,

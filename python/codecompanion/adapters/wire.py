@@ -51,6 +51,8 @@ class WireFormat:
     """Whether the listing says what a model can do: worth reading before the first request."""
     returns_readable_reasoning = False
     """As in `Adapter`."""
+    cache_lifetime_s = 300.0
+    """As in `Adapter`; what most providers say is five to ten minutes."""
     origin_name = ""
     """What `origin` of opaque parts begins with; the host of the endpoint follows."""
 

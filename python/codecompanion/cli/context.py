@@ -18,6 +18,7 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter
 from codecompanion.cli.context_answer import write_answer
+from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.ledger import summarise
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
 from codecompanion.context.policy import load_policy
@@ -182,10 +183,9 @@ def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, An
         raise InputError(f"window is {window}; expected 1 or more tokens")
     counter = _counter(options.count)
     messages = tuple(with_changes(message, tokens=counter.message(message)) for message in transcript.messages)
-    cycle = current_cycle(messages)
-    view = with_messages(View(cycle=cycle), messages)
+    view = with_messages(View(cycle=current_cycle(messages)), messages)
     asks_a_model = bool(options.adapter or policy.summary_adapter.name)
-    env = _env(options, window, counter, cycle, asks_a_model=asks_a_model)
+    env = _env(options, window, counter, messages, asks_a_model=asks_a_model)
     make = compact if options.manual else prepare
     prepared, asked = _drive(make(view, policy, env), _answerer(options, policy.summary_adapter))
     return write_answer(transcript, policy, options.policy, env, prepared, asked)
@@ -199,7 +199,7 @@ def _counter(name: str) -> MessageCounter:
     raise InputError(f"count is {name!r}; expected chars4 or nothing")
 
 
-def _env(options: Options, window: int, counter: MessageCounter, cycle: int, *, asks_a_model: bool) -> Env:
+def _env(options: Options, window: int, counter: MessageCounter, chat: Messages, *, asks_a_model: bool) -> Env:
     def measure(messages: Messages) -> Measure:
         total = sum(map(counter.message, messages))
         return Measure(total, total)
@@ -215,10 +215,11 @@ def _env(options: Options, window: int, counter: MessageCounter, cycle: int, *, 
         measure=measure,
         count=counter.message,
         count_text=counter.text,
-        cycle=cycle,
+        cycle=current_cycle(chat),
         manual=options.manual,
         summariser_window=0 if asks_a_model else NO_WINDOW_LIMIT,
         new_id=new_id,
+        cache=find_cache_state(chat, chat[-1].ts if chat else 0.0),
     )
 
 

@@ -1,8 +1,9 @@
 """`replay`: walk a recorded session request by request under a policy, and add up what it would have cost (design.md).
 
 A request is the state before each reply that was recorded. Before each one the policy prepares and commits, exactly as
-in a session: prepare → one change per stage → the view goes on from there. The recorded reply is then taken as the
-answer, whatever the view had become. The system prompt and tool schemas are counted only as far as they were recorded.
+in a session: prepare → one change per stage → the view goes on from there, shaped for this request. The recorded reply
+is then taken as the answer, whatever the view had become. The system prompt and tool schemas are counted only as far as
+they were recorded.
 
 A summary a model would write is the offline ledger's here; what that model would have had to read is paid for as plain
 input. Costs: `cache_price`; faults: `faults`. Pure: no clock, no files; the same recording gives the same figures.
@@ -19,6 +20,7 @@ from codecompanion.context.ledger import summarise
 from codecompanion.context.pipeline import Prepared, prepare
 from codecompanion.context.policy_schema import Policy
 from codecompanion.context.repair import repair_pairs
+from codecompanion.context.shaping import Kept, Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.history import View, append, apply_change, with_messages
 from codecompanion.messages import Message, with_changes
@@ -28,6 +30,9 @@ from codecompanion.tokens import MessageCounter
 
 NO_WINDOW_LIMIT = 1 << 40
 """The window of the ledger: everything fits."""
+
+
+_NO_PROMPT = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -85,6 +90,7 @@ class _Walker:
     def __init__(self, recording: Recording, policy: Policy | None, window: int, cache: PrefixCache) -> None:
         self._recording, self._policy, self._window, self._cache = recording, policy, window, cache
         self._made = 0
+        self._kept, self._kept_cycle = Kept(), 0
         self.view = View()
         self.figures = Figures()
 
@@ -126,12 +132,22 @@ class _Walker:
             prepared: Prepared = stop.value
         self._commit(prepared)
         changed = [report.event for report in prepared.reports if report.work is not None]
-        return self._counted(prepared.messages), Figures(
+        return self._shaped(policy, now), Figures(
             edits=changed.count("context_edited"),
             compactions=changed.count("context_compacted"),
             summary_tokens=asked,
             cost=float(asked),
         )
+
+    def _shaped(self, policy: Policy, now: float) -> Messages:
+        """Return the view as it is sent: what was shaped stays so within a cycle, and is never stored."""
+        if not policy.shape:
+            return self.view.messages
+        if self.view.cycle != self._kept_cycle:
+            self._kept, self._kept_cycle = Kept(), self.view.cycle
+        shaped = shape(self.view.messages, _NO_PROMPT, policy, self._env(now), self._kept)
+        self._kept = shaped.kept
+        return self._counted(shaped.messages)
 
     def _repaired(self) -> tuple[Messages, Figures]:
         """Return what has to be sent even if nothing is managed: every call with its result."""

@@ -15,6 +15,7 @@ import msgspec
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
 from codecompanion.context.budget import Room, is_crossed, threshold_tokens
+from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy_schema import Stage
 from codecompanion.context.work import Env, Measure, Messages
@@ -390,6 +391,7 @@ class ContextControl:
             summariser_ratio=ratio,
             new_id=lambda purpose: services.new_token(),
             now=services.clock(),
+            cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s),
             artifact=self._artifact,
             history=self._history,
             has_utility=bool(self.policy.summary_adapter.name),

@@ -64,6 +64,7 @@ class ScriptedAdapter:
         self.name = self.formatted_name = name
         self.origin = f"scripted@{name}"
         self.returns_readable_reasoning = False
+        self.cache_lifetime_s = 300.0
         self._native, self._compactions, self._counts = native, list(compactions), list(counts)
         self.compacted: list[tuple[ChatRequest, str]] = []
         self.counted: list[ChatRequest] = []

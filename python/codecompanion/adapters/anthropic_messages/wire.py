@@ -53,6 +53,7 @@ _NO_THRESHOLD = re.compile(rf"context_management|compact_20260112|{THRESHOLD_BET
 _NO_ON_DEMAND = re.compile(
     rf"\bcompaction\b.{{0,60}}(?:not support|not permitted|unknown)|{ON_DEMAND_BETA}", re.IGNORECASE
 )
+_LIFETIMES_S = {"5m": 300.0, "1h": 3600.0}
 _NO_CACHE = re.compile(r"cache_control.{0,40}(?:not permitted|not support|unknown|unexpected)", re.IGNORECASE)
 _MISMATCH = re.compile(r"bound to a different conversation|prefix_mismatch_behavior", re.IGNORECASE)
 
@@ -75,6 +76,7 @@ class AnthropicMessages(WireFormat):
     ) -> None:
         self._settings = settings
         self._options = options or MessagesOptions()
+        self.cache_lifetime_s = _LIFETIMES_S[self._options.cache_ttl] if self._options.cache else 0.0
         self._path = settings.chat_path or PATH
         self._origin = origin_of(self.origin_name, settings.base_url)
         self._bodies = BodyRenderer(

@@ -1,0 +1,69 @@
+"""`replay` over every recorded session under every policy (issue 4, proof 2; lessons 21–24)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.reports.replay import Figures, read_recording, walk
+from codecompanion.transcript_format import read_bytes
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
+PYTHON = Path(__file__).resolve().parents[2] / "python"
+FILES = sorted(DATA.rglob("*.jsonl")) if DATA.is_dir() else []
+WINDOW = 200_000
+
+
+@pytest.mark.parametrize("cache", ["5m", "none"])
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(DATA)) for path in FILES])
+def test_a_recorded_session_is_walked_under_every_policy(path: Path, cache: str) -> None:
+    recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)
+    plain = walk(recording, None, WINDOW, cache)  # type: ignore[arg-type]
+    assert plain.requests == sum(message.role == "assistant" for message in recording.messages)
+    assert (plain.edits, plain.compactions, plain.faults) == (0, 0, 0)
+    for name in policy_names():
+        figures = walk(recording, load_policy(name), WINDOW, cache)  # type: ignore[arg-type]
+        assert (figures.requests, figures.text_edits) == (plain.requests, plain.text_edits), name
+        assert figures.overflows == 0, name
+        assert figures.prompt_tokens <= plain.prompt_tokens, name
+        assert 0 <= figures.faults <= figures.text_edits, name
+
+
+@pytest.mark.parametrize("name", [name for name in policy_names() if not load_policy(name).stop_over_limit])
+def test_in_a_small_window_everything_still_fits(name: str) -> None:
+    """Under every policy but those that stop instead, as documented."""
+    for path in FILES:
+        recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)
+        largest = max((message.tokens for message in recording.messages), default=0)
+        if largest < 32_000 // 8:
+            assert walk(recording, load_policy(name), 32_000, "5m").overflows == 0, path
+
+
+def test_edits_that_pay_reach_their_goal() -> None:
+    """Input cost at most 0.85 of no management at no more than 0.5 % faults, and no session gets much dearer."""
+    plain = paid = Figures()
+    for path in FILES:
+        recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)
+        before = walk(recording, None, WINDOW, "5m")
+        after = walk(recording, load_policy("adaptive"), WINDOW, "5m")
+        assert after.cost <= 1.05 * before.cost, path
+        plain, paid = plain + before, paid + after
+    assert paid.cost <= 0.85 * plain.cost
+    assert paid.faults <= 0.005 * paid.text_edits
+
+
+def test_the_command_prints_one_table_of_all_files() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "codecompanion", "replay", "--json", *map(str, FILES)],
+        capture_output=True, timeout=120, check=False, env={"PYTHONPATH": str(PYTHON)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    answer = json.loads(done.stdout)
+    assert [entry["policy"] for entry in answer["total"]] == ["(none)", *policy_names()]
+    assert len(answer["files"]) == len(FILES)
