@@ -15,6 +15,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 ---@field id string
 ---@field kind "edited"|"compacted"
 ---@field undone boolean
+---@field superseded? boolean A newer card counts in its place (R-333)
 ---@field event table The event or entry it was drawn from
 ---@field mark? integer Extmark of the line of an edit
 ---@field item? table Item of the card
@@ -26,7 +27,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 local function prefix(chat, change)
   local redo = require("codecompanion.chat.keymaps").keys("redo", "n")[1]
   if not change.undone then
-    return ""
+    return change.superseded and "superseded · " or ""
   end
   return chat.next_redo == change.id and redo and ("undone · %s redo · "):format(redo) or "undone · "
 end
@@ -61,7 +62,30 @@ local function draw_edit(chat, change)
   })
 end
 
----The card of a compaction: its hint, and dimmed when it does not count.
+---What a card that stands for nothing in the next request is painted with, nil for one that counts.
+---@param change CodeCompanion.Change
+---@return string?
+local function dimmed(change)
+  return change.undone and "CodeCompanionUndone" or change.superseded and "CodeCompanionSuperseded" or nil
+end
+
+---Which tier of its policy a compaction was, and what came of it (R-137), nil when the policy has none.
+---@param event table
+---@return string?
+local function tier_line(event)
+  if (event.tier or 0) == 0 then
+    return nil
+  end
+  local status = require("codecompanion.chat.status")
+  return ("Compacted %d → %d messages, %s tokens saved, tier %d"):format(
+    event.counts[1],
+    event.counts[2],
+    status.short(event.tokens_before - event.tokens_after),
+    event.tier
+  )
+end
+
+---The card of a compaction: its hint, its tier, and dimmed when it does not count.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_card(chat, change)
@@ -80,10 +104,16 @@ local function draw_card(chat, change)
       })
     end
   end
-  if change.undone then
+  local tier = tier_line(change.event)
+  if tier then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
+      virt_lines = { { { "  " .. tier, "CodeCompanionHint" } } },
+    })
+  end
+  if dimmed(change) then
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
       end_row = last,
-      hl_group = "CodeCompanionUndone",
+      hl_group = dimmed(change),
       hl_eol = false,
       priority = 120,
       strict = false,
@@ -113,9 +143,28 @@ function M.title(chat, id, title)
   end
   return {
     { prefix(chat, change), "CodeCompanionHint" },
-    { title, change.undone and "CodeCompanionUndone" or "CodeCompanionCompacted" },
+    { title, dimmed(change) or "CodeCompanionCompacted" },
     { suffix(chat, change), "CodeCompanionHint" },
   }
+end
+
+---Note which cards a newer one stands for: all that count but the last (R-333).
+---@param chat CodeCompanion.Chat
+local function supersede(chat)
+  local newest, newest_row
+  for _, change in pairs(chat.changes) do
+    local row = change.kind == "compacted" and not change.undone and draw.item_rows(chat, change.item)
+    if row and (not newest_row or row > newest_row) then
+      newest, newest_row = change, row
+    end
+  end
+  for _, change in pairs(chat.changes) do
+    local superseded = change.kind == "compacted" and not change.undone and change ~= newest
+    if (change.superseded == true) ~= superseded then
+      change.superseded = superseded
+      show(chat, change)
+    end
+  end
 end
 
 ---A change was drawn.
@@ -129,6 +178,7 @@ function M.add(chat, block)
   change.item, change.mark = block.item, block.virtual_id
   chat.changes[change.id] = change
   show(chat, change)
+  supersede(chat)
 end
 
 ---A change has just been made: it is the newest, and nothing can be redone any more.
@@ -207,6 +257,7 @@ function M.update(chat, event)
     end
     show(chat, change)
   end
+  supersede(chat)
   local tools = require("codecompanion.chat.tools")
   for call_id, item in pairs(chat.calls) do
     tools.set_cleared(chat, item, cleared[call_id] == true)

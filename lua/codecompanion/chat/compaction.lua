@@ -78,7 +78,7 @@ end
 ---@return string
 local function title(event)
   return table.concat({
-    "Session context compacted",
+    event.title or "Session context compacted",
     ("%d message%s"):format(event.messages, event.messages == 1 and "" or "s"),
     ("%s → %s tokens"):format(status.short(event.tokens_before), status.short(event.tokens_after)),
     event.trigger,
@@ -110,7 +110,7 @@ function M.card(chat, event)
       {
         first = 1,
         last = last,
-        closed = event.undone == true,
+        closed = event.undone == true or event.folded == true,
         change = id,
         text = function()
           local chunks = require("codecompanion.chat.changes").title(chat, id, text)

@@ -182,7 +182,7 @@ end
 
 function M.compacted(chat, event)
   stream.finish(chat)
-  chat.compaction = nil
+  chat.compaction, chat.warning_level = nil, nil
   compaction.compacted(chat, event)
   changes.made(chat, event.compaction_id)
   chat.header = false
@@ -195,7 +195,23 @@ function M.compaction_failed(chat, event)
   autocmds.fire(chat, "ChatCompactFailed", event)
 end
 
+---How full the context is, in the policy's own words; the user is told when that changes, once.
+---@param chat CodeCompanion.Chat
+---@param fields table
+local function warn_of_window(chat, fields)
+  local level = fields.warningLevel
+  if level ~= chat.warning_level then
+    chat.warning_level = level
+    local full = fields.budgetTokens > 0 and fields.usageTokens / fields.budgetTokens * 100 or 0
+    local text = ("The context window is %d %% full (%s)"):format(full, level)
+    require("codecompanion.say")(text, vim.log.levels.WARN)
+  end
+end
+
 function M.policy_event(chat, event)
+  if event.name == "context_window_status" then
+    warn_of_window(chat, event.fields)
+  end
   autocmds.fire_policy(chat, event)
 end
 

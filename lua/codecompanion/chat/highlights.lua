@@ -25,6 +25,7 @@ M.groups = {
   { "CodeCompanionCleared", "DiagnosticHint", "✂: results that were cleared from the context" },
   { "CodeCompanionCompacted", "DiagnosticHint", "The card of a compaction" },
   { "CodeCompanionUndone", "Comment", "An edit or compaction that was undone" },
+  { "CodeCompanionSuperseded", "Comment", "A card that a newer one stands for" },
   { "CodeCompanionPinned", "DiagnosticInfo", "⚑: a pinned message" },
   { "CodeCompanionReasoning", "Comment", "The model's reasoning" },
   { "CodeCompanionError", "DiagnosticError", "A failure, in one sentence" },

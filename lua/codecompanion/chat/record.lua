@@ -42,6 +42,7 @@ local M = {}
 ---@field context_items table<integer, table>
 ---@field editing boolean The machine edits the buffer
 ---@field compaction? table
+---@field warning_level? "warning"|"critical" How full the context window was last said to be
 ---@field retry? table
 ---@field view? integer[] Cursor when it was hidden, nil at the input
 ---@field replaced? integer Buffer it took the place of

@@ -120,7 +120,8 @@ function M.activity(chat)
   elseif chat.approvals and #chat.approvals > 0 then
     return "waiting for your approval"
   elseif chat.compaction then
-    return "Compacting the chat..."
+    local label = chat.compaction.label
+    return (label and label ~= "" and label or "Compacting the chat") .. "..."
   elseif chat.label ~= "" then
     return chat.label
   end

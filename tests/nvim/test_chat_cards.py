@@ -1,0 +1,97 @@
+"""Cards of a policy: title, folded or not, tier, superseded ones, and how full the window is (R-327, R-333, R-137)."""
+
+from __future__ import annotations
+
+from chat_driver import ChatDriver
+from codecompanion import events
+
+SUMMARY = "\n\n".join(
+    f"{number}. **{title}**\n- one\n- two"
+    for number, title in enumerate(("Request", "Messages", "Work", "Errors", "Details", "Decisions", "Pending"), 1)
+)
+
+
+def card(number: int, **fields: object) -> events.Compacted:
+    """The compaction of that number."""
+    given = {
+        "compaction_id": f"k{number}", "trigger": "proactive", "summariser": "claude-haiku", "summary": SUMMARY,
+        "messages": 42, "cycles": (1, number), "tokens_before": 108400, "tokens_after": 14900, "duration_ms": 6100,
+    }  # fmt: skip
+    return events.Compacted(**(given | fields))  # type: ignore[arg-type]
+
+
+def turn(chat: ChatDriver, number: int) -> None:
+    chat.accept(f"question {number}", cycle=number)
+    chat.reply(f"answer {number}")
+
+
+def highlights(chat: ChatDriver, text: str) -> list[str]:
+    """Return the highlight groups on the first line with the text."""
+    row = next(number for number, line in enumerate(chat.text().split("\n")) if text in line)
+    return list(
+        chat.nvim.lua(
+            """local row = ...
+               local bufnr = require('codecompanion.chat').last_chat().bufnr
+               local found = {}
+               for _, mark in ipairs(vim.inspect_pos(bufnr, row, 6).extmarks) do
+                 found[#found + 1] = mark.opts.hl_group
+               end
+               return found""",
+            row,
+        )
+    )
+
+
+def test_a_card_has_the_title_of_its_policy_and_may_be_folded(chat: ChatDriver) -> None:
+    """R-327: the durable summary is a closed card; the title is what can be read of it."""
+    turn(chat, 1)
+    chat.push(card(1, title="History Summary", folded=True))
+    screen = chat.nvim.wait_screen("History Summary")
+    assert "▸ History Summary · 42 messages · 108.4k → 14.9k tokens · proactive" in screen
+    assert "1. Request" not in screen
+    chat.toggle_fold("History Summary")
+    assert "1. **Request**" in chat.nvim.wait_screen("1. \\*\\*Request")
+
+
+def test_the_tier_of_a_compaction_stands_below_its_title(chat: ChatDriver) -> None:
+    """R-137: how many messages became how many, what that saved, and which tier it was."""
+    turn(chat, 1)
+    chat.push(card(1, tier=2, counts=(46, 5)))
+    assert "Compacted 46 → 5 messages, 93.5k tokens saved, tier 2" in chat.nvim.wait_screen("tier 2")
+
+
+def test_a_newer_card_supersedes_the_older_ones(chat: ChatDriver) -> None:
+    """R-333: they are dimmed and say so, and are never deleted; undoing the newest brings the one before back."""
+    for number in (1, 2):
+        turn(chat, number)
+        chat.push(card(number, title=f"Card {number}"))
+    assert "CodeCompanionSuperseded" in highlights(chat, "Card 1")
+    assert "CodeCompanionSuperseded" not in highlights(chat, "Card 2")
+    chat.push(events.ViewMarks(undone=("k2",), cleared=(), pinned=(), next_undo="k1", next_redo="k2"))
+    assert "CodeCompanionSuperseded" not in highlights(chat, "Card 1")
+    assert "CodeCompanionUndone" in highlights(chat, "Card 2")
+    assert "Card 1" in chat.text()
+
+
+def test_what_runs_is_said_in_the_policys_words(chat: ChatDriver) -> None:
+    """R-327: `Summarizing History`, and how a failure begins."""
+    turn(chat, 1)
+    chat.push(
+        events.CompactionStarted(compaction_id="k", trigger="manual", summariser="", label="Summarizing History"),
+        events.State(state="compacting", label="compacting"),
+    )
+    chat.nvim.wait_screen(r"Summarizing History\.\.\.")
+
+
+def test_the_user_is_told_once_how_full_the_window_is(chat: ChatDriver) -> None:
+    """R-110, R-144: once for each change of the level."""
+    chat.nvim.lua("Told = {}; vim.notify = function(text) Told[#Told + 1] = text end")
+    for level, used in (("warning", 82_000), ("warning", 84_000), ("critical", 95_000)):
+        fields = {"warningLevel": level, "usageTokens": used, "budgetTokens": 100_000, "compacted": False, "tier": 0}
+        chat.push(events.PolicyEvent(name="context_window_status", fields=fields))
+    chat.nvim.wait_lua("return #Told >= 2")
+    told = chat.nvim.lua("return Told")
+    assert [text.split(": ")[1] for text in told] == [
+        "The context window is 82 % full (warning)",
+        "The context window is 95 % full (critical)",
+    ]
