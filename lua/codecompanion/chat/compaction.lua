@@ -74,16 +74,17 @@ local function amount(lines, part)
   return filled > 0 and (" · %d line%s"):format(filled, filled == 1 and "" or "s") or ""
 end
 
----@param event table compacted event or entry
+---@param event table compacted event or entry, which leaves out what is 0
 ---@return string
 local function title(event)
+  local messages = event.messages or 0
   return table.concat({
     event.title or "Session context compacted",
-    ("%d message%s"):format(event.messages, event.messages == 1 and "" or "s"),
-    ("%s → %s tokens"):format(status.short(event.tokens_before), status.short(event.tokens_after)),
-    event.trigger,
-    event.summariser,
-    status.duration(event.duration_ms),
+    ("%d message%s"):format(messages, messages == 1 and "" or "s"),
+    ("%s → %s tokens"):format(status.short(event.tokens_before or 0), status.short(event.tokens_after or 0)),
+    event.trigger or "",
+    event.summariser or "",
+    status.duration(event.duration_ms or 0),
   }, " · ")
 end
 
@@ -144,9 +145,10 @@ function M.fold_old(chat, first, last, event)
   if last <= first then
     return
   end
-  local from, to = event.cycles[1], event.cycles[2]
+  local from, to = unpack(event.cycles or { 0, 0 })
   local span = from == to and ("cycle %d"):format(from) or ("cycles %d–%d"):format(from, to)
-  local text = ("%d message%s compacted (%s)"):format(event.messages, event.messages == 1 and "" or "s", span)
+  local messages = event.messages or 0
+  local text = ("%d message%s compacted (%s)"):format(messages, messages == 1 and "" or "s", span)
   buffer.edit(chat, function()
     buffer.insert(chat, first, { "▾ " .. text })
     draw.decorate(chat, first, {

@@ -1,0 +1,127 @@
+"""What an undo looks like in the buffer: lines, cards, folds, marks (R-361, R-516, R-545)."""
+
+from __future__ import annotations
+
+import re
+
+from chat_driver import ChatDriver
+from codecompanion import events
+from test_chat_compaction import compacted, old_turns, started
+
+
+def tool(chat: ChatDriver, call_id: str = "c1") -> None:
+    """A tool call with its result."""
+    fields = {"call_id": call_id, "name": "read_file", "title": f"read_file {call_id}.txt"}
+    chat.push(events.ToolStarted(**fields))
+    chat.push(
+        events.ToolFinished(message_id=f"m-{call_id}", summary="2 lines", preview="1\na\n2", status="ok", **fields)
+    )
+
+
+def edited(*call_ids: str, change_id: str = "e1") -> events.ContextEdited:
+    return events.ContextEdited(
+        cleared=len(call_ids), tokens_before=48_200, tokens_after=21_700, call_ids=call_ids, change_id=change_id
+    )
+
+
+def marks(undone=(), cleared=(), pinned=(), **top: str) -> events.ViewMarks:
+    return events.ViewMarks(undone=undone, cleared=cleared, pinned=pinned, **top)
+
+
+def put_cursor(chat: ChatDriver, text: str) -> None:
+    row = next(number for number, line in enumerate(chat.text().split("\n"), 1) if text in line)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+
+
+def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: ChatDriver) -> None:
+    """R-545: only the newest change offers the key."""
+    tool(chat, "c1")
+    tool(chat, "c2")
+    chat.push(edited("c1"))
+    chat.push(edited("c2", change_id="e2"))
+    screen = chat.nvim.wait_screen("✂ 1 tool result cleared · 48.2k → 21.7k tokens · u undo")
+    assert screen.count("u undo") == 1
+    assert screen.count("cleared · K original · r restore") == 2
+    chat.push(marks(undone=("e2",), cleared=("c1",), next_undo="e1", next_redo="e2"))
+    screen = chat.nvim.wait_screen("undone · <C-r> redo · ✂ 1 tool result cleared")
+    assert screen.count("cleared · K original") == 1
+    assert screen.count("u undo") == 1
+    chat.push(edited("c2", change_id="e3"))
+    screen = chat.nvim.wait_screen("undone · ✂")
+    assert "C-r" not in screen, "a new change ends what could be redone"
+
+
+def test_an_undone_card_is_shut_its_turns_are_open_and_redo_folds_them_again(chat: ChatDriver) -> None:
+    """R-545: also what a change of provider undid, which offers no key (R-542)."""
+    old_turns(chat)
+    chat.push(started(), compacted("## 1. Intent\nthe summary"))
+    chat.nvim.wait_screen("▸ 42 messages compacted")
+    before = chat.text()
+    put_cursor(chat, "Session context compacted")
+    chat.nvim.feed("u")
+    chat.nvim.wait_for(lambda: chat.sent("undo_change"), "the request")
+    assert chat.sent("undo_change")[0]["change_id"] == "k"
+    chat.push(marks(undone=("k",), next_redo="k"))
+    screen = chat.nvim.wait_screen("▸ undone · <C-r> redo · Session context compacted")
+    assert "the summary" not in screen
+    assert "42 messages compacted" not in screen
+    assert "old answer 1" in screen
+    chat.push(marks(undone=("k",)))
+    assert "▸ undone · Session context compacted" in chat.nvim.wait_screen("undone · Session")
+    chat.push(marks(next_undo="k"))
+    screen = chat.nvim.wait_screen("▸ 42 messages compacted")
+    assert "the summary" in screen
+    assert "old answer 1" not in screen
+    assert chat.text() == before
+
+
+def test_the_next_compaction_also_folds_turns_that_came_back(chat: ChatDriver) -> None:
+    """R-545: they are in the context again."""
+    old_turns(chat)
+    chat.push(started(), compacted("## 1. Intent\nfirst"))
+    chat.push(marks(undone=("k",), next_redo="k"))
+    chat.push(events.CompactionStarted(compaction_id="k2", trigger="manual", summariser="m"))
+    second = compacted("## 1. Intent\nsecond")
+    chat.push(events.Compacted(**{f: getattr(second, f) for f in second.__struct_fields__} | {"compaction_id": "k2"}))
+    screen = chat.nvim.wait_screen("second")
+    assert "old answer" not in screen
+    assert "first" not in screen
+    assert screen.count("42 messages compacted") == 1
+
+
+def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> None:
+    """R-545: after a restart as before it."""
+    entries = (
+        events.Entry(kind="user", text="old question", message_id="m1", pinned=True),
+        events.Entry(kind="reply", text="old answer", message_id="m2"),
+        events.Entry(kind="compacted", text="the summary", messages=2, cycles=(1, 1), change_id="k", undone=True),
+        events.Entry(kind="user", text="new question", message_id="m3"),
+        events.Entry(kind="edited", messages=3, tokens_before=9, tokens_after=5, change_id="e", undone=True),
+    )
+    chat.push(marks(undone=("k", "e"), pinned=("m1",), next_redo="e"))
+    chat.push(events.Restored(entries=entries, first=True, last=True))
+    screen = chat.nvim.wait_screen("undone · <C-r> redo · ✂ 3 tool results cleared")
+    assert "▸ undone · Session context compacted" in screen
+    assert "old answer" in screen
+    assert re.search(r"## Me +⚑ pinned", screen)
+    chat.push(marks(undone=("e",), next_undo="k", next_redo="e"))
+    screen = chat.nvim.wait_screen("▸ 2 messages compacted")
+    assert "old answer" not in screen
+
+
+def test_a_cleared_result_is_shown_by_gf_and_restored_by_r(chat: ChatDriver) -> None:
+    """R-516; elsewhere both keys do what they always do."""
+    tool(chat, "c1")
+    chat.push(edited("c1"))
+    chat.answer("show_original", {"title": "read_file", "text": "the original", "filetype": "text", "state": "cleared"})
+    put_cursor(chat, "read_file c1.txt")
+    chat.nvim.feed("gf")
+    chat.nvim.wait_screen("the original")
+    chat.nvim.feed("q")
+    put_cursor(chat, "read_file c1.txt")
+    chat.answer("restore_message", "Restored: read_file c1.txt, 20 tokens more.")
+    chat.nvim.feed("r")
+    chat.nvim.wait_screen("Restored: read_file c1.txt")
+    assert chat.sent("restore_message")[0]["item"] == "m-c1"
+    chat.push(marks())
+    assert "K original" not in chat.nvim.screen()
