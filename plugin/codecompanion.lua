@@ -57,6 +57,14 @@ command("CodeCompanionRecall", function(args)
   require("codecompanion.commands").recall(args)
 end, { nargs = "*", desc = "Search what was taken out of the chat's context" })
 
+command("CodeCompanionCost", function()
+  require("codecompanion.commands").cost()
+end, { desc = "Show what the chat has cost" })
+
+command("CodeCompanionTrace", function(args)
+  require("codecompanion.commands").trace(args)
+end, { nargs = "?", desc = "Show a turn of the chat call by call; the newest without a number" })
+
 ---@param mode string
 ---@param name string
 ---@param keys string
@@ -69,6 +77,8 @@ end
 plug("n", "Chat", "<Cmd>CodeCompanionChat<CR>", "Open a chat")
 plug("x", "Chat", ":CodeCompanionChat<CR>", "Take the selection into the chat's draft")
 plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat")
+plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show what the chat has cost")
+plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn of the chat")
 plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Bring a chat back")
 plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
 plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the chat's context")

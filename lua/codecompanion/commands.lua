@@ -186,6 +186,31 @@ function M.complete_chat(lead, line, position)
   return is_first_argument(line, position) and starting_with(sorted_names(chat_actions), lead) or {}
 end
 
+---@param show fun(chat: CodeCompanion.Chat)
+local function with_chat(show)
+  if require("codecompanion.conflict").check() then
+    return
+  end
+  local chat = require("codecompanion.chat").current()
+  if not chat then
+    return say("there is no chat; :CodeCompanionChat opens one, :CodeCompanionChat Resume brings one back")
+  end
+  show(chat)
+end
+
+---`:CodeCompanionCost`
+function M.cost()
+  with_chat(require("codecompanion.reports").cost)
+end
+
+---`:CodeCompanionTrace [turn]`
+---@param args { args: string }
+function M.trace(args)
+  with_chat(function(chat)
+    require("codecompanion.reports").trace(chat, args.args)
+  end)
+end
+
 ---`:CodeCompanionCompact[!] [instructions]`
 ---@param args { args: string, bang: boolean }
 function M.compact(args)

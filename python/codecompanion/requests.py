@@ -214,6 +214,19 @@ class ShowOriginal(Request, frozen=True, kw_only=True):
     item: str
 
 
+class ShowCost(Request, frozen=True, kw_only=True):
+    """→ `{title, text}`: what the chat has cost, as Markdown (R-356). Read from the log: the chat need not be open."""
+
+    width: int = 80
+
+
+class ShowTrace(Request, frozen=True, kw_only=True):
+    """→ `{title, text, turn, turns}`: a turn call by call, the newest without a number (R-357). Read from the log."""
+
+    turn: int | None = None
+    width: int = 80
+
+
 class ShowSystemPrompt(Request, frozen=True, kw_only=True):
     """→ `{text, tools}`: the system prompt and the tool names of the next request."""
 
@@ -291,6 +304,8 @@ VERBS: dict[str, type[Request]] = {
     "inspect": Inspect,
     "preview": Preview,
     "show_original": ShowOriginal,
+    "show_cost": ShowCost,
+    "show_trace": ShowTrace,
     "show_system_prompt": ShowSystemPrompt,
     "undo_change": UndoChange,
     "redo_change": RedoChange,

@@ -21,6 +21,8 @@ local NAMES = {
   "file",
   "buffer",
   "image",
+  "cost",
+  "trace",
   "continue",
   "clear",
   "help",

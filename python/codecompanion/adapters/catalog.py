@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,6 +53,11 @@ def lookup(provider_hint: str, model: str) -> ModelFacts | None:
         return None
     provider, info = found
     return ModelFacts(provider=provider.id, model=info.id, context_window=info.context_window or 0)
+
+
+def table_name() -> str:
+    """Return whose prices these are, and of which edition."""
+    return f"genai-prices {version('genai-prices')}"
 
 
 def _find(address: str | None, model: str) -> tuple[Any, Any] | None:

@@ -49,8 +49,10 @@ from codecompanion.requests import (
     SetOverrides,
     SetPolicy,
     SetYolo,
+    ShowCost,
     ShowOriginal,
     ShowSystemPrompt,
+    ShowTrace,
     Submit,
 )
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
@@ -58,6 +60,7 @@ from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.policy_choice import choose_policy, list_policies
 from codecompanion.session.preview import preview
+from codecompanion.session.reporting import show_cost, show_trace
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.store.opening import open_memory_store, open_store
@@ -106,6 +109,10 @@ class Runtime:
                 from codecompanion.engine.doctor import examine  # rarely wanted: not part of the start
 
                 return await asyncio.to_thread(examine, self.services)
+            case ShowCost():
+                return await asyncio.to_thread(show_cost, self.services, request)
+            case ShowTrace():
+                return await asyncio.to_thread(show_trace, self.services, request)
             case SaveDraft():
                 await durable(self.services.store.save_draft(request.chat, request.text))
             case _:

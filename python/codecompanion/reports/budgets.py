@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from codecompanion.reports.markdown import plural, usd_text
+from codecompanion.reports.markdown import PRICE_UNKNOWN, plural, usd_text
 
 CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.total_budget"
 
@@ -63,12 +63,15 @@ class Budget:
         """Return the line of `/cost`."""
         name = "This chat" if self.scope == "chat" else "All chats"
         if not self.limit_usd:
-            return f"{name}: {usd_text(self.spent_usd)}, no budget.{self._uncounted()}"
+            return f"{name}: {self._spent()}, no budget.{self._uncounted()}"
         share = round(100 * self.spent_usd / self.limit_usd)
         warned = f", warning from {round(100 * self.warn_at)} %" if self.warn_at else ""
         state = "**used up**" if self.is_used_up else f"{share} %"
-        of = f"{usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}"
+        of = f"{self._spent()} of {usd_text(self.limit_usd)}"
         return f"{name}: {of} ({state}{warned}).{self._uncounted()}"
+
+    def _spent(self) -> str:
+        return PRICE_UNKNOWN if self.unpriced and not self.spent_usd else usd_text(self.spent_usd)
 
     def _uncounted(self) -> str:
         if not self.unpriced:

@@ -75,7 +75,9 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         money = [] if not sums.priced else [f"~{usd_text(sums.uncached_usd - sums.usd)} by the cache"]
         if savings.usd is not None:
             money.append(f"{_by_management(savings.usd)} context management")
-        parts = [f"~{tokens_text(savings.tokens)} tokens not sent", f"{share_text(sums.hit_ratio, 1)} cache hits"]
+        parts = [f"{share_text(sums.hit_ratio, 1)} cache hits"]
+        if savings.edits or savings.compactions:
+            parts.insert(0, f"~{tokens_text(savings.tokens)} tokens not sent")
         lines.append(f"Saved: {' · '.join([*parts, *money])}.")
     return lines
 

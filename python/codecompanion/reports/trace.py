@@ -32,8 +32,8 @@ EMPTY = "There is no turn yet: send a message first."
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
 
 
-def find_turn(record: Record, number: int = 0) -> Stretch:
-    """Return a turn by its number, the newest for 0.
+def find_turn(record: Record, number: int | None = None) -> Stretch:
+    """Return a turn by its number, the newest without one.
 
     Raises:
         InputError: there is no such turn; names the range.
@@ -41,7 +41,9 @@ def find_turn(record: Record, number: int = 0) -> Stretch:
     turns = record.turns
     if not turns:
         raise InputError(EMPTY)
-    if not 0 <= number <= len(turns):
+    if number is None:
+        return turns[-1]
+    if not 1 <= number <= len(turns):
         there_are = "there is only turn 1" if len(turns) == 1 else f"the turns are 1 to {len(turns)}"
         raise InputError(f"There is no turn {number}: {there_are}.")
     return turns[number - 1]

@@ -65,7 +65,7 @@ def test_an_unknown_price_is_never_zero() -> None:
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), priced=False)
-    text = written(log)
+    text = written(log, Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=0, unpriced=1))
     assert text.startswith(f"# Cost of this chat: {PRICE_UNKNOWN}")
     assert "Pricing unavailable for 1 call (claude)." in text
     assert "$" not in text

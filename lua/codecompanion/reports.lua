@@ -1,0 +1,300 @@
+---`/cost` and `/trace`: Markdown the host writes from the log of a chat, in a window of its own (R-356, R-357).
+---
+---There is one report window at a time. It follows the chat: what happens there is in the report a moment later. The
+---report is changed line by line, so that cursor and folds stay where they are.
+
+local api = vim.api
+local say = require("codecompanion.say")
+
+local M = {}
+
+local REFRESH_AFTER_MS = 150
+local LEAST_ROWS = 10
+local SHARE_OF_ROWS = 0.6
+
+---@class CodeCompanion.Report
+---@field chat string Id of the chat
+---@field verb "show_cost"|"show_trace"
+---@field bufnr? integer nil until the host has answered
+---@field turn? integer The turn shown; nil follows the newest one
+---@field shown integer The turn that is on the screen
+---@field turns integer How many there are
+
+---@type table<integer, CodeCompanion.Report>
+local reports = {}
+
+---Fold sections and, inside them, what is long: for `foldexpr`.
+---@return string
+function M.fold_level()
+  local line = vim.fn.getline(vim.v.lnum)
+  return line:match("^## ") and ">1" or line:match("^### ") and ">2" or "="
+end
+
+---The line of a closed fold: for `foldtext`.
+---@return { [1]: string, [2]: string }[]
+function M.fold_text()
+  local title = vim.fn.getline(vim.v.foldstart):gsub("^#+%s*", "")
+  return {
+    { "▸ ", "CodeCompanionFoldMark" },
+    { title, "CodeCompanionFold" },
+    { ("  %d lines"):format(vim.v.foldend - vim.v.foldstart), "CodeCompanionFoldMark" },
+  }
+end
+
+---@param lines string[]
+---@return string
+local function joined(lines)
+  return table.concat(lines, "\n") .. "\n"
+end
+
+---@param bufnr integer
+---@param text string
+local function draw(bufnr, text)
+  local lines = vim.split(text, "\n", { plain = true })
+  local before = joined(api.nvim_buf_get_lines(bufnr, 0, -1, false))
+  local hunks = vim.diff(before, joined(lines), { result_type = "indices" }) --[[@as integer[][] ]]
+  vim.bo[bufnr].modifiable = true
+  for index = #hunks, 1, -1 do
+    local from, gone, to, fresh = unpack(hunks[index])
+    local first = gone == 0 and from or from - 1 -- nothing gone: the new lines come behind line `from`
+    api.nvim_buf_set_lines(bufnr, first, first + gone, false, vim.list_slice(lines, to, to + fresh - 1))
+  end
+  vim.bo[bufnr].modifiable = false
+  vim.bo[bufnr].modified = false
+end
+
+---@param win integer
+local function dress(win)
+  local values = {
+    foldmethod = "expr",
+    foldexpr = "v:lua.require'codecompanion.reports'.fold_level()",
+    foldtext = "v:lua.require'codecompanion.reports'.fold_text()",
+    foldlevel = 1,
+    foldenable = true,
+    foldcolumn = "0",
+    number = false,
+    relativenumber = false,
+    signcolumn = "no",
+    list = false,
+    spell = false,
+    wrap = true,
+    linebreak = true,
+    breakindent = true,
+    breakindentopt = "list:-1",
+    conceallevel = 0,
+    winfixheight = true,
+  }
+  for name, value in pairs(values) do
+    api.nvim_set_option_value(name, value, { scope = "local", win = win })
+  end
+  api.nvim_win_call(win, function()
+    vim.opt_local.fillchars:append({ fold = " " })
+  end)
+end
+
+---The window of this tab page that shows a report.
+---@return integer?
+local function report_window()
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    if reports[api.nvim_win_get_buf(win)] then
+      return win
+    end
+  end
+end
+
+---Show the buffer of a report, where another one stands if there is one.
+---@param bufnr integer
+---@return integer win
+local function show(bufnr)
+  local win = report_window()
+  if win then
+    api.nvim_win_set_buf(win, bufnr)
+    api.nvim_set_current_win(win)
+  else
+    local height = math.max(LEAST_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
+    win = api.nvim_open_win(bufnr, true, { split = "below", win = -1, height = height })
+  end
+  dress(win)
+  return win
+end
+
+---How wide the report may be: its window, or the one it will get.
+---@param bufnr? integer
+---@return integer columns
+local function width_of(bufnr)
+  local win = bufnr and vim.fn.bufwinid(bufnr) or -1
+  return win == -1 and vim.o.columns or api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff
+end
+
+---@param report CodeCompanion.Report
+---@param turn? integer
+---@param on_result fun(result: table)
+local function ask(report, turn, on_result)
+  local payload = { chat = report.chat, width = width_of(report.bufnr), turn = turn }
+  require("codecompanion.host").request(report.verb, payload, function(err, result)
+    if err then
+      return say(err, vim.log.levels.ERROR)
+    end
+    if report.bufnr and not api.nvim_buf_is_valid(report.bufnr) then
+      return
+    end
+    report.shown, report.turns = result.turn or 0, result.turns or 0
+    on_result(result)
+  end)
+end
+
+---@param report CodeCompanion.Report
+local function refresh(report)
+  if vim.fn.bufwinid(report.bufnr) ~= -1 then
+    ask(report, report.turn, function(result)
+      draw(report.bufnr, result.text)
+    end)
+  end
+end
+
+---Stay with a turn; the newest one goes on being the newest.
+---@param report CodeCompanion.Report
+---@param result table
+local function stay(report, result)
+  report.turn = result.turn and result.turn < result.turns and result.turn or nil
+end
+
+---Go to a turn, or say that there is none.
+---@param report CodeCompanion.Report
+---@param turn integer
+local function go_to(report, turn)
+  if turn < 1 or turn > report.turns then
+    local which = turn < 1 and "first" or "last"
+    return api.nvim_echo({ { ("This is the %s turn."):format(which), "CodeCompanionHint" } }, false, {})
+  end
+  ask(report, turn, function(result)
+    stay(report, result)
+    draw(report.bufnr, result.text)
+    api.nvim_win_set_cursor(vim.fn.bufwinid(report.bufnr), { 1, 0 })
+  end)
+end
+
+---@param report CodeCompanion.Report
+local function close(report)
+  local win = vim.fn.bufwinid(report.bufnr)
+  if win ~= -1 and #api.nvim_tabpage_list_wins(0) > 1 then
+    api.nvim_win_close(win, true)
+  end
+  if api.nvim_buf_is_valid(report.bufnr) then
+    api.nvim_buf_delete(report.bufnr, { force = true })
+  end
+end
+
+---@param report CodeCompanion.Report
+local function set_keys(report)
+  local function map(keys, desc, action)
+    vim.keymap.set("n", keys, action, { buffer = report.bufnr, nowait = true, desc = desc })
+  end
+  map("q", "Close", function()
+    close(report)
+  end)
+  if report.verb == "show_trace" then
+    map("[t", "Previous turn", function()
+      go_to(report, report.shown - vim.v.count1)
+    end)
+    map("]t", "Next turn", function()
+      go_to(report, report.shown + vim.v.count1)
+    end)
+    return
+  end
+  map("<CR>", "Trace the turn of this line", function()
+    local turn = api.nvim_get_current_line():match("^|%s*(%d+)%s*|") -- only the table of turns begins with a number
+    if turn then
+      M.trace({ id = report.chat }, turn)
+    end
+  end)
+end
+
+---Let the report follow its chat: what the chat announces is in the log by then.
+---@param report CodeCompanion.Report
+local function follow(report)
+  local group = api.nvim_create_augroup("codecompanion.report." .. report.bufnr, {})
+  local timer = assert(vim.uv.new_timer())
+  local function soon()
+    timer:start(
+      REFRESH_AFTER_MS,
+      0,
+      vim.schedule_wrap(function()
+        if reports[report.bufnr] then
+          refresh(report)
+        end
+      end)
+    )
+  end
+  api.nvim_create_autocmd("User", {
+    group = group,
+    pattern = "CodeCompanion*",
+    callback = function(args)
+      if type(args.data) == "table" and args.data.chat == report.chat then
+        soon()
+      end
+    end,
+  })
+  api.nvim_create_autocmd("VimResized", { group = group, callback = soon })
+  api.nvim_create_autocmd("BufWipeout", {
+    group = group,
+    buffer = report.bufnr,
+    once = true,
+    callback = function()
+      reports[report.bufnr] = nil
+      timer:close()
+      vim.schedule(function()
+        pcall(api.nvim_del_augroup_by_id, group)
+      end)
+    end,
+  })
+end
+
+---@return integer bufnr
+local function new_buffer()
+  local bufnr = api.nvim_create_buf(false, true)
+  vim.bo[bufnr].bufhidden = "wipe"
+  vim.bo[bufnr].swapfile = false
+  vim.bo[bufnr].filetype = "markdown"
+  require("codecompanion.chat.float").highlight(bufnr, "markdown")
+  return bufnr
+end
+
+---Open a report once the host has written it; one that cannot be written opens no window.
+---@param chat { id: string }
+---@param verb "show_cost"|"show_trace"
+---@param turn? integer
+local function open(chat, verb, turn)
+  local report = { chat = chat.id, verb = verb, shown = 0, turns = 0 }
+  ask(report, turn, function(result)
+    report.bufnr = new_buffer()
+    stay(report, result)
+    draw(report.bufnr, result.text)
+    show(report.bufnr)
+    -- The report it takes the place of is gone now; one in another tab page keeps the name.
+    pcall(api.nvim_buf_set_name, report.bufnr, ("codecompanion://%s/%s"):format(verb:sub(#"show_" + 1), chat.id))
+    reports[report.bufnr] = report
+    set_keys(report)
+    follow(report)
+  end)
+end
+
+---Show what the chat has cost.
+---@param chat { id: string }
+function M.cost(chat)
+  open(chat, "show_cost")
+end
+
+---Show a turn of the chat.
+---@param chat { id: string }
+---@param argument string Its number; "" = the newest
+function M.trace(chat, argument)
+  local given = vim.trim(argument)
+  local turn = given ~= "" and tonumber(given, 10) or nil
+  if given ~= "" and not turn then
+    return say(("%q is not the number of a turn; /trace takes one, or nothing for the newest"):format(given))
+  end
+  open(chat, "show_trace", turn)
+end
+
+return M

@@ -1,0 +1,156 @@
+"""`/cost` and `/trace` typed in a real Neovim, written by the real host from a real log (R-356, R-357, R-360)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codecompanion.store.opening import open_store
+from real_chat import KEY, RealChat, start_chat
+from tests.adapters.chat_answers import Call, failure, reply
+from tests.adapters.chat_thread import ChatServerThread
+from tests.unit.reports.logs import LogWriter, worked_chat
+
+USAGE = {
+    "prompt_tokens": 900,
+    "completion_tokens": 12,
+    "total_tokens": 912,
+    "prompt_tokens_details": {"cached_tokens": 300},
+}
+
+
+def title(chat: RealChat) -> str:
+    """Return the first line of the current buffer."""
+    return str(chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]"))
+
+
+def wait_title(chat: RealChat, start: str) -> None:
+    chat.nvim.wait_for(lambda: title(chat).startswith(start), f"a report {start!r}", timeout=20)
+
+
+def store_chat(root: Path, log: LogWriter, chat: str = "stored") -> None:
+    """Put a chat into the history that Neovim below `root` will read."""
+    store = open_store(root / "data" / "nvim" / "codecompanion")
+    store.append(chat, [event.payload for event in log.events]).result()
+    store.close()
+
+
+def test_cost_and_trace_are_typed_read_and_closed_and_stay_the_same_behind_a_restart(nvim_factory, tmp_path):
+    """The way of a user: two turns, /cost, /trace 1, [t ]t, q; then the host is restarted (R-360)."""
+    call = Call("read_file", json.dumps({"path": "a.txt"}), id="call_1")
+    script = [reply("Look.", calls=[call], usage=USAGE), reply("Fine.", usage=USAGE), reply("Bye.", usage=USAGE)]
+    with ChatServerThread(script, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.txt", "alpha\n")], size=(100, 40))
+        chat.say("Why is it red?")
+        chat.send("/cost")
+        wait_title(chat, "# Cost of this chat: pricing unavailable")
+        text = chat.text()
+        assert "2 provider calls in 1 turn, usage reported for 1 of 1 turn." in text
+        assert "| prompt, read from cache  |    600 |" in text
+        assert not chat.nvim.lua("return vim.bo.modifiable")
+        chat.nvim.feed("q")
+        assert chat.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 1
+        assert chat.draft() == ""
+        chat.say("And now?")
+        chat.send("/trace 1")
+        wait_title(chat, "# Turn 1 of 2: Why is it red?")
+        assert "| read_file | ok" in chat.text()
+        chat.nvim.feed("]t")
+        wait_title(chat, "# Turn 2 of 2: And now?")
+        chat.nvim.feed("]t")
+        chat.nvim.wait_screen("This is the last turn.")
+        chat.nvim.feed("[t")
+        wait_title(chat, "# Turn 1 of 2")
+        before = chat.text()
+        chat.nvim.feed("q")
+        chat.nvim.command("CodeCompanion restart")
+        chat.nvim.command("CodeCompanionTrace 1")
+        wait_title(chat, "# Turn 1 of 2")
+        assert chat.text() == before
+
+
+def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory, tmp_path):
+    """R-356: it refreshes on events; a section that was closed stays closed."""
+    with ChatServerThread([reply("One.", usage=USAGE), reply("Two.", usage=USAGE)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 50))
+        chat.nvim.command("CodeCompanionCost")
+        wait_title(chat, "# Cost of this chat")
+        assert "Nothing has been sent yet" in chat.text()
+        chat.nvim.command("wincmd p")
+        chat.say("first")
+        chat.nvim.command("wincmd p")
+        chat.nvim.wait_for(lambda: "reported for 1 of 1 turn." in chat.text(), "the first turn", timeout=20)
+        chat.nvim.feed("gg/## Cache<CR>zc")
+        row = chat.nvim.lua("return vim.fn.line('.')")
+        chat.nvim.command("wincmd p")
+        chat.say("second")
+        chat.nvim.command("wincmd p")
+        chat.nvim.wait_for(lambda: "reported for 2 of 2 turns." in chat.text(), "the second turn", timeout=20)
+        assert chat.nvim.lua("return vim.fn.foldclosed(...)", row) == row
+        assert chat.nvim.lua("return vim.fn.line('.')") == row
+        assert "▸ Cache" in chat.nvim.screen()
+
+
+def test_what_cannot_be_traced_is_said_and_opens_no_window(nvim_factory, tmp_path):
+    """R-357: out of range names the range; no number is no turn; no turn yet."""
+    with ChatServerThread([reply("One.", usage=USAGE), failure(401, "wrong key")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 40))
+        chat.send("/trace")
+        chat.nvim.wait_screen("There is no turn yet: send a message first.")
+        chat.say("first")
+        for typed, said in (
+            ("/trace 5", "There is no turn 5: there is only turn 1."),
+            ("/trace 0", "There is no turn 0"),
+            ("/trace x", '"x" is not the number of a turn'),
+        ):
+            chat.send(typed)
+            chat.nvim.wait_screen(said)
+        assert chat.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 1
+        chat.say("second")
+        chat.nvim.command("CodeCompanionTrace")
+        wait_title(chat, "# Turn 2 of 2: second")
+        assert "failed" in chat.text()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_stored_chat_is_told_in_the_width_of_the_window(nvim_factory, tmp_path, columns):
+    """A chat of the history, resumed after a restart of everything; a row of the table leads to its turn."""
+    store_chat(tmp_path, worked_chat())
+    with ChatServerThread([], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(columns, 40), opened=False)
+        chat.nvim.command("CodeCompanionChat Resume stored")
+        chat.wait_ready()
+        chat.send("/cost")
+        wait_title(chat, "# Cost of this chat: $0.4")
+        assert max(len(line) for line in chat.nvim.lines() if line.startswith("|")) <= columns
+        chat.nvim.feed("G<CR>")
+        wait_title(chat, "# Turn 3 of 3: And now the docs")
+        chat.nvim.feed("[t")
+        wait_title(chat, "# Turn 2 of 3: Refactor the parser")
+        row = next(n for n, line in enumerate(chat.nvim.lines(), 1) if line == "### Summary")
+        assert chat.nvim.lua("return vim.fn.foldclosed(...)", row) == row
+
+
+def test_without_a_chat_the_commands_say_what_to_do(nvim_factory, tmp_path):
+    with ChatServerThread([], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, opened=False)
+        for command in ("CodeCompanionCost", "CodeCompanionTrace 1"):
+            chat.nvim.command(command)
+            chat.nvim.wait_screen("there is no chat; :CodeCompanionChat opens one")
+            chat.nvim.feed(":echo ''<CR>")
+
+
+def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path):
+    """R-358: nothing is sent, one sentence says why, and the text stands in the input again."""
+    store_chat(tmp_path, worked_chat())
+    options = {"interactions": {"chat": {"opts": {"budget": 0.1}}}}
+    with ChatServerThread([], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(110, 40), opened=False)
+        chat.nvim.command("CodeCompanionChat Resume stored")
+        chat.wait_ready()
+        chat.send("one more question")
+        chat.nvim.wait_for(lambda: chat.draft() == "one more question", "the draft", timeout=20)
+        chat.nvim.wait_screen("The budget of this chat is used up")
+        assert not [r for r in server.requests if r.path.endswith("/chat/completions")]
