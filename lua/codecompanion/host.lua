@@ -153,6 +153,7 @@ local function hello_payload()
     secrets = (config.secrets()), -- an error is shown by the config; the adapter says that it has no key
     data_dir = vim.fn.stdpath("data") .. "/codecompanion",
     cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
+    state_dir = vim.fn.stdpath("state") .. "/codecompanion",
     log_path = M.log_path(),
     nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
   }

@@ -227,7 +227,8 @@ def read(raw: Mapping[str, Any], kind: type[S], where: str) -> S:
 def write(payload: Snapshot, previous: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the payload as a JSON object, with what `previous` held under keys nobody here knows (R-462)."""
     fresh: dict[str, Any] = msgspec.to_builtins(payload)
-    return merge_unknown(fresh, previous or {}, type(payload))
+    # A snapshot may follow a checkpoint: what only that one has is known all the same.
+    return merge_unknown(fresh, previous or {}, Checkpoint)
 
 
 def encode(raw: Mapping[str, Any]) -> bytes:

@@ -58,6 +58,7 @@ class Hello(Request, frozen=True, kw_only=True):
     cache_dir: str
     log_path: str
     nvim: str
+    state_dir: str = ""
     secrets: dict[str, str] = {}
 
 
@@ -188,6 +189,23 @@ class ListSessions(Request, frozen=True, kw_only=True):
     limit: int = 100
 
 
+class ListCheckpoints(Request, frozen=True, kw_only=True):
+    """→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` in ms."""
+
+    of: str = ""
+
+
+class RestoreChat(Request, frozen=True, kw_only=True):
+    """→ `{chat, source, note}`. Make a chat of a checkpoint (`<chat>/<name>`) or of the best there is (`<chat>`)."""
+
+    checkpoint: str
+    snapshot: Snapshot
+
+
+class ListMemories(Request, frozen=True, kw_only=True):
+    """→ `[{path, title, time, private}]`, newest first: summaries that compactions wrote down."""
+
+
 class ListModels(Request, frozen=True, kw_only=True):
     """→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`."""
 
@@ -300,6 +318,9 @@ VERBS: dict[str, type[Request]] = {
     "save_draft": SaveDraft,
     "list_sessions": ListSessions,
     "list_models": ListModels,
+    "list_checkpoints": ListCheckpoints,
+    "restore_chat": RestoreChat,
+    "list_memories": ListMemories,
     "list_rules": ListRules,
     "inspect": Inspect,
     "preview": Preview,

@@ -41,6 +41,13 @@ class ContextPacketSettings(_Section, frozen=True):
     enabled_sections: tuple[PacketSection, ...]
 
 
+class MemorySettings(_Section, frozen=True):
+    """What may go into the memory (R-446, R-449). `exclude` are regular expressions."""
+
+    enabled: bool
+    exclude: tuple[str, ...]
+
+
 class ChatSettings(_Section, frozen=True):
     """What `interactions.chat` says about every new chat.
 
@@ -48,7 +55,7 @@ class ChatSettings(_Section, frozen=True):
     user's own ones. `system_prompt` None = the built-in one. `max_provider_requests_per_turn` < 0 =
     unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited; `…_warn` are shares of them, 0..1, 0 = never.
     `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
-    tokens ≥ 2, or False.
+    tokens ≥ 2, or False. `checkpoint_every_messages` None = what the policy says, 0 = none.
     """
 
     adapter: str
@@ -66,6 +73,8 @@ class ChatSettings(_Section, frozen=True):
     on_compact: OnCompact
     tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float
+    checkpoint_every_messages: int | None
+    memory: MemorySettings
     response_style: ResponseStyle | None
     context_packet: ContextPacketSettings
     context_management: dict[str, Any]

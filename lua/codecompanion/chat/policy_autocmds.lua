@@ -170,6 +170,30 @@ M.list = {
       characters = "integer: its length",
     },
   },
+  {
+    name = "CodeCompanionConversationSnapshot",
+    description = "The state of the chat was written beside the database.",
+    data = {
+      schema = 'string: "session_runtime_v2"',
+      version = "integer: 2",
+      messageCount = "integer: messages of the next request",
+      checkpointKind = "string: snapshot, pre_compaction, periodic or completion",
+      estimatedSizeBytes = "integer: size of the file",
+    },
+  },
+  {
+    name = "CodeCompanionSessionRestored",
+    description = "The chat was restored from a checkpoint.",
+    data = {
+      source = "integer: 1 checkpoint, 2 snapshot, 3 and 4 the same in an older format, 5 record of events",
+      chat = "string: the chat it was restored from",
+      messages = "integer: how many messages there are",
+      upgraded = "boolean: whether it came in an older format",
+      checkpointAt = "integer: time of the newest checkpoint in milliseconds, 0 when there is none",
+      snapshotAt = "integer: time of the newest snapshot in milliseconds, 0 when there is none",
+      note = "string: one sentence",
+    },
+  },
 }
 
 for _, autocmd in ipairs(M.list) do

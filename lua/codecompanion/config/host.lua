@@ -102,6 +102,15 @@ local function system_prompt(evaluation, options)
   })
 end
 
+---@param wish? integer|false
+---@return integer|vim.NIL
+local function checkpoint_every(wish)
+  if wish == nil then
+    return vim.NIL
+  end
+  return wish or 0
+end
+
 ---@param options table
 ---@param given table
 ---@param evaluation CodeCompanion.Evaluation
@@ -127,6 +136,8 @@ local function chat(options, given, evaluation)
     on_compact = opts.on_compact,
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
+    checkpoint_every_messages = checkpoint_every(opts.checkpoint_every_messages),
+    memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude },
     response_style = opts.response_style or vim.NIL,
     context_packet = { enabled_sections = opts.context_packet.enabled_sections },
     context_management = object(static(managed)),

@@ -1,7 +1,7 @@
 """The named events of the policies: which there are, and what their fields say.
 
-KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-472, CodeBuddy's R-136, R-144. Field names are
-those of the products. `fields_of` is pure: the session says when one is due, logs it as `history.PolicyEvent` and
+KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
+names are those of the products. `fields_of` is pure: the session says when one is due, logs it as a `PolicyEvent` and
 sends it to the editor, where `User CodeCompanion<NameInCamelCase>` fires (documented in `chat/policy_autocmds.lua`).
 Figures are tokens of the whole request; one that nobody knows is 0.
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
+from codecompanion.checkpoint import SCHEMA
+from codecompanion.checkpoint import VERSION as SCHEMA_VERSION
 from codecompanion.context.budget import warning_level
 from codecompanion.context.request_parts import compile_prompt, count_prior_turns
 from codecompanion.messages import SUMMARY_TAG, Message, ToolSpec
@@ -36,8 +38,20 @@ PolicyEventName = Literal[
     "context_capacity_recovery_failed",
     "checkpoint_failed",
     "memory_flushed",
+    "conversation_snapshot",
+    "session_restored",
 ]
 NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
+_SNAPSHOT_FIELDS: Fields = {"messageCount": 0, "checkpointKind": "snapshot", "estimatedSizeBytes": 0}
+_RESTORED_FIELDS: Fields = {
+    "source": 0,
+    "chat": "",
+    "messages": 0,
+    "upgraded": False,
+    "checkpointAt": 0,
+    "snapshotAt": 0,
+    "note": "",
+}
 VERSION = 1
 """Of the event, the artifact and its rendering (R-325)."""
 
@@ -131,6 +145,10 @@ def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
             return {"reason": on.reason}
         case "memory_flushed":
             return {"kind": on.kind, "targets": list(on.targets), "characters": len(on.text)}
+        case "conversation_snapshot":
+            return {"schema": SCHEMA, "version": SCHEMA_VERSION, **_chosen(on, _SNAPSHOT_FIELDS)}
+        case "session_restored":
+            return _chosen(on, _RESTORED_FIELDS)
         case _:
             assert_never(name)
 
@@ -148,6 +166,11 @@ def applies(name: PolicyEventName, on: Occasion) -> bool:
             return bool(on.target_tokens) and on.after > on.target_tokens
         case _:
             return True
+
+
+def _chosen(on: Occasion, fields: Fields) -> Fields:
+    """Return what the caller says of these fields."""
+    return {name: on.more.get(name, default) for name, default in fields.items()}
 
 
 def run_metadata(on: Occasion) -> Fields:

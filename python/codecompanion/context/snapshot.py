@@ -34,6 +34,7 @@ from codecompanion.context.event_conversation import usage_from_events
 from codecompanion.context.evidence import is_meaningful
 from codecompanion.context.stored_conversation import cut_text, write_conversation
 from codecompanion.history import (
+    ChangeUndone,
     ChatCreated,
     LogEvent,
     MessageAdded,
@@ -56,6 +57,8 @@ class Tally:
     """What the log of one chat has come to, so far as a snapshot tells it. Grows; read with `read_tally`."""
 
     last_seq: int = 0
+    last_change: int = 0
+    """The last entry that changed what a snapshot says of the conversation."""
     title: str = ""
     cwd: str = ""
     adapter: str = ""
@@ -91,6 +94,8 @@ def read_tally(tally: Tally, events: Iterable[LogEvent]) -> None:
     for event in fresh:
         _read(tally, event)
         tally.last_seq = event.seq
+        if isinstance(event.payload, MessageAdded | ViewChanged | ChangeUndone):
+            tally.last_change = event.seq
 
 
 def _read(tally: Tally, event: LogEvent) -> None:

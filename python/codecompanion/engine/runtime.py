@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,9 +14,11 @@ import msgspec
 
 from codecompanion import settings, text_files, tokens
 from codecompanion.adapters import catalog
+from codecompanion.adapters.redact import redact as hide_keys
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach, read_settings
 from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
+from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, StoreError
@@ -36,6 +39,8 @@ from codecompanion.requests import (
     GoOn,
     Hello,
     Inspect,
+    ListCheckpoints,
+    ListMemories,
     ListModels,
     ListPolicies,
     ListRules,
@@ -44,6 +49,7 @@ from codecompanion.requests import (
     Preview,
     Regenerate,
     Request,
+    RestoreChat,
     SaveDraft,
     SetModel,
     SetOverrides,
@@ -56,6 +62,8 @@ from codecompanion.requests import (
     Submit,
 )
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
+from codecompanion.session.effects import Keeping
+from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.policy_choice import choose_policy, list_policies
@@ -63,6 +71,8 @@ from codecompanion.session.preview import preview
 from codecompanion.session.reporting import show_cost, show_trace
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
+from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.memory import MemoryFiles, compile_exclusions
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store, durable
 from codecompanion.store.vocabulary import load_encoder
@@ -103,6 +113,8 @@ class Runtime:
                 return await self._list_models(request.adapter)
             case ListRules():
                 return self._list_rules()
+            case ListCheckpoints() | ListMemories() | RestoreChat():
+                return await self._keep(request)
             case GiveSecrets():
                 self.services.adapters.give_secrets(request.secrets)
             case Doctor():
@@ -121,7 +133,7 @@ class Runtime:
 
     async def aclose(self) -> None:
         """Stop every chat so that its history is valid, then write and release everything."""
-        await asyncio.gather(*(session.stop() for session in self._chats.values()), return_exceptions=True)
+        await asyncio.gather(*(session.close() for session in self._chats.values()), return_exceptions=True)
         for task in self._background:
             task.cancel()
         if self._services is not None:
@@ -160,6 +172,7 @@ class Runtime:
             memory_dir=data_dir / "memories",
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=_report_bug,
+            keeping=self._keeping(request, loaded, data_dir),
         )
         self._check_policies(services)
         for learned in await asyncio.to_thread(store.load_calibration):
@@ -168,6 +181,32 @@ class Runtime:
         previous, self._services = self._services, services
         if previous is not None:
             await previous.store.aclose()
+
+    def _keeping(self, request: Hello, loaded: settings.Settings, data_dir: Path) -> Keeping:
+        """Return where checkpoints and memories go; a wrong exclusion is said, and then nothing is remembered."""
+        state_dir = Path(request.state_dir) if request.state_dir else data_dir
+        memory, exclusions = loaded.chat.memory, tuple[re.Pattern[str], ...]()
+        remembers = memory.enabled
+        try:
+            exclusions = compile_exclusions(memory.exclude, "interactions.chat.opts.memory.exclude")
+        except InputError as error:
+            remembers = False
+            self._tell_text(f"{error}. Nothing is remembered until that is mended.")
+        files, memories = CheckpointFiles(state_dir), MemoryFiles(data_dir / "memories", state_dir)
+        return Keeping(files, memories, lambda text: hide_keys(hide_secrets(text)), remembers, exclusions)
+
+    async def _keep(self, request: ListCheckpoints | ListMemories | RestoreChat) -> object:
+        """Carry out what is about the files beside the database."""
+        services = self.services
+        if services.keeping is None:
+            return []
+        match request:
+            case ListCheckpoints():
+                return await asyncio.to_thread(services.keeping.checkpoints.list_checkpoints, request.of)
+            case ListMemories():
+                return await asyncio.to_thread(services.keeping.memories.list_memories)
+            case RestoreChat():
+                return await restore_chat(services, request.checkpoint, request.snapshot.cwd)
 
     def _check_policies(self, services: Services) -> None:
         """Make sure that the configured policies can be used; when not, say why and go on with the default."""
@@ -282,7 +321,7 @@ class Runtime:
     async def _close(self, chat_id: str) -> None:
         session = self._chats.pop(chat_id, None)
         if session is not None:
-            await session.stop()
+            await session.close()
             await durable(self.services.store.release(session.chat_id))
 
     async def _handle_chat(self, session: Session, request: Request) -> object:

@@ -20,6 +20,7 @@ from codecompanion.history import UsageReported, ViewChanged
 from codecompanion.messages import Message, Usage
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction_record import CompactionRecord
+from codecompanion.session.effects import EffectRunner
 from codecompanion.session.log import ChatLog, to_the_end
 from codecompanion.session.summarise import ask_summary
 
@@ -56,6 +57,7 @@ class Compactor:
     new_record: Callable[[], CompactionRecord]
     passes_reported: Callable[[str, str, str, Sequence[Usage]], UsageReported]
     announcer: Announcer
+    effects: EffectRunner
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
         """Drive a preparation to its end and commit what it did; the view is then the next request.
@@ -167,6 +169,8 @@ class _Run:
                 case "context_compacted":
                     await self._commit_compaction(report, report.work, current)
                 case "memory_flushed":
+                    # Durable before anything is removed (R-446).
+                    await owner.effects.after(report.effects.after, report)
                     continue
             current = report.work.messages
         if self.record.is_open:
@@ -182,9 +186,11 @@ class _Run:
         owner = self._owner
         change = view_change(report, work, before, owner.new_id(), {})
         named = owner.announcer.changed(report, change.change_id, "", 0)
+        await owner.effects.before(report.effects.before, report, change)
         await owner.log.write(change, *named)
         self._show_edit(change)
         owner.announcer.tell(named)
+        owner.effects.after_soon(report.effects.after, report)
 
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log a compaction; one that asked no model begins and ends here."""
@@ -194,9 +200,11 @@ class _Run:
             await record.begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
         change = view_change(report, work, before, record.id, record.report(work.removed, work.summary))
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
+        await self._owner.effects.before(report.effects.before, report, change)
         await self._owner.log.write(change, *named)
         record.show(change)
         announcer.tell(named)
+        self._owner.effects.after_soon(report.effects.after, report)
 
     def _show_edit(self, change: ViewChanged) -> None:
         self._owner.emit(

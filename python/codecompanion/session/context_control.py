@@ -26,6 +26,7 @@ from codecompanion.models import ModelLimits, ResolvedLimits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
+from codecompanion.session.effects import EffectRunner
 from codecompanion.session.guards import CompactionGuard
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
@@ -59,6 +60,16 @@ class ContextControl:
         self._overrides: Mapping[str, Any] = {}
         self._chosen_policy = ""
         self.policy = services.policy({})
+        self.effects = EffectRunner(
+            chat_id,
+            log,
+            services.store,
+            services.keeping,
+            services.emit,
+            services.clock,
+            services.new_token,
+            every_messages=self._checkpoint_every,
+        )
         self.specs = self._offered_tools()
         self.shaper = RequestShaper(self)
         self.system_message = self.shaper.system_message()
@@ -361,6 +372,7 @@ class ContextControl:
             summariser=self._summariser,
             new_record=self.new_record,
             passes_reported=self.services.passes_reported,
+            effects=self.effects,
             announcer=Announcer(
                 chat_id=self._chat_id,
                 policy=self.policy,
@@ -374,6 +386,11 @@ class ContextControl:
     def env(self) -> Env:
         """Return what is known of the next request besides its messages."""
         return self._env("", manual=False)
+
+    def _checkpoint_every(self) -> int:
+        """Return how often a checkpoint is due: the user's wish, else the policy's (R-464)."""
+        wish = self.services.settings.chat.checkpoint_every_messages
+        return self.policy.checkpoint_every_messages if wish is None else wish
 
     def _env(self, instructions: str, *, manual: bool) -> Env:
         view, services = self.log.view, self.services
@@ -391,6 +408,7 @@ class ContextControl:
             summariser_ratio=ratio,
             new_id=lambda purpose: services.new_token(),
             now=services.clock(),
+            last_flush=self.effects.last_flush,
             cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s),
             artifact=self._artifact,
             history=self._history,

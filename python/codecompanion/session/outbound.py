@@ -30,6 +30,11 @@ class OutboundQueue:
         """Return whether anything waits."""
         return bool(self._waiting)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return what waits, oldest first."""
+        return tuple(submit.text for submit in self._waiting)
+
     def add(self, submit: Submit) -> None:
         """Let a message wait for the next request boundary."""
         self._waiting.append(submit)

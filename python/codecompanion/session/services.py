@@ -23,6 +23,7 @@ from codecompanion.messages import Usage
 from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
 from codecompanion.settings import Settings
+from codecompanion.session.effects import Keeping
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.registry import ToolRegistry
@@ -41,7 +42,8 @@ class Services:
 
     `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
     windows (None = unknown), `price(adapter, model, passes)` what calls cost in US dollars (None = unknown),
-    `report_bug` logs a bug of ours and returns what the user reads of it. `calibrations` holds what was learned about
+    `report_bug` logs a bug of ours and returns what the user reads of it. `keeping` is where checkpoints
+    and memories go, None = nowhere. `calibrations` holds what was learned about
     (adapter, model).
     """
 
@@ -57,6 +59,7 @@ class Services:
     count_text: Callable[[str], int]
     report_bug: Callable[[BaseException], str]
     calibrations: dict[tuple[str, str], Calibration] = field(default_factory=dict)
+    keeping: Keeping | None = None
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:

@@ -88,6 +88,8 @@ class Session:
         self.spending = Spending(services, chat_id)
         self._one_change = asyncio.Lock()
         self._queue = OutboundQueue(services, log, self.control.meter)
+        self.effects = self.control.effects
+        self.effects.root, self.effects.queued = self._root, lambda: self._queue.texts
         self._task: asyncio.Task[None] | None = None
         self._compaction_request: str | None = None
         self._partial: Future[None] | None = None
@@ -343,6 +345,11 @@ class Session:
         if task is not None and task is not asyncio.current_task():
             await asyncio.wait({task})
 
+    async def close(self) -> None:
+        """Stop, and keep what the chat has come to (R-466)."""
+        await self.stop()
+        await self.effects.close()
+
     # ---- inside
 
     @property
@@ -412,6 +419,7 @@ class Session:
     async def _run_turn(self, cycle: int) -> bool:
         """Run one turn; return whether it ended well."""
         reason = await Turn(self, self.services.new_token(), cycle).run()
+        self.effects.turn_ended()
         for warning in await self.spending.warnings():
             self._notice("WARN", warning)
         return reason == "done"

@@ -124,6 +124,7 @@ class Turn:
         session.enter(State.PREPARING)
         self._prepared_for = session.adapter_name, session.model
         await session.reread_rules()
+        session.effects.boundary()
         wanted = None if self._is_paused else session.take_compaction_request()
         if wanted is not None:
             await session.control.compact(wanted)

@@ -265,6 +265,38 @@ return {
         },
       },
       {
+        name = "checkpoint_every_messages",
+        type = { "number", "boolean" },
+        optional = true,
+        check = function(value)
+          local fits = value == false or (type(value) == "number" and value >= 1 and value % 1 == 0)
+          return not fits and "expected a whole number of messages, or false" or nil, value
+        end,
+        description = "After so many messages of you and the model a checkpoint of the chat is written beside the"
+          .. " database, and its state after every turn; `:CodeCompanionRestore` brings a chat back from there. false"
+          .. " writes only what a compaction asks for. Without it the policy decides.",
+      },
+      {
+        name = "memory",
+        description = "What compactions write down for later chats, see |codecompanion-memory|.",
+        fields = {
+          {
+            name = "enabled",
+            type = "boolean",
+            default = true,
+            description = "Whether anything is written to the memory and to the daily log.",
+          },
+          {
+            name = "exclude",
+            type = "list",
+            default = {},
+            items = { type = "string", description = "A regular expression." },
+            description = "Regular expressions (Python's, upper and lower case are the same): a summary that one of"
+              .. " them matches, or that is about words of yours that match, is not remembered.",
+          },
+        },
+      },
+      {
         name = "context_management",
         description = "Context editing and compaction, see |codecompanion-context|.",
         fields = context,

@@ -1,0 +1,352 @@
+"""Checkpoints, snapshots and memories of a running chat: R-408, R-409, R-446, R-447, R-449, R-463…R-472."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.redact import redact
+from codecompanion.checkpoint import Checkpoint, read
+from codecompanion.context.policy_schema import Effects
+from codecompanion.errors import StoreUnavailable
+from codecompanion.events import Compacted, Notice
+from codecompanion.events import PolicyEvent as Told
+from codecompanion.history import PolicyEvent, ViewChanged
+from codecompanion.session.effects import Keeping
+from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.memory import MemoryFiles, compile_exclusions
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_turn import long_chat, talk
+
+ALL_EFFECTS = Effects(before=("checkpoint",), after=("memory_flush", "daily_log", "snapshot"))
+SUMMARY = "6. **Decisions Made**\n- use SQLite\n7. **Pending/Incomplete Work**\n- the docs\n"
+STOP = {"on_compact": "stop"}
+
+
+def kept(tmp_path: Path, *adapters, exclude=(), remembers=True, **options) -> Bench:
+    bench = Bench(tmp_path, *adapters, **options)
+    state = tmp_path / "state"
+    exclusions = compile_exclusions(exclude, "key")
+    memories = MemoryFiles(tmp_path / "memories", state)
+    bench.services.keeping = Keeping(CheckpointFiles(state), memories, redact, remembers, exclusions)
+    return bench
+
+
+async def open_with(bench: Bench, effects: Effects = ALL_EFFECTS):
+    session = await bench.open()
+    stages = [msgspec.structs.replace(stage, effects=effects) for stage in session.control.policy.stages]
+    session.control.policy = msgspec.structs.replace(session.control.policy, stages=tuple(stages))
+    return session
+
+
+def checkpoints(bench: Bench, chat: str = "chat-1") -> list[Checkpoint]:
+    """Return the kept checkpoints, oldest first, and the newest of any kind at the end."""
+    files = bench.services.keeping.checkpoints
+    stored = [one.raw for one in files.payloads_of(chat) if one.kind == "checkpoint"]
+    newest, *earlier = [read(raw, Checkpoint, "f") for raw in stored]
+    return [*reversed(earlier), newest]
+
+
+def told(bench: Bench, name: str) -> list[Told]:
+    return [event for event in bench.of(Told) if event.name == name]
+
+
+async def compacted(bench: Bench, session, questions: int = 3) -> None:
+    await talk(bench, session, questions)
+    await session.effects.settled()
+    session.compact("")
+    await bench.idle(session)
+    await session.effects.settled()
+
+
+async def test_a_checkpoint_is_on_disk_before_the_first_message_is_removed(tmp_path, monkeypatch):
+    """R-408, R-464, R-469, R-472: written and flushed before the change is logged, with every removed message."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    seen = []
+    append = bench.store.append
+
+    def watched(chat_id, payloads):
+        batch = tuple(payloads)
+        for payload in batch:
+            if isinstance(payload, ViewChanged) and payload.kind == "compacted":
+                seen.extend((payload, [one.checkpoint_kind for one in checkpoints(bench)]))
+        return append(chat_id, batch)
+
+    monkeypatch.setattr(bench.store, "append", watched)
+    await compacted(bench, session)
+    change, kinds = seen
+    assert kinds[-1] == "pre_compaction"
+    (before,) = [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "pre_compaction"]
+    assert {span.object_id for span in before.evidence_packet.spans} == set(change.removed)
+    assert before.source_event_id == change.change_id
+    assert before.structured_summary.source == "compaction_summary"
+    assert before.structured_summary.decisions == ("use SQLite",)
+    assert before.structured_summary.open_loops == ("the docs",)
+    assert [entry["role"] for entry in before.conversation_history] == ["user", "assistant"] * 3
+    spans = bench.services.keeping.checkpoints.load_spans("chat-1")
+    assert set(change.removed) <= {span["objectId"] for span in spans}
+
+
+async def test_a_snapshot_follows_a_compaction(tmp_path):
+    """R-461, R-463: the newest state, and its event with the size."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    newest = checkpoints(bench)[-1]
+    assert newest.checkpoint_kind == "snapshot"
+    assert newest.message_count == len(session.log.view.messages)
+    assert newest.loop.compaction_count == 1
+    events = told(bench, "conversation_snapshot")
+    assert [event.fields["checkpointKind"] for event in events] == ["pre_compaction", "snapshot"]
+    assert events[-1].fields["schema"] == "session_runtime_v2"
+    size = (tmp_path / "state/transcripts/snapshots/chat-1.json").stat().st_size
+    assert events[-1].fields["estimatedSizeBytes"] == size
+
+
+async def test_when_it_cannot_be_written_the_compaction_goes_on(tmp_path, monkeypatch):
+    """R-472: one named event, one sentence, and the summary is in the view."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings={**STOP, "checkpoint_every_messages": 0})
+    session = await open_with(bench, Effects(before=("checkpoint",), after=("snapshot",)))
+
+    def full(*arguments, **rest):
+        raise StoreUnavailable("cannot use state: the disk is full")
+
+    monkeypatch.setattr(bench.services.keeping.checkpoints, "save_snapshot", full)
+    await compacted(bench, session)
+    assert bench.of(Compacted)
+    assert [event.fields["reason"] for event in told(bench, "checkpoint_failed")] == [
+        "cannot use state: the disk is full"
+    ] * 2
+    notices = [notice.text for notice in bench.of(Notice) if "checkpoint" in notice.text]
+    assert notices == [
+        "No checkpoint could be written: cannot use state: the disk is full. The chat goes on, its history is in the"
+        " database."
+    ]
+    names = [e.payload.name for e in bench.store.load_events("chat-1") if isinstance(e.payload, PolicyEvent)]
+    assert names == ["checkpoint_failed", "checkpoint_failed"]
+
+
+async def test_nothing_is_written_before_a_compaction_that_changes_nothing(tmp_path):
+    """R-409: only when something is about to be removed."""
+    bench = kept(tmp_path, long_chat(says("")), settings={**STOP, "checkpoint_every_messages": 0})
+    session = await open_with(bench)
+    await compacted(bench, session)
+    assert not bench.of(Compacted)
+    assert bench.services.keeping.checkpoints.list_checkpoints() == []
+
+
+async def test_every_so_many_messages_a_checkpoint_is_kept(tmp_path):
+    """R-464, R-465: messages of user and model count; a turn in between leaves the state as a snapshot."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 4})
+    session = await bench.open()
+    for number in range(1, 5):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+    periodic = [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "periodic"]
+    assert [one.source_metadata.meaningful_exchange_count for one in periodic] == [4, 8]
+    assert [one.evidence_packet.span_count for one in periodic] == [4, 8]
+    assert [one.evidence_packet.spans[-1].text[:5] for one in periodic] == ["word ", "word "]
+
+
+async def test_the_policy_says_how_often_unless_the_user_does(tmp_path):
+    """R-464: twelve; the option of the configuration counts more, 0 = never."""
+    for wish, expected in ((None, 12), (3, 3), (0, 0)):
+        bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": wish})
+        session = await bench.open()
+        assert session.effects.every_messages() == expected
+
+
+async def test_switched_off_nothing_is_written(tmp_path):
+    """Lesson 13: off is off."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 0})
+    session = await bench.open()
+    await talk(bench, session, 4)
+    await session.close()
+    assert not (tmp_path / "state").exists()
+
+
+async def test_the_same_words_are_not_kept_twice(tmp_path):
+    """R-470: same hash as the latest periodic checkpoint, nothing is written; also after a restart."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 2})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.effects.settled()
+    before = [one.id for one in checkpoints(bench)]
+    for runner in (session.effects, (await bench.resume()).effects):
+        await runner._save(runner._wanted("periodic", "message_added"))
+    assert [one.id for one in checkpoints(bench)] == before
+
+
+async def test_a_resumed_chat_counts_on_from_where_it_was(tmp_path):
+    """R-465: what was said before is not exchanged again."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 4})
+    session = await bench.open()
+    for number in range(3):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+    await session.close()
+    again = await bench.resume()
+    again.submit(submit("more", 9))
+    await bench.idle(again)
+    await again.effects.settled()
+    periodic = [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "periodic"]
+    assert [one.source_metadata.meaningful_exchange_count for one in periodic] == [4, 8]
+
+
+@pytest.mark.parametrize(("answer", "completes"), [("word " * 40, True), ("short", False)])
+async def test_a_chat_that_did_something_is_completed(tmp_path, answer, completes):
+    """R-466: a long last answer; a chat that is only opened and closed again is not completed twice."""
+    bench = kept(tmp_path, ScriptedAdapter("s", lambda request: says(answer)))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.close()
+    await session.close()
+    kinds = [one.checkpoint_kind for one in checkpoints(bench)[:-1]]
+    assert kinds == (["completion"] if completes else [])
+    if completes:
+        assert checkpoints(bench)[-1].structured_summary.source == "completion"
+        again = await bench.resume()
+        await again.close()
+        assert [one.checkpoint_kind for one in checkpoints(bench)[:-1]] == ["completion"]
+
+
+async def test_a_chat_that_edited_a_file_is_completed(tmp_path):
+    """R-466: one successful edit is enough."""
+    made = calls(("c1", "create_file", '{"path": "new.txt", "content": "x"}'))
+    bench = kept(tmp_path, ScriptedAdapter("s", [made, says("done")]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.close()
+    assert [one.checkpoint_kind for one in checkpoints(bench)[:-1]] == ["completion"]
+
+
+async def test_what_waits_to_be_sent_is_in_the_snapshot(tmp_path):
+    """R-462: queues."""
+    gate = asyncio.Event()
+    bench = kept(tmp_path, ScriptedAdapter("s", [says("one"), (gate, *says("two"))]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.submit(submit("second", 2))
+    await bench.until(lambda: len(bench.adapter.requests) == 2)
+    session.submit(submit("third", 3))
+    await session.effects._save(session.effects._wanted("snapshot", "test"))
+    assert checkpoints(bench)[-1].queues.pending_follow_ups == ("third",)
+    session.cancel()
+    gate.set()
+    await bench.idle(session)
+
+
+async def test_no_key_is_written(tmp_path):
+    """Lesson 44: what looks like a key is hidden in every file, the evidence included, and its hash is of that text."""
+    key = "sk-proj-abcdefghijklmnop"
+    answer = calls(("c1", "read_file", json.dumps({"path": f"{key}.txt"})), text=f"reading with {key}")
+    bench = kept(tmp_path, ScriptedAdapter("s", [answer, says(f"it is {key} " + "x" * 200)]))
+    session = await bench.open()
+    session.submit(submit(f"my key is {key}"))
+    await bench.idle(session)
+    await session.close()
+    written = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert len(written) == 4
+    for path in written:
+        assert "abcdefghijkl" not in path.read_text(), path
+        assert "[hidden]" in path.read_text(), path
+
+
+async def test_a_compaction_summary_goes_to_memory_and_daily_log(tmp_path):
+    """R-447, R-448: both, with the event that says so."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    (memory,) = bench.services.keeping.memories.list_memories()
+    assert memory.title == "question 0"
+    assert "use SQLite" in Path(memory.path).read_text()
+    (log,) = (tmp_path / "state/daily").rglob("*.md")
+    assert "## Decisions\n- [flush " in log.read_text()
+    assert [event.fields for event in told(bench, "memory_flushed")] == [
+        {"kind": "compaction", "targets": ["memory", "daily_log"], "characters": len(SUMMARY.strip())}
+    ]
+
+
+@pytest.mark.parametrize("options", [{"remembers": False}, {"exclude": ["sqlite"]}, {"exclude": ["question 1"]}])
+async def test_what_is_excluded_is_not_remembered(tmp_path, options):
+    """R-446, R-449: switched off, or a pattern matches the summary or the user's own words."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP, **options)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    assert bench.of(Compacted)
+    assert bench.services.keeping.memories.list_memories() == []
+    assert not told(bench, "memory_flushed")
+    assert not (tmp_path / "state/daily").exists()
+
+
+async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
+    """R-449: also when the summariser has dropped it."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    session.submit(submit("<no-memory> secret plan", 50))
+    await bench.idle(session)
+    await compacted(bench, session, 2)
+    assert bench.services.keeping.memories.list_memories() == []
+
+
+async def test_a_memory_that_cannot_be_written_is_only_logged(tmp_path, caplog):
+    """R-449: optional; the compaction is what counts."""
+    (tmp_path / "memories").write_text("a file")
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    with caplog.at_level("DEBUG"):
+        await compacted(bench, session)
+    assert bench.of(Compacted)
+    assert "the memory could not be written" in caplog.text
+    assert not [notice for notice in bench.of(Notice) if "memor" in notice.text]
+
+
+async def test_a_failing_effect_never_reaches_the_turn(tmp_path, monkeypatch):
+    """These effects never block the editor nor the turn: a broken folder costs one sentence, the chat goes on."""
+    (tmp_path / "state").write_text("a file")
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 1})
+    session = await bench.open()
+    await talk(bench, session, 4)
+    await session.close()
+    assert len(session.log.view.messages) == 8
+    assert len([notice for notice in bench.of(Notice) if "No checkpoint" in notice.text]) == 1
+    assert not bench.bugs
+
+
+async def test_a_turn_does_not_wait_for_its_snapshot(tmp_path, monkeypatch):
+    """The next message can be sent while it is being written; nothing is lost."""
+    bench = kept(tmp_path, long_chat(says("")))
+    session = await bench.open()
+    gate = asyncio.Event()
+
+    async def slow(function, *arguments):
+        await gate.wait()
+        return function(*arguments)
+
+    await bench.idle(session)
+    writer = session.effects._writer
+    real = type(writer).save
+    monkeypatch.setattr(asyncio, "to_thread", _only_for(writer, slow, asyncio.to_thread))
+    await talk(bench, session, 2)
+    assert len(session.log.view.messages) == 4
+    assert bench.services.keeping.checkpoints.list_checkpoints() == []
+    gate.set()
+    await session.effects.settled()
+    assert checkpoints(bench)[-1].message_count == 4
+    assert type(writer).save is real
+
+
+def _only_for(writer, slow, real):
+    async def to_thread(function, *arguments, **named):
+        if getattr(function, "__self__", None) is writer:
+            return await slow(function, *arguments)
+        return await real(function, *arguments, **named)
+
+    return to_thread
