@@ -328,6 +328,7 @@
 ---@field cache_dir string
 ---@field log_path string
 ---@field nvim string
+---@field state_dir? string
 ---@field secrets? table<string, string>
 
 ---A listed buffer of the snapshot: name, filetype, whether it has unsaved changes.
@@ -490,6 +491,24 @@
 ---@field chat? string
 ---@field adapter? string
 
+---→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` in ms.
+---@class CodeCompanion.Request.ListCheckpoints
+---@field id? integer
+---@field chat? string
+---@field of? string
+
+---→ `{chat, source, note}`. Make a chat of a checkpoint (`<chat>/<name>`) or of the best there is (`<chat>`).
+---@class CodeCompanion.Request.RestoreChat
+---@field id? integer
+---@field chat? string
+---@field checkpoint string
+---@field snapshot CodeCompanion.Wire.Snapshot
+
+---→ `[{path, title, time, private}]`, newest first: summaries that compactions wrote down.
+---@class CodeCompanion.Request.ListMemories
+---@field id? integer
+---@field chat? string
+
 ---→ `[{name, description, files}]`.
 ---@class CodeCompanion.Request.ListRules
 ---@field id? integer
@@ -511,6 +530,19 @@
 ---@field id? integer
 ---@field chat? string
 ---@field item string
+
+---→ `{title, text}`: what the chat has cost, as Markdown (R-356). Read from the log: the chat need not be open.
+---@class CodeCompanion.Request.ShowCost
+---@field id? integer
+---@field chat? string
+---@field width? integer
+
+---→ `{title, text, turn, turns}`: a turn call by call, the newest without a number (R-357). Read from the log.
+---@class CodeCompanion.Request.ShowTrace
+---@field id? integer
+---@field chat? string
+---@field turn? integer|nil
+---@field width? integer
 
 ---→ `{text, tools}`: the system prompt and the tool names of the next request.
 ---@class CodeCompanion.Request.ShowSystemPrompt
@@ -622,10 +654,15 @@
 ---@field save_draft CodeCompanion.Request.SaveDraft
 ---@field list_sessions CodeCompanion.Request.ListSessions
 ---@field list_models CodeCompanion.Request.ListModels
+---@field list_checkpoints CodeCompanion.Request.ListCheckpoints
+---@field restore_chat CodeCompanion.Request.RestoreChat
+---@field list_memories CodeCompanion.Request.ListMemories
 ---@field list_rules CodeCompanion.Request.ListRules
 ---@field inspect CodeCompanion.Request.Inspect
 ---@field preview CodeCompanion.Request.Preview
 ---@field show_original CodeCompanion.Request.ShowOriginal
+---@field show_cost CodeCompanion.Request.ShowCost
+---@field show_trace CodeCompanion.Request.ShowTrace
 ---@field show_system_prompt CodeCompanion.Request.ShowSystemPrompt
 ---@field undo_change CodeCompanion.Request.UndoChange
 ---@field redo_change CodeCompanion.Request.RedoChange
@@ -754,6 +791,7 @@
 ---@field delete_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field run_command? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field memory? CodeCompanion.Options.interactions.chat.tools.tool|false
+---@field recall? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field opts? CodeCompanion.Options.interactions.chat.tools.opts
 
 ---Reads a file, or a range of its lines.
@@ -789,11 +827,18 @@
 ---@field compaction_timeout? integer
 ---@field response_style? "default"|"terse"
 ---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
+---@field checkpoint_every_messages? number|boolean
+---@field memory? CodeCompanion.Options.interactions.chat.opts.memory
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management
 
 ---A few facts of the workspace that go along with your messages, so that the model need not ask.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field enabled_sections? string[]
+
+---What compactions write down for later chats, see |codecompanion-memory|.
+---@class CodeCompanion.Options.interactions.chat.opts.memory
+---@field enabled? boolean
+---@field exclude? string[]
 
 ---Context editing and compaction, see |codecompanion-context|.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management

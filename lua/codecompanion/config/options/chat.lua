@@ -66,6 +66,7 @@ local tools = {
   tool("delete_file", "Deletes a file.", { ask = true, never_yolo = true }),
   tool("run_command", "Runs a shell command.", { ask = true, never_yolo = true, timeout = 300000 }),
   tool("memory", "Keeps notes across chats in a folder of their own."),
+  tool("recall", "Finds and reads what was taken out of the chat."),
 }
 
 table.insert(tools, {
