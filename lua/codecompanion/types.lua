@@ -814,6 +814,7 @@
 ---Behaviour of the chat.
 ---@class CodeCompanion.Options.interactions.chat.opts
 ---@field system_prompt? string|(fun(ctx: CodeCompanion.SystemPromptContext): string)
+---@field context_window? integer|string
 ---@field policy? string|table
 ---@field policies? table
 ---@field max_provider_requests_per_turn? integer

@@ -1,16 +1,19 @@
-"""Context windows: who knows how large a model's window is, and in which order they are asked (K4, R-506).
+"""Context windows: who knows how large a model's window is, and in which order they are asked (K4, R-101, R-506).
 
-The table itself (genai-prices) is an edge (`adapters/catalog.py`) and arrives as a function.
+The large table (genai-prices) is an edge (`adapters/catalog.py`) and arrives as a function; the small one here stands
+in where that knows nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 import msgspec
 
 WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
+WINDOW_FORMS = 'a number of tokens, or thousands of them as "128k"'
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
@@ -31,6 +34,7 @@ class ResolvedLimits(msgspec.Struct, frozen=True):
 def resolve_limits(
     model: str,
     *,
+    chosen_window: int,
     user_table: Mapping[str, ModelLimits],
     adapter_limits: ModelLimits,
     endpoint_limits: ModelLimits,
@@ -39,12 +43,13 @@ def resolve_limits(
 ) -> ResolvedLimits:
     """Return the limits of a model: user > adapter > what the endpoint says > table > the policy's default (K4).
 
-    `max_output_tokens` is what a request reserves for the reply (R-507): only what was configured, never a guess.
+    `chosen_window` is the user's one window for every model, 0 = none (R-101, R-103). `max_output_tokens` is what a
+    request reserves for the reply (R-507): only what was configured, never a guess.
     """
     user = user_table.get(model, ModelLimits())
     reserved = user.max_output_tokens or adapter_limits.max_output_tokens
-    if user.context_window:
-        return ResolvedLimits(user.context_window, reserved, "user")
+    if chosen_window or user.context_window:
+        return ResolvedLimits(chosen_window or user.context_window, reserved, "user")
     if adapter_limits.context_window:
         return ResolvedLimits(adapter_limits.context_window, reserved, "adapter")
     if endpoint_limits.context_window:
@@ -53,3 +58,62 @@ def resolve_limits(
     if known is not None and known.context_window:
         return ResolvedLimits(known.context_window, reserved, "table")
     return ResolvedLimits(default_window, reserved, "default")
+
+
+def parse_window(text: str) -> int:
+    """Return the tokens of `128k` (= 128,000) or of a bare number (R-102).
+
+    Raises:
+        ValueError: it is neither; nothing is assumed in its place (lesson 13).
+    """
+    found = re.fullmatch(r"(\d+)(k?)", text, re.IGNORECASE | re.ASCII)
+    tokens = int(found[1]) * (1000 if found[2] else 1) if found else 0
+    if tokens < 1:
+        raise ValueError(f"{text!r} is no context window; expected {WINDOW_FORMS}")
+    return tokens
+
+
+EXACT_WINDOWS = {
+    "claude-3-opus": 200_000,
+    "claude-3-haiku": 200_000,
+    "gpt-4-turbo": 128_000,
+    "gpt-4": 8_192,
+    "o1-mini": 128_000,
+    "llama-3.1-70b-versatile": 128_000,
+    "mixtral-8x7b-32768": 32_768,
+    "gemini-1.5-flash": 1_048_576,
+    "deepseek-coder": 64_000,
+    "qwen-turbo": 131_072,
+}
+"""R-105: these very names."""
+FAMILY_WINDOWS = {
+    "claude-3-5": 200_000,
+    "claude-3.5": 200_000,
+    "claude-4": 200_000,
+    "claude-opus-4": 200_000,
+    "claude-sonnet-4": 200_000,
+    "claude-haiku-4": 200_000,
+    "gpt-4o": 128_000,
+    "o1": 200_000,
+    "gemini-2.0": 1_048_576,
+    "gemini-1.5-pro": 2_097_152,
+    "llama-3.3-70b": 128_000,
+    "deepseek-chat": 64_000,
+    "qwen-plus": 131_072,
+    "glm-4-plus": 128_000,
+}
+"""R-104: names that begin so."""
+_DATE = re.compile(r"(?:-20\d{6}|-\d{4}-\d{2}-\d{2})$")
+
+
+def find_window(model: str) -> int:
+    """Return the window of a well-known model or family, 0 when it is none (R-106).
+
+    `provider/` and a date at the end do not count; the exact name goes before the longest family. A family's name ends
+    where a word ends: `o1` is not the beginning of `o100`.
+    """
+    name = _DATE.sub("", model.rpartition("/")[2].lower())
+    if name in EXACT_WINDOWS:
+        return EXACT_WINDOWS[name]
+    families = [family for family in FAMILY_WINDOWS if re.match(rf"{re.escape(family)}(?![a-z0-9])", name)]
+    return FAMILY_WINDOWS[max(families, key=len)] if families else 0

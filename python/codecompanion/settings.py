@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -54,12 +54,14 @@ class ChatSettings(_Section, frozen=True):
     `model` "" = the adapter's own. `adapter_policies` names the policy of chats with an adapter, `policies` are the
     user's own ones. `system_prompt` None = the built-in one. `max_provider_requests_per_turn` < 0 =
     unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited; `…_warn` are shares of them, 0..1, 0 = never.
+    `context_window` is for every model, in tokens; 0 = each has its own (R-103).
     `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
     tokens ≥ 2, or False. `checkpoint_every_messages` None = what the policy says, 0 = none.
     """
 
     adapter: str
     model: str
+    context_window: Annotated[int, msgspec.Meta(ge=0)]
     policy: str
     adapter_policies: dict[str, str]
     policies: dict[str, dict[str, Any]]

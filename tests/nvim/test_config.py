@@ -15,6 +15,7 @@ from harness import REPO, Nvim
 
 ERROR, WARN = 4, 3
 CM = "interactions.chat.opts.context_management"
+WINDOW = "interactions.chat.opts.context_window"
 
 _FRESH = """
 for name in pairs(package.loaded) do
@@ -633,3 +634,29 @@ def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: C
             settings.load(json.loads(text))
         except Exception as error:
             raise AssertionError(f"{origin}: {error}") from error
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [('"4k"', 4_000), ('"128k"', 128_000), ('"16K"', 16_000), ('"32768"', 32_768), ("32768", 32_768)],
+)
+def test_one_window_for_every_model_is_a_number_or_thousands(config: Config, given: str, expected: int) -> None:
+    """R-102, R-147: 128k is 128,000; a bare number is that number."""
+    config.setup(at(WINDOW, given))
+    assert config.errors == ""
+    assert config.for_host()["chat"]["context_window"] == expected
+
+
+@pytest.mark.parametrize("given", ['""', '"banana"', '"1.5k"', "0", "-1"])
+def test_a_window_that_is_none_is_refused(config: Config, given: str) -> None:
+    """R-102 in our house (lesson 13): it is said, and the models keep their own windows."""
+    config.setup(at(WINDOW, given))
+    assert f"{WINDOW}: got {given}; expected a number of tokens, or thousands of them" in config.errors
+    assert config.for_host()["chat"]["context_window"] == 0
+
+
+def test_without_a_window_every_model_has_its_own(config: Config) -> None:
+    """R-103: the default is none, not 16k."""
+    config.setup("{}")
+    assert config.get(WINDOW) is None
+    assert config.for_host()["chat"]["context_window"] == 0

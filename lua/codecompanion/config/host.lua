@@ -123,6 +123,7 @@ local function chat(options, given, evaluation)
   return {
     adapter = name,
     model = model,
+    context_window = opts.context_window or 0,
     policy = policy,
     adapter_policies = object(adapter_policies),
     policies = object(static(opts.policies)),

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codecompanion.messages import Usage
+from codecompanion.models import ModelLimits, find_window
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,15 @@ def lookup(provider_hint: str, model: str) -> ModelFacts | None:
         return None
     provider, info = found
     return ModelFacts(provider=provider.id, model=info.id, context_window=info.context_window or 0)
+
+
+def limits_of(address: str, model: str) -> ModelLimits | None:
+    """Return the limits of a model at an address: from the package's table, else from the small one (R-104…R-106)."""
+    if not model or _is_local(address):
+        return None
+    facts = lookup(address, model)
+    window = (facts.context_window if facts else 0) or find_window(model)
+    return ModelLimits(window, facts.max_output_tokens if facts else 0) if window else None
 
 
 def table_name() -> str:

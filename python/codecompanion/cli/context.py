@@ -29,6 +29,7 @@ from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import View, with_messages
 from codecompanion.messages import with_changes
+from codecompanion.models import WINDOW_FORMS, parse_window
 from codecompanion.session.summarise import ask_summary
 from codecompanion.tokens import MessageCounter
 from codecompanion.transcript_format import (
@@ -73,7 +74,9 @@ def add_parser(commands: Any) -> None:
         "context", help="prepare the next request of a transcript and print it as JSON"
     )
     parser.add_argument("--policy", default="codecompanion", help="the policy (default: codecompanion)")
-    parser.add_argument("--window", type=int, help="context window in tokens (default: the policy's)")
+    parser.add_argument(
+        "--window", type=_window, metavar="N|Nk", help="context window in tokens (default: the policy's)"
+    )
     parser.add_argument("--manual", action="store_true", help="compact now, as /compact does")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="a context_management option")
     parser.add_argument("--summary", help="the summariser's scripted reply")
@@ -158,6 +161,14 @@ def _lines(name: str) -> Iterable[bytes]:
 
 def _shown(name: str) -> str:
     return "standard input" if name == "-" else name
+
+
+def _window(text: str) -> int:
+    """Return the tokens of `32000` or `32k`; a number that is too small is refused with the other settings."""
+    try:
+        return parse_window(text) if text[-1:] in "kK" else int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} found; expected {WINDOW_FORMS}") from error
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -108,14 +108,24 @@ def _basis_tokens(basis: Basis, room: Room) -> int:
         case "available":
             return max(1, room.window - AVAILABLE_RESERVE - room.fixed)
         case "budget":
-            budget = math.floor((room.window - room.fixed - BUDGET_RESERVE) / SAFETY_MARGIN)
             # R-109: a tiny window has no budget by that rule.
+            budget = _budget_tokens(room)
             return budget if budget > 0 else max(SMALLEST_BUDGET, room.window // 2)
         case "window_less_reserve":
             # R-403: in small windows the reserve must not swallow what the proactive trigger leaves.
             return room.window - min(AVAILABLE_RESERVE, room.window // 20)
         case _:
             assert_never(basis)
+
+
+def _budget_tokens(room: Room) -> int:
+    """Return what is left for messages, with a margin (R-107); 0 or less in a tiny window."""
+    return math.floor((room.window - room.fixed - BUDGET_RESERVE) / SAFETY_MARGIN)
+
+
+def lacks_budget(room: Room, *triggers: Trigger) -> bool:
+    """Return whether one of these is a share of a budget the window has no room for (R-109)."""
+    return any(trigger.basis == "budget" for trigger in triggers) and _budget_tokens(room) <= 0
 
 
 def _exact_product(fraction: float, basis: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.context.budget import Trigger, parse_at
-from codecompanion.context.policy_schema import CHAT_ADAPTER, Policy, Stage, Step, SummaryAdapter, Tier
+from codecompanion.context.policy_schema import CHAT_ADAPTER, Policy, Stage, SummaryAdapter, Tier
 from codecompanion.context.policy_table import convert, nearest, read_tier, read_trigger, tier_table
 from codecompanion.errors import ConfigError
 

@@ -248,8 +248,7 @@ class Runtime:
 
     def _lookup(self, adapter_name: str, model: str) -> ModelLimits | None:
         entry = self.services.adapters.settings(adapter_name)
-        facts = catalog.lookup(entry.base_url, model)
-        return ModelLimits(facts.context_window, facts.max_output_tokens) if facts else None
+        return catalog.limits_of(entry.base_url, model)
 
     async def _list_models(self, adapter: str) -> list[dict[str, Any]]:
         """Return `[{adapter, models: [{name, window}], problem}]`; one endpoint's silence does not hide the others."""

@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
-from codecompanion.context.budget import Room, is_crossed, threshold_tokens
+from codecompanion.context.budget import Room, is_crossed, lacks_budget, threshold_tokens
 from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy_schema import Stage
@@ -51,6 +51,7 @@ class ContextControl:
         self._on_compacting = on_compacting
         self.guard = CompactionGuard()
         self._told_unknown_window: set[tuple[str, str]] = set()
+        self._told_missing_budget: set[tuple[str, str]] = set()
         self._counts_late: set[tuple[str, str]] = set()
         self._asked_windows: set[tuple[str, str]] = set()
         self._told: ModelLimits | None = None
@@ -480,6 +481,19 @@ class ContextControl:
             "WARN",
             f"The context window of {self.model or self.adapter_name} is unknown; {self.limits.context_window} tokens"
             f' are assumed. Set models["{self.model}"].context_window to its real size.',
+        )
+
+    def tell_missing_budget(self) -> None:
+        """Say once per model that its window has no room beside the system prompt and a reply (R-109)."""
+        known, room = (self.adapter_name, self.model), self.room
+        targets = [stage.target for stage in self.policy.stages if stage.target is not None]
+        if known in self._told_missing_budget or not self.policy.enabled or not lacks_budget(room, *targets):
+            return
+        self._told_missing_budget.add(known)
+        self.notice(
+            "WARN",
+            f"The window of {room.window} tokens leaves nothing beside the system prompt ({room.fixed} tokens) and a"
+            " reply; compactions aim at half of it. Use a model with a larger window, or fewer tools and rules.",
         )
 
     def meter_event(self) -> Meter:

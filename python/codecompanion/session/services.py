@@ -101,6 +101,7 @@ class Services:
         entry = self.adapters.settings(adapter_name)
         return resolve_limits(
             model,
+            chosen_window=self.settings.chat.context_window,
             user_table=self.settings.models,
             adapter_limits=ModelLimits(entry.context_window, entry.max_output_tokens),
             endpoint_limits=self._told_by_endpoint(adapter_name, model),

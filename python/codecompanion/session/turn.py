@@ -288,6 +288,7 @@ class Turn:
             self._notice("The model's answer is empty. Send another message, or regenerate.")
         session.control.take_in_window()
         session.control.tell_unknown_window()
+        session.control.tell_missing_budget()
         for edit in finished.server_edits:
             self._notice(
                 f"{self._prepared_for[0]} left out {edit.cleared_items} old tool results on its side"

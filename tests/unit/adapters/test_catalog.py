@@ -6,8 +6,9 @@ import socket
 
 import pytest
 
-from codecompanion.adapters.catalog import lookup
+from codecompanion.adapters.catalog import limits_of, lookup
 from codecompanion.messages import Usage
+from codecompanion.models import ModelLimits
 
 
 @pytest.fixture(autouse=True)
@@ -86,3 +87,16 @@ def test_passes_are_priced_together() -> None:
     assert both is not None
     assert both == pytest.approx((facts.price_usd(reply) or 0) + (facts.price_usd(compaction) or 0))
     assert both >= (203_000 * 3 + 4_500 * 15) / 1e6
+
+
+def test_the_small_table_stands_in_where_the_large_one_knows_nothing() -> None:
+    """R-104…R-106: only there, and never for a server on this machine (lesson 30)."""
+    for address, model in (("https://api.groq.com/openai/v1", "llama-3.1-70b-versatile"), ("", "qwen-turbo")):
+        facts = lookup(address, model)
+        assert facts is None or facts.context_window == 0
+    assert limits_of("https://api.groq.com/openai/v1", "llama-3.1-70b-versatile") == ModelLimits(128_000)
+    assert limits_of("", "qwen-turbo") == ModelLimits(131_072)
+    assert limits_of("https://api.openai.com/v1", "gpt-4o") == ModelLimits(128_000)
+    assert limits_of("http://localhost:11434/v1", "llama-3.3-70b") is None
+    assert limits_of("https://api.openai.com/v1", "no-such-model") is None
+    assert limits_of("", "") is None

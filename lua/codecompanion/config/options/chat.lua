@@ -151,6 +151,14 @@ return {
           .. " built-in one; a function finds it in `ctx.default_system_prompt`. It is asked when the host starts.",
       },
       {
+        name = "context_window",
+        type = { "integer", "string" },
+        optional = true,
+        check = require("codecompanion.config.window"),
+        description = 'The context window in tokens, for every model: 32000, or "4k", "8k", "16k", "32k", "128k" (k ='
+          .. " 1000). Without it each model has its own: `models`, what the endpoint says, or the built-in table.",
+      },
+      {
         name = "policy",
         type = { "string", "table" },
         default = "codecompanion",
