@@ -71,19 +71,24 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
             {call.model or call.adapter for call in record.calls if call.reported and call.cost_usd is None}
         )
         lines.append(f"{PRICE_UNKNOWN.capitalize()} for {plural(sums.unpriced, 'call')} ({', '.join(models)}).")
-    if savings.tokens or sums.uses_cache:
-        money = [] if not sums.priced else [f"~{usd_text(sums.uncached_usd - sums.usd)} by the cache"]
-        if savings.usd is not None:
-            money.append(f"{_by_management(savings.usd)} context management")
-        parts = [f"{share_text(sums.hit_ratio, 1)} cache hits"]
-        if savings.edits or savings.compactions:
-            parts.insert(0, f"~{tokens_text(savings.tokens)} tokens not sent")
-        lines.append(f"Saved: {' · '.join([*parts, *money])}.")
-    return lines
+    return [*lines, *_saved(sums, savings, page)]
 
 
-def _by_management(usd: float) -> str:
-    return f"~{usd_text(usd)} by" if usd >= 0 else f"~{usd_text(-usd)} more so far for"
+def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
+    """Return what was saved by whom, in tokens, cache hits and money side by side.
+
+    A table, because a Markdown highlighter takes what stands between two `~` of a sentence for struck out.
+    """
+    rows = []
+    if sums.uses_cache:
+        money = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else PRICE_UNKNOWN
+        hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
+        rows.append(("the cache", f"{tokens_text(sums.cache_read_tokens)} read", hits, money))
+    if savings.edits or savings.compactions:
+        money = PRICE_UNKNOWN if savings.usd is None else f"~{usd_text(savings.usd)}"
+        broken = f"broken {savings.broken_caches}×" if savings.broken_caches else "-"
+        rows.append(("context management", f"~{tokens_text(savings.tokens)} not sent", broken, money))
+    return ["", *table(("saved by", "tokens", "hits", "money"), rows, page.width, "lrrr")] if rows else []
 
 
 def _tokens(sums: Sums, page: Page) -> list[str]:

@@ -90,8 +90,10 @@ def _summary(turn: Stretch) -> list[str]:
     saved = sum(max(0, change.tokens_before - change.tokens_after) for change in _managed(turn))
     shaped = {part: sum(call.sent.shaping.get(part, 0) for call in turn.calls if call.sent) for part in PARTS}
     if saved or any(shaped.values()):
-        mix = {"prompt": shaped["prompt"], "history": saved + shaped["conversation"], "tool catalogue": shaped["tools"]}
-        lines.append(f"- left out: {', '.join(f'{name} ~{tokens_text(tokens)}' for name, tokens in mix.items())}")
+        mix = {"history": saved + shaped["conversation"], "prompt": shaped["prompt"], "tool catalogue": shaped["tools"]}
+        parts = ", ".join(f"{name} {tokens_text(tokens)}" for name, tokens in mix.items())
+        # One `~` for all: a Markdown highlighter takes what stands between two for struck out.
+        lines.append(f"- ~{tokens_text(sum(mix.values()))} tokens left out: {parts}")
     return lines
 
 

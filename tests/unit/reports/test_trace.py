@@ -15,7 +15,7 @@ from codecompanion.reports.trace import find_turn, trace_report
 from .logs import LogWriter, worked_chat
 
 
-def written(log: LogWriter, number: int = 0, width: int = 80) -> str:
+def written(log: LogWriter, number: int | None = None, width: int = 80) -> str:
     record = read_log(log.events)
     return trace_report(record, find_turn(record, number), Page(width=width))
 
@@ -30,7 +30,7 @@ def test_the_newest_turn_is_shown_without_a_number() -> None:
     assert written(worked_chat()).startswith("# Turn 3 of 3: And now the docs")
 
 
-@pytest.mark.parametrize("number", [4, -1, 99])
+@pytest.mark.parametrize("number", [4, 0, -1, 99])
 def test_a_number_out_of_range_is_an_error_that_names_the_range(number: int) -> None:
     """R-357."""
     with pytest.raises(InputError, match=rf"There is no turn {number}: the turns are 1 to 3\."):
@@ -60,7 +60,7 @@ def test_the_mix_names_what_drives_the_request() -> None:
     """R-357: request mix prompt/conversation/tool surface, dominant driver, savings mix."""
     summary = section(written(worked_chat(), 2), "Summary")
     assert "instructions 10 %, conversation 70 %, tool schemas 20 %; driven by the conversation" in summary
-    assert "left out: prompt ~0, history ~58.0k, tool catalogue ~0" in summary
+    assert "- ~58.0k tokens left out: history 58.0k, prompt 0, tool catalogue 0" in summary
 
 
 def test_retries_and_errors_are_told_apart_from_results() -> None:
