@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from codecompanion.context.change import view_change
 from codecompanion.context.policy import load_policy, policy_names
 from codecompanion.context.policy_options import with_options
+from codecompanion.context.policy_table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.history import View, apply_change, with_messages
 from codecompanion.invariants import pair_tool_calls, violations
@@ -79,13 +80,57 @@ REPLIES = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize("name", policy_names())
+MADE_UP = {
+    "name": "made_up",
+    "description": "A sixth policy, of parts of the others.",
+    "default_window": 1000,
+    "stage": [
+        {
+            "id": "all_in_one",
+            "event": "context_compacted",
+            "trigger": {"at": 0.5, "measure": "messages", "basis": "budget", "op": ">"},
+            "target": {"at": 0.3, "op": "<="},
+            "manual": True,
+            "tier": [
+                {"id": "cut", "number": 1, "accept": "target", "step": [{"use": "truncate_tool_results"}]},
+                {
+                    "id": "half",
+                    "number": 2,
+                    "from": "cut",
+                    "accept": "target",
+                    "step": [
+                        {"use": "select_window", "unit": "cycles", "count": 1},
+                        {"use": "format_transcript", "style": "lines"},
+                        {"use": "summarize_chunked"},
+                        {"use": "quote_user_messages"},
+                        {"use": "insert_summary", "role": "system", "place": "first"},
+                        {"use": "trim_to_fit"},
+                    ],
+                },
+                {
+                    "id": "last",
+                    "number": 3,
+                    "from": "cut",
+                    "step": [
+                        {"use": "select_window"},
+                        {"use": "describe_plain"},
+                        {"use": "insert_summary", "role": "assistant", "place": "history_head", "pinned": True},
+                    ],
+                },
+            ],
+        }
+    ],
+}
+POLICIES = {name: load_policy(name) for name in policy_names()} | {"made_up": policy_from_table(MADE_UP, "made_up")}
+
+
+@pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=120, deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES, manual=st.booleans(), keep=st.integers(0, 3))
 def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manual, keep):
     """R-004, protected messages equal, order kept, ≤ 1 live summary, never larger, input untouched, idempotent."""
     options = {"compaction.min_token_savings": 0, "editing.keep_cycles": keep}
-    policy = load_policy(name)
+    policy = POLICIES[name]
     policy = with_options(policy, {key: value for key, value in options.items() if key in policy.options}, "k")
     window = max(50, int(sum(map(count, messages)) / fullness))
     frozen = msgspec.json.encode(messages)
