@@ -179,7 +179,7 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
         if reports and measured.upper <= target:
             break
         # A refusal is no time to weigh savings: the manual limits count.
-        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "reactive")
+        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "reactive", target)
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -223,13 +223,21 @@ def _is_due(
 
 
 def _run_stage(
-    stage: Stage, tiers: tuple[Tier, ...], messages: Messages, before: Measure, env: Env, trigger: Trigger
+    stage: Stage,
+    tiers: tuple[Tier, ...],
+    messages: Messages,
+    before: Measure,
+    env: Env,
+    trigger: Trigger,
+    most: int = 0,
 ) -> Generator[Ask, SummaryReply, StageReport]:
     """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one needs only be sound.
 
-    What an earlier tier achieved without fitting the target stays when the later ones have nothing to do.
+    What an earlier tier achieved without fitting the target stays when the later ones have nothing to do. `most`: the
+    request must not be larger afterwards, whatever the stage's own target (0 = that alone counts).
     """
     aim = aim_tokens(stage.trigger, stage.target, stage.target_gap, room_of(env, messages, stage.trigger, stage.target))
+    aim = min(size for size in (aim, most) if size) if aim or most else 0
     env = msgspec.structs.replace(env, target=aim)
     start = Work(before=messages, messages=messages)
     reached: dict[str, Work] = {}

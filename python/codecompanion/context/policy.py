@@ -63,11 +63,22 @@ def _known(custom: Mapping[str, Any]) -> str:
     return ", ".join(sorted({*policy_names(), *custom}))
 
 
+_PLAIN_FIELDS = (
+    "description",
+    "resume",
+    "default_window",
+    "status_event",
+    "checkpoint_every_messages",
+    "cooldown",
+    "recovery",
+)
+
+
 def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Policy:
     """Return the policy a user's table makes of another one."""
     fields = {field: value for field, value in table.items() if field != "extends"}
     policy = msgspec.structs.replace(base, name=name)
-    for field in ("description", "resume", "default_window", "status_event", "checkpoint_every_messages", "cooldown"):
+    for field in _PLAIN_FIELDS:
         if field in fields:
             own: Any = convert({**msgspec.structs.asdict(policy), field: fields.pop(field)}, Policy, key)
             policy = msgspec.structs.replace(policy, **{field: getattr(own, field)})

@@ -6,7 +6,7 @@ policies there are.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -127,6 +127,18 @@ class Cooldown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cycles: int = 2
 
 
+class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is done about a request that the provider refused as too long (R-451, R-535).
+
+    It is made as small as `share` of the window (0 = a little smaller than it was), at most `attempts` times; `emits`
+    names the events of an attempt.
+    """
+
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    attempts: Annotated[int, msgspec.Meta(ge=1)] = 1
+    emits: Emits = Emits()
+
+
 class SummaryAdapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who writes summaries (R-504): an adapter by name, and a model of it ("" = its default)."""
 
@@ -152,6 +164,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     shape: tuple[ShapeStep, ...] = ()
     resume: Literal["submit", "continue"] = "submit"
     cooldown: Cooldown = Cooldown()
+    recovery: Recovery = Recovery()
     response_style: Literal["default", "terse"] = "default"
     stop_over_limit: bool = False
     request_events: tuple[str, ...] = ()

@@ -62,6 +62,10 @@ class Announcer:
         )
         return self._events((self.policy.status_event,), occasion, "")
 
+    def named(self, names: Sequence[str], occasion: Occasion) -> tuple[PolicyEvent, ...]:
+        """Return what is logged under these names, apart from any stage."""
+        return self._events(names, occasion, "")
+
     def tell(self, events: Sequence[PolicyEvent]) -> None:
         """Tell the editor what is now in the log."""
         for event in events:

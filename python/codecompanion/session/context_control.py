@@ -17,7 +17,7 @@ from codecompanion.calibration import Calibration, wants_provider_count
 from codecompanion.context.budget import Room, is_crossed, lacks_budget, threshold_tokens
 from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
-from codecompanion.context.policy_schema import Stage
+from codecompanion.context.policy_schema import Stage, StageEvent
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
@@ -32,6 +32,7 @@ from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.native import forget_foreign_blocks
 from codecompanion.session.native_side import NativeSide
+from codecompanion.session.recovery_record import RecoveryRecord
 from codecompanion.session.request_shaper import RequestShaper, full_history, last_artifact
 from codecompanion.session.services import Services
 from codecompanion.tokens import MessageCounter
@@ -247,7 +248,7 @@ class ContextControl:
                 self.notice("INFO", f"Nothing was compacted: {report.detail}.")
         return any(report.outcome == "changed" for report in prepared.reports)
 
-    async def recover(self, overflow: ContextOverflow) -> bool:
+    async def recover(self, overflow: ContextOverflow, attempt: int = 1) -> bool:
         """Make the request smaller that the provider refused (R-535); return whether it is strictly smaller now.
 
         What the refusal tells of the true size and window is learned first. A provider's own compaction no longer
@@ -260,10 +261,15 @@ class ContextControl:
         refused = self.measured().tokens
         await forget_foreign_blocks(self.log, "")
         room = self.limits.context_window - self.limits.max_output_tokens
-        target = int(RECOVERED_SHARE * min(refused, room))
-        env = self._env("", manual=True)
-        await self._run(recover(self.log.view, self.policy, env, target))
-        return self.measured().tokens < refused
+        target, wanted = int(RECOVERED_SHARE * min(refused, room)), self.policy.recovery
+        if wanted.share:
+            target = min(target, int(wanted.share * self.limits.context_window))
+        record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
+        await record.begin()
+        prepared = await self._run(recover(self.log.view, self.policy, self._env("", manual=True), target))
+        smaller = self.measured().tokens
+        await record.end(prepared.reports, smaller)
+        return smaller < refused
 
     def learn(self, usage: Usage, estimated: int, *, compacted: bool) -> None:
         """Take in what the provider counted for the reply that now ends the view.
@@ -336,7 +342,7 @@ class ContextControl:
     def _reaches_a_limit(self) -> bool:
         limits = [self._threshold(stage) for stage in self.policy.stages]
         limits.append(self.limits.context_window - self.limits.max_output_tokens)
-        return self.measured().upper >= min(at for at in limits if at)
+        return self.measured().upper >= min(at for at in limits if at > self.room.fixed)
 
     def take_in_window(self) -> None:
         """Take in what the endpoint has told of the model since; some can tell only once it is loaded."""
@@ -374,15 +380,18 @@ class ContextControl:
             new_record=self.new_record,
             passes_reported=self.services.passes_reported,
             effects=self.effects,
-            announcer=Announcer(
-                chat_id=self._chat_id,
-                policy=self.policy,
-                room=self.room,
-                exact=self.meter.count(self.log.view).exact,
-                emit=self.services.emit,
-            ),
+            announcer=self._announcer(),
         )
         return await compactor.run(preparation, self.policy)
+
+    def _announcer(self) -> Announcer:
+        return Announcer(
+            chat_id=self._chat_id,
+            policy=self.policy,
+            room=self.room,
+            exact=self.meter.count(self.log.view).exact,
+            emit=self.services.emit,
+        )
 
     def env(self) -> Env:
         """Return what is known of the next request besides its messages."""
@@ -507,9 +516,14 @@ class ContextControl:
             window=window,
             ratio=tokens / window,
             exact=shaped.measure.upper == tokens,
-            edit_at=thresholds.get("editing", 0),
-            compact_at=thresholds.get("compaction", 0),
+            edit_at=self._next_limit("context_edited"),
+            compact_at=self._next_limit("context_compacted"),
         )
+
+    def _next_limit(self, event: StageEvent) -> int:
+        """Return where the first stage of that kind starts, 0 when none does; one that always looks has no limit."""
+        limits = [self._threshold(stage) for stage in self.policy.stages if stage.event == event]
+        return min((at for at in limits if at > self.room.fixed), default=0)
 
     def _threshold(self, stage: Stage) -> int:
         if not self.policy.enabled:

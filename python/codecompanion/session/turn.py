@@ -181,12 +181,14 @@ class Turn:
         return self._waits() or None
 
     async def _answer(self) -> Finished | str:
-        """Send the request; one the provider refuses for its size or its opaque parts is mended once (R-535).
+        """Send the request; one the provider refuses is mended: once for its opaque parts, for its size by the policy.
+
+        R-451, R-535.
 
         Returns why the turn ends here when the user is to be asked before it is sent again (R-528).
         """
         session = self._session
-        recovered = distrusted = False
+        recovered, distrusted = 0, False
         while True:
             # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
             waits = await self._prepare() if self._is_switched else ""
@@ -196,10 +198,11 @@ class Turn:
                 return await self._request()
             except ContextOverflow as error:
                 if not self._is_switched:
-                    if recovered or not await session.control.recover(error):
+                    attempts = session.control.policy.recovery.attempts
+                    if recovered >= attempts or not await session.control.recover(error, recovered + 1):
                         await session.control.shaper.give_up(str(error))
                         raise _unsendable(error, session) from None
-                    recovered, waits = True, self._waits()
+                    recovered, waits = recovered + 1, self._waits()
             except OpaqueRefused as error:
                 if distrusted or not await session.control.native.distrust_opaque():
                     raise
