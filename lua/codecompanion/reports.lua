@@ -23,11 +23,16 @@ local SHARE_OF_ROWS = 0.6
 ---@type table<integer, CodeCompanion.Report>
 local reports = {}
 
----Fold sections and, inside them, what is long: for `foldexpr`.
+---Fold sections and, inside them, what is long: for `foldexpr`. The empty line before a heading stays outside.
 ---@return string
 function M.fold_level()
   local line = vim.fn.getline(vim.v.lnum)
-  return line:match("^## ") and ">1" or line:match("^### ") and ">2" or "="
+  local depth = line:match("^##(#?) ")
+  if depth then
+    return ">" .. 1 + #depth
+  end
+  local below = line == "" and vim.fn.getline(vim.v.lnum + 1):match("^##(#?) ")
+  return below and tostring(#below) or "="
 end
 
 ---The line of a closed fold: for `foldtext`.

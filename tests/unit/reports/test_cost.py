@@ -124,7 +124,7 @@ def test_budgets_are_shown_with_what_is_not_counted() -> None:
     assert "- All chats: $3.00, no budget. 2 calls without a known price are not counted." in text
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [64, 80, 120])
 def test_no_table_is_wider_than_the_window(width: int) -> None:
     text = written(worked_chat(), page=Page(width=width))
     assert max(cells(line) for line in text.splitlines() if line.startswith("|")) <= width
