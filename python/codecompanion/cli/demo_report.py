@@ -22,7 +22,7 @@ def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: i
         payload = event.payload
         if isinstance(payload, TurnBegan):
             cycle = payload.cycle
-        elif isinstance(payload, RequestSent):
+        elif isinstance(payload, RequestSent) and payload.purpose == "chat":
             requests += 1
             peak = max(peak, payload.estimated_tokens)
         elif isinstance(payload, ViewChanged) and payload.kind in ("edited", "compacted"):

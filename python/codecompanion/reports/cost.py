@@ -24,7 +24,7 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.record import Call, Record, Stretch
-from codecompanion.reports.sums import Savings, Sums, estimate_savings, sum_calls
+from codecompanion.reports.sums import Savings, Sums, estimate_savings, shaped_tokens, sum_calls
 
 EMPTY = "Nothing has been sent yet: there is nothing to pay for."
 
@@ -84,7 +84,7 @@ def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
         money = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else PRICE_UNKNOWN
         hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
         rows.append(("the cache", f"{tokens_text(sums.cache_read_tokens)} read", hits, money))
-    if savings.edits or savings.compactions:
+    if savings.tokens or savings.edits or savings.compactions:
         money = PRICE_UNKNOWN if savings.usd is None else f"~{usd_text(savings.usd)}"
         broken = f"broken {savings.broken_caches}×" if savings.broken_caches else "-"
         rows.append(("context management", f"~{tokens_text(savings.tokens)} not sent", broken, money))
@@ -121,13 +121,14 @@ def _cache(calls: Sequence[Call], page: Page) -> list[str]:
 
 def _savings(savings: Savings) -> list[str]:
     lines = ["", "## Savings of context management (estimates)", ""]
-    if not savings.edits and not savings.compactions:
+    if not savings.edits and not savings.compactions and not savings.tokens:
         return [*lines, "Nothing was edited or compacted yet."]
     done = [plural(savings.edits, "edit"), plural(savings.compactions, "compaction")]
     if savings.undone:
         done.append(f"{savings.undone} undone")
     lines.append(f"- {', '.join(done)}")
-    lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again")
+    shaped = f", {tokens_text(savings.shaped_tokens)} of them by shaping requests" if savings.shaped_tokens else ""
+    lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again{shaped}")
     if savings.broken_caches:
         lines.append(
             f"- the cache was broken {plural(savings.broken_caches, 'time')} by a change, which is counted below"
@@ -167,17 +168,13 @@ def _calls(record: Record, sums: Sums) -> list[str]:
     updates = sum(change.kind == "compacted" for stretch in record.stretches for change in stretch.changes)
     pruned = sum(event.name == "context_pruned" for stretch in record.stretches for event in stretch.named)
     lines.append(f"- {plural(updates, 'summary update')}, {plural(pruned, 'pruning pass').replace('passs', 'passes')}")
-    packet = sum(_shaped(call, "packet") for call in record.calls)
-    left_out = sum(_shaped(call, "packet_omitted") for call in record.calls)
+    packet = sum(shaped_tokens(call, "packet") for call in record.calls)
+    left_out = sum(shaped_tokens(call, "packet_omitted") for call in record.calls)
     if packet or left_out:
         lines.append(f"- context packet: {tokens_text(packet)} tokens sent, {tokens_text(left_out)} left out")
     said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
     lines.append(f"- {plural(sum(outcomes.values()), 'tool call')}{f': {said}' if said else ''}")
     return lines
-
-
-def _shaped(call: Call, part: str) -> int:
-    return call.sent.shaping.get(part, 0) if call.sent else 0
 
 
 def _budgets(budgets: Sequence[Budget]) -> list[str]:

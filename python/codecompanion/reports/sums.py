@@ -13,6 +13,8 @@ from codecompanion.messages import Usage
 from codecompanion.reports.record import Call, Record
 
 PER_MILLION = 1_000_000
+LEFT_OUT = ("prompt", "tools", "results", "packet_omitted")
+"""What `RequestSent.shaping` says was left out (R-338, R-354)."""
 WARM_S = 300.0
 """How long a provider's prompt cache is taken to last behind a request."""
 
@@ -105,10 +107,16 @@ class Savings:
     compactions: int = 0
     undone: int = 0
     tokens: int = 0
+    shaped_tokens: int = 0
     usd: float | None = None
     summary_usd: float = 0.0
     summary_tokens: int = 0
     broken_caches: int = 0
+
+
+def shaped_tokens(call: Call, part: str) -> int:
+    """Return how much shaping left out of this request alone, or how large the context packet was (`packet`)."""
+    return call.sent.shaping.get(part, 0) if call.sent else 0
 
 
 def estimate_savings(record: Record) -> Savings:
@@ -133,9 +141,11 @@ def estimate_savings(record: Record) -> Savings:
             savings.summary_tokens += sum(usage.prompt_tokens + usage.output_tokens for usage in item.passes)
             savings.summary_usd += item.cost_usd or 0.0
         elif item.usage.prompt_tokens:
-            savings.tokens += missing
-            money = _saved_usd(item, last, missing)
-            if money is not None and missing:
+            shaped = sum(shaped_tokens(item, part) for part in LEFT_OUT)
+            savings.shaped_tokens += shaped
+            savings.tokens += missing + shaped
+            money = _saved_usd(item, last, missing + shaped)
+            if money is not None and missing + shaped:
                 savings.usd = (savings.usd or 0.0) + money
             if changed and last is not None and item.usage.cache_read_tokens < last.usage.cache_read_tokens:
                 savings.broken_caches += 1

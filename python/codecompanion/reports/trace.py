@@ -26,7 +26,7 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.record import Call, Record, Stretch
-from codecompanion.reports.sums import sum_calls
+from codecompanion.reports.sums import LEFT_OUT, shaped_tokens, sum_calls
 
 EMPTY = "There is no turn yet: send a message first."
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
@@ -88,9 +88,13 @@ def _summary(turn: Stretch) -> list[str]:
     if largest is not None:
         lines += _mix(largest)
     saved = sum(max(0, change.tokens_before - change.tokens_after) for change in _managed(turn))
-    shaped = {part: sum(call.sent.shaping.get(part, 0) for call in turn.calls if call.sent) for part in PARTS}
+    shaped = {part: sum(shaped_tokens(call, part) for call in turn.calls) for part in LEFT_OUT}
     if saved or any(shaped.values()):
-        mix = {"history": saved + shaped["conversation"], "prompt": shaped["prompt"], "tool catalogue": shaped["tools"]}
+        mix = {
+            "history": saved + shaped["results"],
+            "prompt": shaped["prompt"] + shaped["packet_omitted"],
+            "tool catalogue": shaped["tools"],
+        }
         parts = ", ".join(f"{name} {tokens_text(tokens)}" for name, tokens in mix.items())
         # One `~` for all: a Markdown highlighter takes what stands between two for struck out.
         lines.append(f"- ~{tokens_text(sum(mix.values()))} tokens left out: {parts}")

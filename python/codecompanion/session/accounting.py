@@ -17,7 +17,7 @@ from codecompanion.errors import StoreError
 from codecompanion.history import RequestEnded, RequestSent, Retry
 from codecompanion.messages import Message, ToolSpec
 from codecompanion.session.log import ChatLog, to_the_end
-from codecompanion.tokens import MessageCounter
+from codecompanion.tokens import MessageCounter, estimate_text
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,18 @@ class RequestRecord:
             duration_ms=max(0, round((self._clock() - self._began_at) * 1000)),
             error=error,
             retries=tuple(self._retries),
+        )
+
+    def for_summary(self, adapter: str, model: str, prompt: str) -> RequestSent:
+        """Return what is logged when a model is asked for a summary."""
+        return RequestSent(
+            turn_id="",
+            adapter=adapter,
+            model=model,
+            messages=1,
+            estimated_tokens=estimate_text(prompt),
+            purpose="summary",
+            request_id=self.id,
         )
 
     async def fail(self, error: BaseException) -> None:

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import repair_change, view_change
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
@@ -16,8 +18,9 @@ from codecompanion.context.policy_schema import Policy
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.errors import CodeCompanionError
 from codecompanion.events import ContextEdited, Event, Retrying
-from codecompanion.history import UsageReported, ViewChanged
+from codecompanion.history import EventPayload, UsageReported, ViewChanged
 from codecompanion.messages import Message, Usage
+from codecompanion.session.accounting import RequestRecord
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.effects import EffectRunner
@@ -127,16 +130,29 @@ class _Run:
             summariser = self._owner.summariser(ask.use_chat_adapter)
         except CodeCompanionError as error:
             return SummaryReply(error=str(error))
-        owner = self._owner
-        reply = await ask_summary(
-            summariser.adapter, summariser.model, ask.request, timeout_s=owner.timeout_s, on_retry=self._tell_retry
-        )
+        owner, name, model = self._owner, summariser.adapter.name, summariser.model
+        call = RequestRecord(self.record.new_id(), owner.log, self.record.clock)
+        await owner.log.write(call.for_summary(name, model, ask.request.prompt))
+        try:
+            reply = await ask_summary(
+                summariser.adapter,
+                model,
+                ask.request,
+                timeout_s=owner.timeout_s,
+                on_retry=lambda event: self._tell_retry(call, event),
+            )
+        except BaseException as error:
+            await call.fail(error)
+            raise
+        ended: list[EventPayload] = [call.ended("failed" if reply.error else reply.stop, reply.error)]
         if reply.usage is not None:
-            reported = owner.passes_reported(summariser.adapter.name, summariser.model, self.record.id, [reply.usage])
-            await owner.log.write(reported)
+            reported = owner.passes_reported(name, model, self.record.id, [reply.usage])
+            ended.insert(0, msgspec.structs.replace(reported, request_id=call.id))
+        await owner.log.write(*ended)
         return reply
 
-    def _tell_retry(self, event: RetryScheduled) -> None:
+    def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> None:
+        call.take_retry(event)
         owner = self._owner
         owner.emit(Retrying(chat=owner.chat_id, reason=event.reason, attempt=event.attempt, wait_ms=event.wait_ms))
 

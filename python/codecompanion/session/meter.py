@@ -260,7 +260,7 @@ class ContextMeter:
 def _compacts_in_reply(payload: EventPayload, so_far: bool) -> bool:
     """Return whether the provider compacted since the last request was sent."""
     match payload:
-        case RequestSent():
+        case RequestSent(purpose="chat"):
             return False
         case ViewChanged(report=report) if report.get("stage") == "server":
             return True

@@ -102,6 +102,17 @@ def test_no_sentence_has_two_tildes(number: int | None) -> None:
     assert max(line.count("~") for line in text.splitlines() if not line.startswith("|")) <= 1
 
 
+def test_the_context_packet_is_counted_sent_and_left_out() -> None:
+    """R-354, R-356."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(10_000), shaping={"packet": 30})
+    log.call(Usage(10_000), shaping={"packet_omitted": 40})
+    text = written(log)
+    assert "- context packet: 30 tokens sent, 40 left out" in text
+    assert "- ~40 tokens were not sent again, 40 of them by shaping requests" in text
+
+
 def test_what_context_management_cost_is_not_hidden() -> None:
     log = LogWriter()
     log.begin("q")

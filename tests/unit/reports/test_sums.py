@@ -148,6 +148,17 @@ def test_an_undone_change_saves_nothing(redone: bool, saved: int, undone: int) -
     assert (savings.tokens, savings.undone) == (saved, undone)
 
 
+def test_what_shaping_left_out_is_saved_in_that_request_alone() -> None:
+    """R-338, R-354, R-356: fragments, schemas, results and the packet; the packet that was sent saves nothing."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(10_000), shaping={"results": 500, "tools": 100, "packet_omitted": 40, "packet": 30})
+    log.call(Usage(10_000))
+    savings = estimate_savings(read_log(log.events))
+    assert (savings.tokens, savings.shaped_tokens) == (640, 640)
+    assert savings.usd == pytest.approx(640 * 3 / 1e6)
+
+
 def test_summaries_are_paid_from_the_savings() -> None:
     record = read_log(worked_chat().events)
     savings = estimate_savings(record)

@@ -63,6 +63,15 @@ def test_the_mix_names_what_drives_the_request() -> None:
     assert "- ~58.0k tokens left out: history 58.0k, prompt 0, tool catalogue 0" in summary
 
 
+def test_what_shaping_left_out_joins_the_savings_mix() -> None:
+    """R-357: savings mix prompt/history/tool catalogue."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(10_000), shaping={"results": 500, "tools": 100, "packet_omitted": 40, "prompt": 60})
+    summary = section(written(log), "Summary")
+    assert "- ~700 tokens left out: history 500, prompt 100, tool catalogue 100" in summary
+
+
 def test_retries_and_errors_are_told_apart_from_results() -> None:
     """R-357: retry and errors."""
     assert "- 1.1: rate limited; waited 500 ms" in section(written(worked_chat(), 2), "Retries and errors")

@@ -8,6 +8,7 @@ from codecompanion.adapters.base import Finished, RetryScheduled, TextDelta
 from codecompanion.errors import NetworkFailed
 from codecompanion.history import Prices, RequestEnded, RequestSent, Retry, UsageReported
 from codecompanion.messages import Usage
+from codecompanion.reports.record import read_log
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
@@ -46,6 +47,31 @@ async def test_a_request_without_a_known_price_has_none(tmp_path):
     await bench.idle(session)
     (reported,) = logged(bench, UsageReported)
     assert (reported.cost_usd, reported.prices) == (None, None)
+
+
+async def test_asking_for_a_summary_is_a_request_like_any_other(tmp_path):
+    """R-357: its model, its time and its end; the first one failed, its retry was told."""
+    summary = "1. **Primary Request and Intent**\nRead.\n9. **Optional Next Step**\nGo on."
+    replies = [
+        says("long " * 400, USAGE),
+        (RetryScheduled("overloaded", 1, 10), *says(summary, Usage(700, 30))),
+        says("on", USAGE),
+    ]
+    bench = Bench(tmp_path, ScriptedAdapter("s", replies))
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    session.compact("")
+    await bench.idle(session)
+    sent, ended = logged(bench, RequestSent)[1], logged(bench, RequestEnded)[1]
+    assert (sent.purpose, sent.model) == ("summary", "scripted-1")
+    assert sent.estimated_tokens > 0
+    assert (ended.request_id, ended.result, ended.retries) == (sent.request_id, "stop", (Retry("overloaded", 10),))
+    reported = logged(bench, UsageReported)[1]
+    assert (reported.request_id, reported.other_passes) == (sent.request_id, (Usage(700, 30),))
+    record = read_log(bench.store.load_events("chat-1"))
+    assert [call.purpose for call in record.calls] == ["chat", "chat", "summary"]
+    assert all(call.ended is not None for call in record.calls)
 
 
 async def test_a_request_that_failed_or_was_stopped_says_so(tmp_path):
