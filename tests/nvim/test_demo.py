@@ -8,6 +8,7 @@ import json
 import pytest
 
 from codecompanion.cli.demo import SESSION
+from codecompanion.context.policy import policy_names
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from harness import find_nvim
 from tests.contract.command_line import run
@@ -62,6 +63,23 @@ def test_a_recording_is_edited_compacted_and_shown(tmp_path):
     assert "rules byte-identical to what was read: 1 of 1" in out
     assert "Session context compacted" in out
     assert "ctx ~" in out
+
+
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name != "codecompanion"])
+def test_every_policy_carries_a_recording_to_its_end(tmp_path, policy):
+    """Issue 4: all of them in the real thing; whatever was removed, every turn was answered and the rules stayed."""
+    status, out, err = play(tmp_path, recording(14), "--window", "7600", "--policy", policy)
+    assert (status, err) == (0, "")
+    assert "28 requests, 14 tool calls" in out
+    assert "tool results cleared" in out or "→ a summary of" in out
+    assert "rules byte-identical to what was read: 1 of 1" in out
+    assert "Internal error" not in out
+
+
+def test_an_unknown_policy_is_bad_input(tmp_path):
+    status, _, err = play(tmp_path, recording(1), "--policy", "codebudy")
+    assert status == 2
+    assert "codebuddy" in err
 
 
 def test_a_recording_without_a_user_is_bad_input(tmp_path):

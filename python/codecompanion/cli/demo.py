@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from codecompanion.cli.demo_report import report
+from codecompanion.context.policy import load_policy
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import LogEvent
 from codecompanion.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, RULES_TAG, Message
@@ -45,6 +46,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("file", nargs="?", default=str(SESSION), help="a transcript (default: the built-in session)")
     parser.add_argument("--window", type=int, default=0, help="context window in tokens (default: one it outgrows)")
+    parser.add_argument("--policy", default="", help="the policy that manages the context (default: codecompanion)")
     parser.add_argument("--nvim", default="", help="Neovim to use (default: beside this Python, then on the PATH)")
     parser.add_argument("--keep", metavar="DIR", default="", help="keep workspace and history in this new folder")
     parser.add_argument("--chat", action="store_true", help="afterwards open the chat in Neovim")
@@ -71,12 +73,17 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     try:
         print(f"{path.name}: {len(messages)} messages, about {total:,} tokens; window {window:,} tokens", file=out)
         out.flush()
-        told = play(messages, path, home, nvim, window)
+        told = play(messages, path, home, nvim, window, _known(arguments.policy))
         report(_log(home), told, window, out)
         return open_chat(home, nvim, window) if arguments.chat else 0
     finally:
         if not arguments.keep:
             shutil.rmtree(home, ignore_errors=True)
+
+
+def _known(policy: str) -> str:
+    """Return the name of the policy; raises `ConfigError` when there is none."""
+    return load_policy(policy).name if policy else ""
 
 
 def fitting_window(total: int) -> int:
@@ -109,7 +116,9 @@ def nvim_version(binary: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def play(messages: Sequence[Message], recording: Path, home: Path, nvim: str, window: int) -> list[dict[str, Any]]:
+def play(
+    messages: Sequence[Message], recording: Path, home: Path, nvim: str, window: int, policy: str = ""
+) -> list[dict[str, Any]]:
     """Play the session in a fresh Neovim below `home`; return what the demo told, in order.
 
     Raises:
@@ -125,7 +134,8 @@ def play(messages: Sequence[Message], recording: Path, home: Path, nvim: str, wi
     plan = home / "plan.json"
     plan.write_text(json.dumps({"steps": steps, "out": str(told)}), encoding="utf-8")
     init = home / "init.lua"
-    init.write_text(init_file(recording.resolve(), window, rules, [f'lua require("codecompanion.demo").run("{plan}")']))
+    run_plan = f'lua require("codecompanion.demo").run("{plan}")'
+    init.write_text(init_file(recording.resolve(), window, rules, [run_plan], policy))
     result = subprocess.run(
         [nvim, "--headless", "-u", str(init), "-i", "NONE", "-n"],
         cwd=workspace, env=_environment(home), capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
@@ -175,11 +185,12 @@ def write_workspace(messages: Sequence[Message], workspace: Path) -> tuple[list[
     return steps, rules
 
 
-def init_file(recording: Path | None, window: int, rules: Sequence[str], after: Sequence[str]) -> str:
+def init_file(recording: Path | None, window: int, rules: Sequence[str], after: Sequence[str], policy: str = "") -> str:
     """Return an init.lua that sets the plugin up for a recording (None: the offline adapter as it is)."""
     offline: dict[str, Any] = {"context_window": window}
     if recording is not None:
         offline["playback"] = str(recording)
+    least_savings = {"compaction.min_token_savings": min(10_000, window // 10)}
     options: dict[str, Any] = {
         "python": {"host_prog": sys.executable},
         "adapters": {"http": {"offline": {"opts": offline}}},
@@ -188,7 +199,8 @@ def init_file(recording: Path | None, window: int, rules: Sequence[str], after: 
                 "adapter": "offline",
                 "opts": {
                     "max_provider_requests_per_turn": -1,
-                    "context_management": {"compaction": {"min_token_savings": min(10_000, window // 10)}},
+                    "policy": policy or "codecompanion",
+                    "policies": {"codecompanion": least_savings, "adaptive": least_savings},
                 },
             }
         },
