@@ -77,6 +77,7 @@ EXACT_WINDOWS = {
     "claude-3-opus": 200_000,
     "claude-3-haiku": 200_000,
     "gpt-4-turbo": 128_000,
+    "gpt-3.5-turbo": 16_000,
     "gpt-4": 8_192,
     "o1-mini": 128_000,
     "llama-3.1-70b-versatile": 128_000,
@@ -85,8 +86,9 @@ EXACT_WINDOWS = {
     "deepseek-coder": 64_000,
     "qwen-turbo": 131_072,
 }
-"""R-105: these very names."""
+"""R-105, R-406: these very names."""
 FAMILY_WINDOWS = {
+    "claude": 200_000,
     "claude-3-5": 200_000,
     "claude-3.5": 200_000,
     "claude-4": 200_000,
@@ -102,7 +104,8 @@ FAMILY_WINDOWS = {
     "qwen-plus": 131_072,
     "glm-4-plus": 128_000,
 }
-"""R-104: names that begin so."""
+"""R-104, R-406: names that begin so."""
+_NAMED_SIZE = re.compile(r"(?<![a-z0-9.])([1-9]\d{0,3})k(?![a-z0-9])")
 _DATE = re.compile(r"(?:-20\d{6}|-\d{4}-\d{2}-\d{2})$")
 
 
@@ -110,10 +113,13 @@ def find_window(model: str) -> int:
     """Return the window of a well-known model or family, 0 when it is none (R-106).
 
     `provider/` and a date at the end do not count; the exact name goes before the longest family. A family's name ends
-    where a word ends: `o1` is not the beginning of `o100`.
+    where a word ends: `o1` is not the beginning of `o100`. Any other name may say its window itself: `…-32k` (R-406).
     """
     name = _DATE.sub("", model.rpartition("/")[2].lower())
     if name in EXACT_WINDOWS:
         return EXACT_WINDOWS[name]
     families = [family for family in FAMILY_WINDOWS if re.match(rf"{re.escape(family)}(?![a-z0-9])", name)]
-    return FAMILY_WINDOWS[max(families, key=len)] if families else 0
+    if families:
+        return FAMILY_WINDOWS[max(families, key=len)]
+    said = _NAMED_SIZE.search(name)
+    return int(said[1]) * 1000 if said else 0

@@ -104,10 +104,24 @@ def test_exact_names_go_before_families(model: str, window: int) -> None:
     assert find_window(model) == window
 
 
-@pytest.mark.parametrize("model", ["", "o100", "gpt-4.1", "gpt-4-32k", "my-o1", "qwen-plusher", "gemini-2.05"])
+@pytest.mark.parametrize(
+    "model", ["", "o100", "gpt-4.1", "model-v2.5k", "k", "v3kx", "my-o1", "qwen-plusher", "gemini-2.05"]
+)
 def test_what_only_looks_similar_is_unknown(model: str) -> None:
     """R-106: a wrong window is worse than none."""
     assert find_window(model) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("claude-opus-9", 200_000), ("gpt-3.5-turbo-2023-11-06", 16_000), ("gpt-4-32k", 32_000),
+        ("01-ai/yi-34b-200k", 200_000), ("phi-3-mini-128k-instruct", 128_000),
+    ],
+)  # fmt: skip
+def test_a_name_may_say_its_window(model: str, window: int) -> None:
+    """R-406: CoWork's additions to the one table."""
+    assert find_window(model) == window
 
 
 def test_the_longest_family_wins(monkeypatch: pytest.MonkeyPatch) -> None:

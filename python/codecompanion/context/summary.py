@@ -20,7 +20,7 @@ from codecompanion.context.ledger import summarise
 from codecompanion.context.sections import load_schema, schema_names
 from codecompanion.context.transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work
-from codecompanion.messages import is_typed_by_user
+from codecompanion.messages import is_system_prompt, is_typed_by_user
 from codecompanion.sanitise import leave_out_orders
 
 _ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
@@ -96,7 +96,8 @@ def summary_budget(work: Work, params: SummarizeOne, env: Env) -> int:
         slack = room - env.measure((*work.messages, *work.pending)).tokens
         budget = min(budget, max(params.min_tokens, math.floor(params.share_of_slack * slack)))
     if params.share_of_available:
-        budget = min(budget, math.floor(params.share_of_available * (room - env.measure(()).tokens)))
+        prompt = tuple(message for message in work.before if is_system_prompt(message))
+        budget = min(budget, math.floor(params.share_of_available * (room - env.measure(prompt).tokens)))
     return max(1, params.min_tokens, budget)
 
 

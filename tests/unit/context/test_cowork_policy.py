@@ -220,6 +220,13 @@ def test_the_summary_may_have_4096_tokens_or_8_percent(window, tokens):
     assert asked[0].request.max_output_tokens == tokens
 
 
+def test_what_the_system_prompt_takes_is_not_available_to_the_summary():
+    """R-427: 8 % of window − 8000 − system prompt."""
+    messages = read([say("system", 1000), *talk(101, 140)])
+    _, asked = run(messages, 16_000, policy=POLICY, script=SUMMARISES)
+    assert asked[0].request.max_output_tokens == 560
+
+
 @pytest.mark.parametrize("reply", [{"summary": ""}, {"summary_error": "no network"}])
 def test_without_a_model_the_raw_transcript_takes_its_place(reply):
     """R-434: an empty answer is a failure, too; tag and preamble as always; what the user said is there."""
