@@ -34,6 +34,11 @@ class Announcer:
         occasion = self._occasion(ask.stage, Occasion(trigger=ask.trigger, tokens=ask.before.tokens))
         return self._events((ask.emits.started,), occasion, compaction_id)
 
+    def began(self, report: StageReport, compaction_id: str) -> tuple[PolicyEvent, ...]:
+        """Return what is logged with the beginning of a compaction that asks no model (R-332)."""
+        occasion = self._occasion(report.stage, Occasion(trigger=report.trigger, tokens=report.before.tokens))
+        return self._events((report.emits.started,), occasion, compaction_id)
+
     def changed(self, report: StageReport, change_id: str, model: str, duration_ms: int) -> tuple[PolicyEvent, ...]:
         """Return what is logged with the change a stage made."""
         occasion = Occasion(report=report, trigger=report.trigger, tier=report.tier, compacted=True)

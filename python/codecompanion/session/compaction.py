@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -213,7 +214,10 @@ class _Run:
         record, announcer = self.record, self._owner.announcer
         if not report.asked:
             # Or it takes the place of one that asked in vain.
-            await record.begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
+            also, failed = partial(announcer.began, report), report.emits.failed
+            begin = partial(record.begin, also=also, failed_event=failed)
+            began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
+            announcer.tell(began)
         change = view_change(report, work, before, record.id, record.report(work.removed, work.summary))
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
         await self._owner.effects.before(report.effects.before, report, change)

@@ -441,6 +441,9 @@ class Session:
         self.context.show()
         if not changed or self._queue:
             return
+        if self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
+            # K6: a pending request goes on; where there is none, nothing is asked in its place.
+            return
         match self.services.settings.chat.on_compact:
             case "submit":
                 # A provider's own summary is not a message that can be answered.
@@ -498,6 +501,12 @@ class Session:
 
     def _notice(self, level: str, text: str) -> None:
         self.emit(Notice(chat=self.chat_id, level=level, text=text))  # type: ignore[arg-type]
+
+
+def _is_answered(messages: Sequence[Message]) -> bool:
+    """Return whether the model has said all it wanted."""
+    last = messages[-1] if messages else None
+    return last is None or (last.role == "assistant" and not last.tool_calls and not last.cut)
 
 
 def _asks(message: Message) -> bool:

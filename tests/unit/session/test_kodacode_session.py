@@ -1,0 +1,452 @@
+"""Shaped requests and the durable summary in the real session: R-301…R-304, R-310, R-321, R-326…R-338, R-346…R-354."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from codecompanion.context.artifact_schema import read_consolidated
+from codecompanion.context.prompt_shape import TERSE
+from codecompanion.errors import ConfigError, ContextOverflow
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
+from codecompanion.events import PolicyEvent as Told
+from codecompanion.history import ChangeUndone, CompactionBegan, PolicyEvent, RequestSent, ViewChanged, project
+from codecompanion.messages import SUMMARY_TAG, Usage
+from codecompanion.requests import Buffer, Diagnostic, Snapshot, Submit
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+
+KODACODE = {"policy": "kodacode"}
+
+
+def grep(number):
+    """Return the arguments of a search; equal calls in a row would end the turn."""
+    return f'{{"query": "needle", "max_results": {100 + number}}}'
+
+
+def talker(words=400, count=None):
+    """Return a model that talks, and counts nothing unless told to."""
+    return ScriptedAdapter("s", lambda request: says("word " * words, count(request) if count else None))
+
+
+def logged(bench, kind=PolicyEvent):
+    return [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, kind)]
+
+
+def named(bench, name):
+    return [event for event in logged(bench) if event.name == name]
+
+
+async def talk(bench, session, number, first=1, text="question"):
+    for i in range(first, first + number):
+        session.submit(submit(f"{text} {i}", i))
+        await bench.idle(session)
+
+
+def written(request):
+    return [message.text for message in request.messages]
+
+
+# ---- the request and its meter
+
+
+async def searching(tmp_path, steps=3, **settings):
+    """A turn that searches `steps` times; every result is large."""
+    (tmp_path / "a.txt").write_text("needle in a haystack of words\n" * 60)
+    script = [calls((f"call-{i}", "grep_search", grep(i))) for i in range(steps)] + [says("found it")]
+    adapter = ScriptedAdapter("s", script)
+    bench = Bench(tmp_path, adapter, settings={**KODACODE, **settings})
+    session = await bench.open()
+    session.submit(submit("look for the needle"))
+    await bench.idle(session)
+    assert bench.bugs == []
+    return bench, session, adapter
+
+
+async def test_older_results_of_a_turn_are_placeholders_in_what_is_sent_only(tmp_path):
+    """R-301, R-338, R-339, R-343: the log stays complete, what was pruned stays pruned."""
+    bench, session, adapter = await searching(tmp_path)
+    last = [m for m in adapter.requests[-1].messages if m.role == "tool"]
+    assert [m.text.startswith("[older retained output from grep_search ") for m in last] == [True, True, False]
+    assert "call-0 pruned for prompt budget]" in last[0].text
+    before = [m for m in adapter.requests[-2].messages if m.role == "tool"]
+    assert before[0] is last[0]
+    assert all("needle" in m.text for m in session.log.view.messages if m.role == "tool")
+    assert project(bench.store.load_events("chat-1")).messages == session.log.view.messages
+    assert logged(bench, ViewChanged) == []
+    assert logged(bench, RequestSent)[-1].shaping["results"] > 100
+
+
+async def test_nothing_is_sent_twice(tmp_path):
+    """R-346: history and the current turn do not overlap."""
+    _, _, adapter = await searching(tmp_path)
+    for request in adapter.requests:
+        ids = [message.id for message in request.messages]
+        assert len(ids) == len(set(ids))
+
+
+async def test_the_meter_shows_what_is_sent_and_triggers_see_what_is_stored(tmp_path):
+    """R-302, R-304: ctx may be lower than the stored history."""
+    bench, session, _ = await searching(tmp_path, steps=4)
+    meter = bench.of(Meter)[-1]
+    assert meter.tokens == session.control.shaper.current().measure.tokens
+    assert meter.tokens < session.control.measured().tokens - 500
+
+
+async def test_the_meter_is_exact_behind_a_shaped_request(tmp_path):
+    """R-302, R-505: what the provider counted for the shaped request is what the meter goes on from."""
+    (tmp_path / "a.txt").write_text("needle in a haystack of words\n" * 60)
+    sent = []
+
+    def reply(request):
+        sent.append(request)
+        prompt = 1000 + sum(len(m.text) for m in request.messages) // 3
+        usage = Usage(input_tokens=prompt, output_tokens=10)
+        if len(sent) < 5:
+            return calls((f"call-{len(sent)}", "grep_search", grep(len(sent))), usage=usage)
+        return says("done", usage)
+
+    bench = Bench(tmp_path, ScriptedAdapter("s", reply), settings=KODACODE)
+    session = await bench.open()
+    session.submit(submit("look"))
+    await bench.idle(session)
+    prompt = 1000 + sum(len(m.text) for m in sent[-1].messages) // 3
+    meter = bench.of(Meter)[-1]
+    assert len(sent) == 5
+    assert (meter.tokens, meter.exact) == (prompt + 10, True)
+    raw = 1000 + sum(len(m.text) for m in (session.control.system_message, *session.log.view.messages)) // 3
+    assert abs(session.control.measured().tokens - raw) <= 0.1 * raw
+
+
+async def test_another_policy_sends_the_view_itself(tmp_path):
+    """K14: no trace of shaping where the policy has none."""
+    _, session, adapter = await searching(tmp_path, policy="codecompanion")
+    assert list(adapter.requests[-1].messages[1:]) == list(session.log.view.messages[:-1])
+    assert session.control.shaper.current().is_plain
+
+
+# ---- the durable summary
+
+
+async def compacting(tmp_path, turns=14, **settings):
+    adapter = talker()
+    bench = Bench(tmp_path, adapter, window=6_000, settings={**KODACODE, **settings})
+    session = await bench.open()
+    await talk(bench, session, turns)
+    assert bench.bugs == []
+    return bench, session, adapter
+
+
+async def test_the_history_is_summarised_without_a_model_and_carried_on(tmp_path):
+    """R-313, R-321, R-323: no utility adapter, no model call; the summary is first, in the assistant's role."""
+    bench, session, adapter = await compacting(tmp_path)
+    done = bench.of(Compacted)
+    assert len(done) >= 2
+    assert all(request.purpose == "chat" for request in adapter.requests)
+    summaries = [m for m in session.log.view.messages if m.tag == SUMMARY_TAG]
+    assert len(summaries) == 1
+    assert session.log.view.messages[0] is summaries[0]
+    assert summaries[0].role == "assistant"
+    artifact = read_consolidated(logged(bench, ViewChanged)[-1].report["artifact"])
+    assert artifact is not None
+    covered = [episode.source_turn_ids[0] for episode in artifact.artifact.completed_episodes]
+    assert covered == [f"turn-{i}" for i in range(1, len(covered) + 1)]
+    assert artifact.consolidated_turn_count == len(covered)
+
+
+async def test_every_compaction_has_one_beginning_and_one_end(tmp_path):
+    """R-325, R-327, R-331, R-332: started and updated of one id, logged and told."""
+    bench, _, _ = await compacting(tmp_path)
+    started, updated = named(bench, "context_compaction_started"), named(bench, "session_history_continuation_updated")
+    assert (
+        [e.compaction_id for e in started]
+        == [e.compaction_id for e in updated]
+        == [e.compaction_id for e in bench.of(Compacted)]
+    )
+    assert [e.name for e in bench.of(Told) if e.name.startswith("context_compaction")] == [e.name for e in started]
+    first = updated[0].fields
+    assert first["update_reason"] in ("semantic_closure", "token_pressure")
+    assert first["frontier_turn_id"] == f"turn-{first['consolidated_turn_count']}"
+    assert first["activity_text"] == f"History summary updated: {first['newly_consolidated_turn_count']} turns"
+    assert first["rendered_summary"].startswith("Compaction Summary:")
+    assert first["input_budget"]["trigger_tokens"] == 4800
+    assert first["input_budget"]["target_tokens"] == 3600
+    assert first["input_budget"]["consolidated_request_tokens"] < first["input_budget"]["estimated_request_tokens"]
+    assert first["attribution"]["summary_source"] == "runtime"
+    assert {"session_objective", "constraints", "open_threads", "page_in_hints"} <= set(first["artifact"])
+    assert started[0].fields["scope"] == "history"
+
+
+async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
+    """R-332: after a crash, exactly one end, reason interrupted."""
+    bench, session, adapter = await compacting(tmp_path, turns=2)
+    began = CompactionBegan(
+        compaction_id="lost",
+        trigger="proactive",
+        summariser="m",
+        tokens_before=9,
+        failed_event="context_compaction_failed",
+    )
+    await session.log.write(began, PolicyEvent(name="context_compaction_started", compaction_id="lost"))
+    again = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, store=bench.store)
+    assert await again.resume() is not None
+    ends = [e for e in named(again, "context_compaction_failed") if e.compaction_id == "lost"]
+    assert [e.fields["reason"] for e in ends] == ["interrupted"]
+
+
+async def test_a_utility_model_may_improve_it_and_may_fail(tmp_path):
+    """R-321, R-322: a failing utility model leaves the runtime summary and the compaction succeeds."""
+    utility = ScriptedAdapter("utility", lambda request: says("no JSON"))
+    bench = Bench(
+        tmp_path, talker(), utility, window=6_000,
+        settings={**KODACODE, "context_management": {"compaction": {"adapter": "utility"}}},
+    )  # fmt: skip
+    session = await bench.open()
+    await talk(bench, session, 10)
+    assert utility.requests
+    assert bench.of(Compacted)
+    assert bench.of(CompactionFailed) == []
+    fields = named(bench, "session_history_continuation_updated")[0].fields
+    assert fields["attribution"]["summary_source"] == "runtime"
+
+
+async def test_by_hand_the_summary_is_rebuilt_from_the_whole_log(tmp_path):
+    """R-326: from turn 1, two turns stay raw; nothing to do says so and leaves no event."""
+    adapter = talker()
+    bench = Bench(tmp_path, adapter, settings=KODACODE)
+    session = await bench.open()
+    session.compact("")
+    await bench.idle(session)
+    assert any("nothing to summarise" in e.text for e in bench.of(Notice))
+    assert logged(bench) == []
+    await talk(bench, session, 5)
+    session.compact("")
+    await bench.idle(session)
+    assert [m.cycle for m in session.log.view.messages if m.role == "user"] == [4, 5]
+    await talk(bench, session, 3, first=6)
+    session.compact("")
+    await bench.idle(session)
+    updates = [e.fields for e in named(bench, "session_history_continuation_updated")]
+    assert [u["update_reason"] for u in updates] == ["manual_request"] * 2
+    assert [(u["newly_consolidated_turn_count"], u["consolidated_turn_count"]) for u in updates] == [(3, 3), (6, 6)]
+
+
+async def test_an_undone_summary_is_not_carried_on(tmp_path):
+    """R-324: the turns are back in the view; the next summary is made from the log."""
+    bench, session, _ = await compacting(tmp_path, turns=9)
+    change = logged(bench, ViewChanged)[-1]
+    await session.log.undo([change.change_id], by_user=True)
+    assert logged(bench, ChangeUndone)
+    session.compact("")
+    await bench.idle(session)
+    artifact = read_consolidated(logged(bench, ViewChanged)[-1].report["artifact"])
+    assert artifact is not None
+    assert artifact.frontier_turn_id == f"turn-{artifact.consolidated_turn_count}"
+
+
+async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
+    """R-310, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
+    (tmp_path / "a.txt").write_text("words and words\n" * 190)
+    script = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(4)] + [says("done")]
+    bench = Bench(tmp_path, ScriptedAdapter("s", script), window=5_800, settings=KODACODE)
+    session = await bench.open()
+    session.submit(submit("read it again and again"))
+    await bench.idle(session)
+    assert bench.bugs == []
+    assert bench.of(CompactionStarted) == []
+    assert not any("rests" in e.text for e in bench.of(Notice))
+    pressed = named(bench, "context_compaction_failed")
+    assert [e.fields["reason"] for e in pressed][:1] == ["input_limit_pressure"]
+
+
+async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
+    """R-311, R-335: one clear sentence, one event, and the next message goes on."""
+    adapter = talker(20)
+    bench = Bench(tmp_path, adapter, window=4_000, settings=KODACODE)
+    session = await bench.open()
+    session.submit(submit("word " * 6_000))
+    await bench.idle(session)
+    assert adapter.requests == []
+    (ended,) = bench.of(TurnFinished)
+    assert ended.reason == "failed"
+    assert "more than the 4000" in ended.error
+    assert "not sent" in ended.error
+    (failed,) = named(bench, "context_compaction_failed")
+    assert failed.fields["reason"] == "input_limit_unreachable"
+    assert failed.fields["estimated_request_tokens"] > failed.fields["input_limit_tokens"] == 4000
+    session.submit(submit("something short", 2))
+    await bench.idle(session)
+    assert len(adapter.requests) == 1
+    assert bench.of(TurnFinished)[-1].reason == "done"
+
+
+async def test_a_providers_refusal_has_the_same_reason(tmp_path):
+    """R-335: "too long" from the provider, when nothing more can be done."""
+    adapter = ScriptedAdapter("s", lambda request: (ContextOverflow("prompt is too long"),))
+    bench = Bench(tmp_path, adapter, settings=KODACODE)
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    assert named(bench, "context_compaction_failed")[-1].fields["reason"] == "input_limit_unreachable"
+
+
+async def test_turns_are_limited(tmp_path):
+    """R-336: `max_provider_requests_per_turn` ends a turn that would go on for ever, under this policy, too."""
+    (tmp_path / "a.txt").write_text("x")
+    many = iter(range(100))
+    adapter = ScriptedAdapter(
+        "s",
+        lambda request: calls((f"c{(n := next(many))}", "read_file", f'{{"path": "a.txt", "start_line": {n + 1}}}')),
+    )
+    bench = Bench(tmp_path, adapter, settings={**KODACODE, "max_provider_requests_per_turn": 5})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.idle(session)
+    assert len(adapter.requests) == 5
+    assert bench.of(TurnFinished)[0].reason == "limit"
+
+
+@pytest.mark.parametrize(("allowed", "requests"), [(0, 1), (1, 2), (2, 3)])
+async def test_a_cut_reply_is_continued_as_often_as_allowed(tmp_path, allowed, requests):
+    """R-337: only when the provider stopped for its output limit alone."""
+    from codecompanion.adapters.base import Finished, TextDelta
+
+    adapter = ScriptedAdapter("s", lambda request: (TextDelta("half"), Finished("length", (), None)))
+    bench = Bench(tmp_path, adapter, settings={**KODACODE, "max_output_continuations": allowed})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.idle(session)
+    assert len(adapter.requests) == requests
+
+
+# ---- what is said of the requests
+
+
+async def test_what_was_assembled_is_logged_once_a_turn(tmp_path):
+    """R-328, R-329: layers and fragments in bytes."""
+    bench, _, adapter = await searching(tmp_path)
+    (event,) = named(bench, "prompt_compiled")
+    fields = event.fields
+    assert fields["shape"] == "full"
+    assert {layer["name"] for layer in fields["layers"]} == {"instructions", "tools", "summary", "history", "turn"}
+    assert fields["base_instructions"] == len(adapter.requests[0].messages[0].text.encode())
+    assert fields["cacheable_prefix"] + fields["dynamic_suffix"] == sum(f["bytes"] for f in fields["fragments"])
+    assert [e.name for e in bench.of(Told)] == ["prompt_compiled", "context_pruned"]
+
+
+async def test_which_turns_were_left_out_is_logged(tmp_path):
+    """R-328, R-330: counted against the whole log, with the turns' names; all figures ≥ 0."""
+    bench, _, _ = await compacting(tmp_path)
+    last = named(bench, "context_pruned")[-1].fields
+    assert last["omitted_prior_turns"] == len(last["turn_ids"]) > 0
+    assert last["omitted_prior_turns"] + last["prior_turns"] == 13
+    assert all(value >= 0 for value in last.values() if isinstance(value, int))
+
+
+# ---- how replies shall be
+
+
+@pytest.mark.parametrize(
+    ("settings", "terse"),
+    [
+        ({"policy": "kodacode"}, True),
+        ({"policy": "kodacode", "response_style": "default"}, False),
+        ({"policy": "kodacode", "response_style": "terse"}, True),
+        ({}, False),
+        ({"response_style": "terse"}, True),
+    ],
+)
+async def test_the_style_of_replies(tmp_path, settings, terse):
+    """R-347, R-348, R-349, K16: terse by default only with this policy; it changes nothing but the system prompt."""
+    adapter = ScriptedAdapter("s", [says("hello")])
+    bench = Bench(tmp_path, adapter, settings=settings)
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    system = adapter.requests[0].messages[0].text
+    assert system.endswith(TERSE.full) == terse
+    assert (TERSE.full in system) == terse
+    assert adapter.requests[0].tools == session.specs
+
+
+@pytest.mark.parametrize(
+    ("chat", "key"),
+    [
+        ({"response_style": "short"}, r"interactions\.chat\.opts\.response_style"),
+        (
+            {"context_packet": {"enabled_sections": ["gut"]}},
+            r"interactions\.chat\.opts\.context_packet\.enabled_sections",
+        ),
+    ],
+)
+def test_wrong_values_are_refused_at_startup(tmp_path, chat, key):
+    """R-347, R-350: the error names the key."""
+    with pytest.raises(ConfigError, match=key):
+        Bench(tmp_path, talker(), settings=chat)
+
+
+# ---- the packet
+
+
+def repository(folder):
+    for command in (["init", "-q", "-b", "topic"], ["add", "."]):
+        subprocess.run(["git", *command], cwd=folder, check=True, capture_output=True)
+
+
+def packets(request):
+    return [message for message in request.messages if message.tag == "context_packet"]
+
+
+async def with_packet(tmp_path, *texts, sections=("repo", "git"), window=100_000, replies=None, snapshot=None):
+    (tmp_path / "a.txt").write_text("x")
+    repository(tmp_path)
+    adapter = ScriptedAdapter("s", replies or (lambda request: says("ok")))
+    settings = {**KODACODE, "context_packet": {"enabled_sections": list(sections)}}
+    bench = Bench(tmp_path, adapter, settings=settings, window=window)
+    session = await bench.open()
+    for number, text in enumerate(texts, 1):
+        session.submit(Submit(chat="chat-1", submit_id=number, text=text, snapshot=snapshot or Snapshot()))
+        await bench.idle(session)
+    assert bench.bugs == []
+    return bench, session, adapter
+
+
+async def test_the_packet_goes_along_with_the_first_turn_and_is_not_stored(tmp_path):
+    """R-350…R-353: in front of the user's words; on later requests it stays where it was; nothing is repeated."""
+    script = [calls(("c1", "read_file", '{"path": "a.txt"}')), says("ok"), says("again"), says("asked")]
+    bench, _, adapter = await with_packet(tmp_path, "hello", "and now?", "what is the git status?", replies=script)
+    first, continuation, second, third = adapter.requests
+    (packet,) = packets(first)
+    assert f"name: {tmp_path.name}\ngit: detected" in packet.text
+    assert "branch: topic\nchanged_files: 1" in packet.text
+    assert first.messages[1] is packet
+    assert first.messages[2].text == "hello"
+    assert packets(continuation) == [packet]
+    assert packets(second) == [packet]
+    assert [p.cycle for p in packets(third)] == [1, 3]
+    assert "name:" not in packets(third)[1].text
+    assert not any(m.tag == "context_packet" for m in project(bench.store.load_events("chat-1")).messages)
+    assert logged(bench, RequestSent)[0].shaping == {"packet": packet.tokens}
+
+
+async def test_under_pressure_the_packet_is_left_out_and_recorded(tmp_path):
+    """R-354: its tokens stand in the log for /cost."""
+    bench, _, adapter = await with_packet(tmp_path, "word " * 2_500, window=5_500)
+    assert packets(adapter.requests[0]) == []
+    assert logged(bench, RequestSent)[0].shaping["packet_omitted"] > 20
+
+
+async def test_diagnostics_come_from_the_editor(tmp_path):
+    """R-351: a few of those the editor has, when the words are about them."""
+    found = Diagnostic(path=str(tmp_path / "a.txt"), line=3, severity="ERROR", message="undefined name")
+    snapshot = Snapshot(cwd=str(tmp_path), buffers=(Buffer(name="a.txt"),), diagnostics=(found,))
+    _, _, adapter = await with_packet(tmp_path, "fix the errors", sections=("diagnostics",), snapshot=snapshot)
+    (packet,) = packets(adapter.requests[0])
+    assert "- a.txt:3 ERROR: undefined name" in packet.text
+
+
+async def test_without_sections_git_is_not_even_asked(tmp_path, monkeypatch):
+    """R-350: disabled by default."""
+    monkeypatch.setattr("codecompanion.session.request_shaper.read_status", lambda root: pytest.fail("asked"))
+    _, _, adapter = await with_packet(tmp_path, "hello", sections=())
+    assert packets(adapter.requests[0]) == []
