@@ -152,7 +152,7 @@ def test_options_reach_the_settings_in_their_units(child: Nvim) -> None:
     assert (mine.context_window, mine.include_usage, mine.parallel_tool_calls) == (32768, False, False)
     assert mine.max_output_tokens == 100
     assert msgspec.convert(mine.options, RenderOptions) == RenderOptions(
-        send_reasoning=True, system_role="developer", short_call_ids=True, image_input=False
+        send_reasoning=True, system_role="developer", one_system_message=True, short_call_ids=True, image_input=False
     )
     assert mine.proxy == "http://proxy:3128"
     assert adapters.entry("offline").proxy == ""

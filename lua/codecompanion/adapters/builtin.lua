@@ -99,6 +99,7 @@ local adapters = {
     formatted_name = "OpenAI compatible",
     base_url = "http://localhost:11434/v1",
     limits_path = "/models",
+    options = { one_system_message = true },
     about = "Any other endpoint that speaks Chat Completions.",
   }),
   offline = entry("offline", {

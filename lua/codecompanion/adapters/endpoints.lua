@@ -7,6 +7,8 @@
 ---    are in no table of windows, but in its own list.
 ---  * `send_reasoning = "tool_turns"`: the reasoning of turns that called tools goes back. DeepSeek and Moonshot refuse
 ---    requests without it; templates of local models put it where it belongs and drop the rest.
+---  * `one_system_message`: Gemini keeps one instruction beside the messages; Mistral's format and the templates of
+---    local models put a system message in front or refuse it.
 ---  * Mistral reports usage without being asked, refuses `max_completion_tokens`, and takes call ids of nine letters
 ---    and digits only.
 
@@ -29,7 +31,7 @@ return {
     chat_path = "/v1/chat/completions",
     models_path = "/v1/models",
     limits_path = "/api/ps",
-    options = { send_reasoning = "tool_turns" },
+    options = { send_reasoning = "tool_turns", one_system_message = true },
     about = "Ollama, at OLLAMA_HOST or http://localhost:11434. No key.",
   },
   llama_cpp = {
@@ -38,7 +40,7 @@ return {
     chat_path = "/v1/chat/completions",
     models_path = "/v1/models",
     limits_path = "/props",
-    options = { send_reasoning = "tool_turns" },
+    options = { send_reasoning = "tool_turns", one_system_message = true },
     about = "The server of llama.cpp, at http://localhost:8080. No key.",
   },
   vllm = {
@@ -47,7 +49,7 @@ return {
     chat_path = "/v1/chat/completions",
     models_path = "/v1/models",
     limits_path = "/v1/models",
-    options = { send_reasoning = "tool_turns" },
+    options = { send_reasoning = "tool_turns", one_system_message = true },
     about = "vLLM, at http://localhost:8000. No key.",
   },
   lmstudio = {
@@ -56,6 +58,7 @@ return {
     chat_path = "/v1/chat/completions",
     models_path = "/v1/models",
     limits_path = "/api/v0/models",
+    options = { one_system_message = true },
     about = "LM Studio, at http://localhost:1234. No key.",
   },
   openrouter = {
@@ -81,7 +84,7 @@ return {
     key = "MISTRAL_API_KEY",
     model = "mistral-medium-latest",
     include_usage = false,
-    options = { short_call_ids = true, reasoning_field = "content.thinking" },
+    options = { short_call_ids = true, reasoning_field = "content.thinking", one_system_message = true },
     about = "Mistral. Key: environment variable MISTRAL_API_KEY.",
   },
   xai = {
@@ -97,6 +100,7 @@ return {
     base_url = "https://generativelanguage.googleapis.com/v1beta/openai",
     key = "GEMINI_API_KEY",
     model = "gemini-3.5-flash",
+    options = { one_system_message = true },
     about = "Gemini, by its endpoint for OpenAI clients. Key: environment variable GEMINI_API_KEY.",
   },
   kimi = {
@@ -112,7 +116,7 @@ return {
     base_url = "https://api.novita.ai/openai/v1",
     key = "NOVITA_API_KEY",
     model = "zai-org/glm-5.2",
-    options = { image_input = false },
+    options = { image_input = false, one_system_message = true },
     about = "Novita. Key: environment variable NOVITA_API_KEY.",
   },
   huggingface = {
@@ -120,7 +124,7 @@ return {
     base_url = "https://router.huggingface.co/v1",
     key = "HUGGINGFACE_API_KEY",
     model = "openai/gpt-oss-120b",
-    options = { image_input = false },
+    options = { image_input = false, one_system_message = true },
     about = "Hugging Face's router. Key: environment variable HUGGINGFACE_API_KEY.",
   },
   azure_openai = {

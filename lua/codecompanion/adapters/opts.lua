@@ -187,6 +187,14 @@ return {
     kinds = CHAT,
     description = 'The role the system prompt is sent in ("system").',
   },
+  one_system_message = {
+    field = "one_system_message",
+    option = true,
+    type = "boolean",
+    kinds = CHAT,
+    description = "Send a summary that is a system message as a message of the user, for endpoints that take one system"
+      .. " message only (false; true for `gemini`, `mistral`, local servers and `openai_compatible`).",
+  },
   playback = {
     field = "playback",
     option = true,

@@ -23,6 +23,7 @@ from codecompanion.adapters.openai_chat.call_ids import LONGEST_ID, IdForm, wire
 from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
+from codecompanion.adapters.openai_chat.summary_turn import summary_as_turn
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.errors import StoreError
 from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
@@ -44,13 +45,15 @@ class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     send_reasoning: give readable reasoning back, always or in turns that called tools. reasoning_field: where, "" = in
     the field it came in, `content.thinking` = as a part of the content (Mistral). system_role: `developer` for
-    endpoints that want it. short_call_ids: nine letters and digits (Mistral refuses other ids). image_input,
-    document_input: False = send a note instead of images, of PDFs.
+    endpoints that want it. one_system_message: a summary in the system role is sent as a turn (R-146). short_call_ids:
+    nine letters and digits (Mistral refuses other ids). image_input, document_input: False = send a note instead of
+    images, of PDFs.
     """
 
     send_reasoning: SendReasoning = False
     reasoning_field: str = ""
     system_role: Literal["system", "developer"] = "system"
+    one_system_message: bool = False
     short_call_ids: bool = False
     image_input: bool = True
     document_input: bool = False
@@ -114,7 +117,7 @@ class ChatRenderer:
         return b"," + encode(fields)[1:-1]
 
     def _pieces(self, request: ChatRequest, manner: _Manner) -> list[bytes]:
-        messages = list(request.messages)
+        messages = list(summary_as_turn(request.messages) if self._options.one_system_message else request.messages)
         if request.purpose != "chat" or not request.chat_id:
             return self._render_all(_sendable(messages), manner)
         old_manner, old_messages, old_pieces = self._kept.pop(request.chat_id, (manner, [], []))

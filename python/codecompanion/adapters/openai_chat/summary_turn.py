@@ -1,0 +1,29 @@
+"""A summary in the system role, for endpoints that know one system message only, at the front (R-146, pipeline.md 5.6).
+
+Gemini keeps one instruction beside the messages; chat templates of local models refuse or drop a second system message.
+The summary then is what the user said, and the model has answered that it understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from codecompanion.messages import SUMMARY_TAG, Message, with_changes
+
+PREFIX = "[System context]\n"
+ANSWER = "Understood."
+
+
+def summary_as_turn(messages: Sequence[Message]) -> Iterator[Message]:
+    """Yield the messages with a summary in the system role as a user message and an answer to it.
+
+    Where the model speaks next anyway there is no answer: two replies in a row are refused by strict templates.
+    """
+    for index, message in enumerate(messages):
+        if message.role != "system" or message.tag != SUMMARY_TAG:
+            yield message
+            continue
+        yield with_changes(message, role="user", content=PREFIX + message.text)
+        following = messages[index + 1] if index + 1 < len(messages) else None
+        if following is None or following.role != "assistant":
+            yield Message(id=f"{message.id}.answer", role="assistant", content=ANSWER)
