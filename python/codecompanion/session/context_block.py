@@ -16,6 +16,7 @@ from codecompanion.messages import RULES_TAG, Message, with_changes
 from codecompanion.session.attached import context_items
 from codecompanion.session.context_control import ContextControl
 from codecompanion.session.log import ChatLog
+from codecompanion.session.pins import title_of
 from codecompanion.session.rules_sync import RuleKeeper
 from codecompanion.session.services import Services
 from codecompanion.session.undo import Chain, marks
@@ -82,7 +83,7 @@ class ContextBlock:
         if known:
             self._must_be_idle("the context can be changed once the reply is complete")
             self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
-            names = [message.path or message.tag for message in self._log.view.messages if message.id in known]
+            names = [message.path or title_of(message) for message in self._log.view.messages if message.id in known]
             await self.remove("detached", known, names=names)
 
     async def remove(self, kind: ChangeKind, removed: tuple[str, ...], **report: object) -> None:

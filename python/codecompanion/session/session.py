@@ -48,7 +48,6 @@ from codecompanion.session.context_control import ContextControl
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.outbound import OutboundQueue
-from codecompanion.session.recall import Removed
 from codecompanion.session.services import Services
 from codecompanion.session.spending import Spending
 from codecompanion.session.state import State, step
@@ -74,16 +73,7 @@ class Session:
         tools = services.settings.tools
         approvals = Approvals(services.tools.settings, yolo=tools.yolo)
         self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
-        self.edits = ViewEdits(
-            services,
-            log,
-            self.control,
-            self.context,
-            Removed(services.store, log, self._root),
-            self._root,
-            self.occupy,
-            self.show_meter,
-        )
+        self.edits = ViewEdits(self)
         self.parts = RequestParts(self.control.meter.counter)
         self.spending = Spending(services, chat_id)
         self._one_change = asyncio.Lock()

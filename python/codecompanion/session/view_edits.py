@@ -6,10 +6,9 @@ runs: what is being sent cannot be changed any more.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,32 +17,28 @@ from codecompanion.events import Cleared, Restored
 from codecompanion.history import ChangeKind, Insertion, LogEvent, ViewChanged, apply_change
 from codecompanion.messages import PIN_TAG, Message, with_changes
 from codecompanion.requests import ListPins, Pin, Recall, RedoChange, Request, RestoreMessage, UndoChange, Unpin
-from codecompanion.session.context_block import ContextBlock
-from codecompanion.session.context_control import ContextControl
-from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.log import to_the_end
 from codecompanion.session.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.recall import Removed
 from codecompanion.session.restore import entries, pieces
 from codecompanion.session.restoring import logged, restoration
-from codecompanion.session.services import Services
 from codecompanion.session.undo import Chain, chain_of, described
 
-Occupy = Callable[[Callable[[], Awaitable[str]]], Awaitable[str]]
-"""Runs a change while nothing else works on the history; raises `InputError` when something does."""
+if TYPE_CHECKING:
+    from codecompanion.session.session import Session
 
 
-@dataclass(slots=True)
 class ViewEdits:
     """The hand of one chat's user on its view. `removed` is what was taken out of it, for the user and the model."""
 
-    services: Services
-    log: ChatLog
-    control: ContextControl
-    context: ContextBlock
-    removed: Removed
-    root: Callable[[], Path]
-    occupy: Occupy
-    show_meter: Callable[[], None]
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.services, self.log, self.control = session.services, session.log, session.control
+        self.context = session.context
+        self.removed = Removed(self.services.store, self.log, self._root)
+
+    def _root(self) -> Path:
+        return self.services.root(self._session.snapshot)
 
     async def carry_out(self, request: Request) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
@@ -53,15 +48,15 @@ class ViewEdits:
         """
         match request:
             case UndoChange(change_id=change_id):
-                return await self.occupy(lambda: self._undo(change_id))
+                return await self._session.occupy(lambda: self._undo(change_id))
             case RedoChange(change_id=change_id):
-                return await self.occupy(lambda: self._redo(change_id))
+                return await self._session.occupy(lambda: self._redo(change_id))
             case RestoreMessage(item=item):
-                return await self.occupy(lambda: self._restore(item))
+                return await self._session.occupy(lambda: self._restore(item))
             case Pin(item=item, text=text):
-                return await self.occupy(lambda: self._pin(item, text))
+                return await self._session.occupy(lambda: self._pin(item, text))
             case Unpin(item=item, number=number):
-                return await self.occupy(lambda: self._unpin(item, number))
+                return await self._session.occupy(lambda: self._unpin(item, number))
             case ListPins():
                 return self._pins()
             case Recall(words=words):
@@ -90,7 +85,7 @@ class ViewEdits:
             await self.log.undo([change.change_id], by_user=True)
         if change.kind == "cleared":
             self._draw_anew(() if redo else await self.log.events())
-        await self.context.rules.follow(self.log.view, self.root())
+        await self.context.rules.follow(self.log.view, self._root())
         self._show(self.log.chain)
 
     def _refuse_foreign(self, change: ViewChanged) -> None:
@@ -194,4 +189,4 @@ class ViewEdits:
         """Show what the view looks like now."""
         self.context.show_marks(chain)
         self.context.show()
-        self.show_meter()
+        self._session.show_meter()

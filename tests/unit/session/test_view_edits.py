@@ -7,7 +7,7 @@ import pytest
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.context.policy import policy_names
 from codecompanion.errors import InputError
-from codecompanion.events import ContextItems, Meter, ViewMarks
+from codecompanion.events import ContextItems, Meter, Notice, ViewMarks
 from codecompanion.invariants import violations
 from codecompanion.messages import PIN_TAG, SUMMARY_TAG
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
@@ -230,7 +230,8 @@ async def test_pins_survive_a_compaction_under_every_policy(tmp_path, policy):
     await say(bench, session, 3, 60)
     before = session.log.view
     await compacted(bench, session)
-    assert session.log.view.tokens < before.tokens, bench.events[-3:]
+    told = [notice.text for notice in bench.of(Notice) if notice.text.startswith("Nothing was compacted")]
+    assert session.log.view.tokens < before.tokens or (told and session.log.view == before), bench.events[-3:]
     assert [m for m in session.log.view.messages if m.pinned and m.tag != SUMMARY_TAG] == pins
     assert violations(session.log.view.messages) == []
 
