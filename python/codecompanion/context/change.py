@@ -9,7 +9,6 @@ from codecompanion.context.repair import Repair
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import ChangeKind, Insertion, ViewChanged
 
-
 def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
     """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
 
@@ -45,7 +44,7 @@ def view_change(
     if work.cleared or kind == "edited":
         details["cleared"] = len(work.cleared)
         details["call_ids"] = [message.tool_call_id or "" for message in work.cleared]
-    if report.tier:
+    if report.card.shows_tier:
         details["tier"] = report.tier
         details["counts"] = [len(before), len(work.messages)]
     if work.details:

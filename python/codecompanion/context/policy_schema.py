@@ -73,13 +73,15 @@ class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the user reads of a compaction: the title of its card, what is said while it runs, and when it failed.
 
-    `folded`: the card is drawn closed (R-327); otherwise its open sections can be read at once (R-454).
+    `folded`: the card is drawn closed (R-327); otherwise its open sections can be read at once (R-454). `shows_tier`:
+    below the title stands which tier it was, and how many messages became how many (R-137).
     """
 
     title: str = "Session context compacted"
     running: str = "Compacting the chat"
     failed: str = "Compaction skipped"
     folded: bool = False
+    shows_tier: bool = False
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
