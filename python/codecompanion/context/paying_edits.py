@@ -36,15 +36,17 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `read_within`,
     `touched_within`: a file is in play while it was read, or edited or named by the user, within so many of the newest
-    messages. `min_size`: tokens one message must lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the
-    request the whole batch. `repay`: how many times over the gain must pay for the lost cache; 0 = at any price.
-    `least_to_come`, `most_to_come`: bounds of how many requests are taken to come.
+    messages. Requests of fewer than `min_tokens` are left alone. `min_size`: tokens one message must lose to be worth
+    it; `min_freed` tokens and `min_share` (0..1) of the request the whole batch. `repay`: how many times over the gain
+    must pay for the lost cache; 0 = at any price. `least_to_come`, `most_to_come`: bounds of how many requests are
+    taken to come.
     """
 
     keep_messages: NotNegative = 16
     keep_tokens: NotNegative = 8000
     read_within: NotNegative = 60
-    touched_within: NotNegative = 300
+    touched_within: NotNegative = 200
+    min_tokens: NotNegative = 32000
     min_size: NotNegative = 100
     min_freed: NotNegative = 2000
     min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
@@ -57,8 +59,15 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome:
-    """Return the work with a batch of messages shortened, `Skipped` when leaving them is cheaper or safer."""
+    """Return the work with a batch of messages shortened, `Skipped` when leaving them is cheaper or safer.
+
+    When the user asks for it, or a request was refused as too long, nothing is weighed.
+    """
     messages = work.messages
+    if env.manual:
+        params = msgspec.structs.replace(params, min_tokens=0, repay=0.0)
+    if sum(message.tokens for message in messages) < params.min_tokens:
+        return Skipped("too_small", f"less than {params.min_tokens} tokens are not worth an edit")
     shorter = _find_shorter(messages, params, env)
     if not shorter:
         return Skipped("nothing_to_clear", "there is no tool result that is not needed any more")

@@ -13,8 +13,10 @@ from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from codecompanion.tokens import MessageCounter
 
 COUNTER = MessageCounter.chars4()
-SMALL = {"keep_messages": 2, "keep_tokens": 0, "read_within": 4, "touched_within": 8, "min_size": 10, "min_freed": 10,
-         "min_share": 0.0}  # fmt: skip
+SMALL = {
+    "keep_messages": 2, "keep_tokens": 0, "read_within": 4, "touched_within": 8, "min_tokens": 0, "min_size": 10,
+    "min_freed": 10, "min_share": 0.0,
+}  # fmt: skip
 
 
 def step(number: int, name: str = "run_command", text: str = "", **arguments: str) -> list[Message]:
@@ -30,14 +32,22 @@ def counted(*messages: Message) -> Messages:
     return tuple(with_changes(message, tokens=COUNTER.message(message)) for message in (first, *messages))
 
 
-def run(messages: Messages, cache: CacheState, **params: object) -> Messages | str:
+def run(messages: Messages, cache: CacheState, *, manual: bool = False, **params: object) -> Messages | str:
     """Return the messages after the strategy, or why it did nothing."""
 
     def measure(some: Messages) -> Measure:
         total = sum(map(COUNTER.message, some))
         return Measure(total, total)
 
-    env = Env(window=10**6, measure=measure, count=COUNTER.message, count_text=COUNTER.text, cycle=1, cache=cache)
+    env = Env(
+        window=10**6,
+        measure=measure,
+        count=COUNTER.message,
+        count_text=COUNTER.text,
+        cycle=1,
+        cache=cache,
+        manual=manual,
+    )
     outcome = clear_when_it_pays(
         Work(before=messages, messages=messages),
         ClearWhenItPays(**{**SMALL, **params}),
@@ -105,6 +115,17 @@ def test_little_is_not_worth_an_edit_even_when_cold() -> None:
     messages = counted(*step(1), *step(2))
     assert run(messages, COLD, min_freed=100_000) == "does_not_pay"
     assert run(messages, COLD, min_freed=0, min_share=0.9) == "does_not_pay"
+
+
+def test_a_small_request_is_left_alone() -> None:
+    messages = counted(*step(1), *step(2), *step(3))
+    assert run(messages, COLD, min_tokens=100_000) == "too_small"
+
+
+def test_when_the_user_asks_or_a_request_was_refused_nothing_is_weighed() -> None:
+    tail = Message(id="r", role="assistant", content="y" * 40_000, cycle=1)
+    messages = counted(*step(1), tail, *step(2))
+    assert cleared(run(messages, warm(messages), manual=True, min_tokens=100_000)) == ["t1"]
 
 
 def test_one_long_run_of_tools_is_a_single_cycle_and_is_edited_all_the_same() -> None:
