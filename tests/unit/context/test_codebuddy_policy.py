@@ -370,3 +370,14 @@ def test_the_options_of_the_policy_reach_their_strategies():
     stripped = [{"role": "user", "content": "go"}, *[m for i in range(40) for m in tool_step(i, 400)]]
     options = {"tool_strip.min_size": 400}
     assert prepare(stripped, window_at(stripped, 0.95), set=options)["result"]["tier"] != 1
+
+
+def test_a_policy_of_the_users_own_extends_it():
+    """R-108: the rule of the source as a policy; single values of nested tables."""
+    rule = {"at": 1.0, "measure": "messages", "basis": "budget", "op": ">"}
+    own = {"mine": {"extends": "codebuddy", "compaction.trigger": rule, "compaction.chunk": {"cap": 9000}}}
+    policy = load_policy("mine", own, "policies")
+    (stage,) = policy.stages
+    assert (stage.trigger.basis, stage.trigger.op) == ("budget", ">")
+    chunk = next(step.params.chunk for step in stage.tiers[1].steps if step.use == "summarize_chunked")
+    assert (chunk.cap, chunk.ratio) == (9000, 0.4)

@@ -10,7 +10,7 @@ import pytest
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.errors import AdapterError
-from codecompanion.events import Notice, PolicyEvent
+from codecompanion.events import Meter, Notice, PolicyEvent
 from codecompanion.history import PolicyEvent as Logged
 from codecompanion.messages import Message, Usage
 from codecompanion.session.session import Session
@@ -146,6 +146,18 @@ async def test_the_setting_is_the_window_of_every_model(tmp_path: Path) -> None:
     await bench.idle(session)
     assert (session.control.limits.context_window, session.control.limits.source) == (8_000, "user")
     assert not any("is unknown" in notice.text for notice in bench.of(Notice))
+
+
+async def test_how_full_the_window_is_can_be_seen_without_a_compaction(tmp_path: Path) -> None:
+    """R-139: tokens, their share of the window, and what is left to messages; nothing is changed for it."""
+    bench = bench_with(tmp_path, ScriptedAdapter("first", answers), 12_000)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    meter = bench.of(Meter)[-1]
+    assert meter.ratio == meter.tokens / meter.window < 0.9
+    assert meter.window == 12_000
+    assert 0 < session.control.room.fixed < meter.tokens
+    assert statuses(bench) == []
 
 
 async def test_every_request_is_checked(tmp_path: Path) -> None:
