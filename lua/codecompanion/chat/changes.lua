@@ -39,7 +39,7 @@ end
 local function suffix(chat, change)
   local undo = require("codecompanion.chat.keymaps").keys("undo", "n")[1]
   local is_next = not change.undone and chat.next_undo == change.id
-  return is_next and undo and (" · %s undo"):format(undo) or ""
+  return is_next and undo and ("%s undo"):format(undo) or ""
 end
 
 ---The line of virtual text of an edit.
@@ -51,10 +51,11 @@ local function draw_edit(chat, change)
     return
   end
   local group = change.undone and "CodeCompanionUndone" or "CodeCompanionCleared"
+  local behind = suffix(chat, change)
   local line = {
-    { prefix(chat, change), "CodeCompanionHint" },
+    { prefix(chat, change), "CodeCompanionTokens" },
     { blocks.edited(change.event).virtual[1][1], group },
-    { suffix(chat, change), "CodeCompanionHint" },
+    { behind ~= "" and " · " .. behind or "", "CodeCompanionHint" },
   }
   api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], {
     id = change.mark,
@@ -95,14 +96,21 @@ local function draw_card(chat, change)
   end
   api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
   -- the title line is the second one; closed it is drawn by its fold, which asks for the same words
-  for position, text in pairs({ inline = prefix(chat, change), eol = suffix(chat, change) }) do
-    if text ~= "" then
-      api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, position == "inline" and #"▾ " or 0, {
-        virt_text = { { text, "CodeCompanionHint" } },
-        virt_text_pos = position,
-        hl_mode = "combine",
-      })
-    end
+  local before, behind = prefix(chat, change), suffix(chat, change)
+  if before ~= "" then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, #"▾ ", {
+      virt_text = { { before, "CodeCompanionTokens" } },
+      virt_text_pos = "inline",
+      hl_mode = "combine",
+    })
+  end
+  if behind ~= "" then
+    -- beside the header, where there is room in every window
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      virt_text = { { behind, "CodeCompanionHint" } },
+      virt_text_pos = "right_align",
+      hl_mode = "combine",
+    })
   end
   local tier = tier_line(change.event)
   if tier then
@@ -142,9 +150,8 @@ function M.title(chat, id, title)
     return { { title, "CodeCompanionCompacted" } }
   end
   return {
-    { prefix(chat, change), "CodeCompanionHint" },
+    { prefix(chat, change), "CodeCompanionTokens" },
     { title, dimmed(change) or "CodeCompanionCompacted" },
-    { suffix(chat, change), "CodeCompanionHint" },
   }
 end
 

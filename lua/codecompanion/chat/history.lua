@@ -128,10 +128,9 @@ end
 local function recalled(row)
   local status = require("codecompanion.chat.status")
   local facts = ("cycle %d · %s · %s tokens"):format(row.cycle, row.how, status.short(row.tokens))
-  local head = ("%-6s %s  (%s)"):format(row.key, row.title, facts)
-  local lines = { (head:gsub("\n", " ")) }
+  local lines = { (("%-6s %s"):format(row.key, row.title):gsub("\n", " ")), "       " .. facts }
   if row.changed ~= "" then
-    lines[2] = "       ! " .. row.changed
+    lines[#lines + 1] = "       ! " .. row.changed
   end
   if row.snippet ~= "" then
     lines[#lines + 1] = "       " .. row.snippet:gsub("%s+", " ")
