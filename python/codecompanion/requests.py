@@ -219,11 +219,19 @@ class ListRules(Request, frozen=True, kw_only=True):
 
 
 class Inspect(Request, frozen=True, kw_only=True):
-    """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview}], total, window}`: the next request."""
+    """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
+
+    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null.
+    """
 
 
 class Preview(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546)."""
+    """→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546).
+
+    Against `last_request`: how the next request differs from the one that was sent last.
+    """
+
+    against: Literal["policy", "last_request"] = "policy"
 
 
 class ShowOriginal(Request, frozen=True, kw_only=True):

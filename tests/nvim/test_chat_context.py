@@ -66,10 +66,10 @@ def test_gf_opens_the_file_beside_the_chat(chat: ChatDriver) -> None:
 def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
     """`~` while it is an estimate; the thresholds where there is room."""
     chat.push(meter(35800, exact=False))
-    chat.nvim.wait_screen(r"## Me +edit 65% · compact 85%   ctx ~35\.8k/128k 28% ▕")
-    assert chat.nvim.lua("return require('codecompanion.chat.status').component()") == "ctx ~35.8k/128k 28%"
+    chat.nvim.wait_screen(r"## Me +edit 65% · compact 85%   ctx~ 35\.8k/128\.0k 27% ▕██▌")
+    assert chat.nvim.lua("return require('codecompanion.chat.status').component()") == "ctx~ 35.8k/128.0k 27%"
     chat.push(meter(36000), events.State(state="streaming", label="streaming"))
-    assert chat.nvim.lua("return require('codecompanion').statusline()") == "streaming · ctx 36.0k/128k 28%"
+    assert chat.nvim.lua("return require('codecompanion').statusline()") == "streaming · ctx 36.0k/128.0k 28%"
     shown = chat.nvim.lua("return vim.b.codecompanion_chat")
     assert shown["meter"]["tokens"] == 36000
     assert shown["state"] == "streaming"
@@ -118,11 +118,26 @@ def test_the_inspector_lists_what_will_be_sent(chat: ChatDriver) -> None:
     assert chat.sent("show_original")[0]["item"] == "t"
 
 
+def test_the_inspector_tells_cache_and_cost_and_compares_with_the_last_request(chat: ChatDriver) -> None:
+    """R-546: `hit` or `miss` and US dollars where they are known; `=` shows what is new."""
+    system = {"id": "s", "role": "system", "tokens": 1200, "state": "live", "cache": "hit", "cost": 0.00012}
+    user = {"id": "u", "role": "user", "tokens": 30, "state": "live", "preview": "hi", "cache": "miss", "cost": 0.0003}
+    chat.answer("inspect", {"rows": [system, user], "total": 1230, "window": 128000, "cost": 0.00042})
+    chat.answer("preview", {"title": "Next", "text": "# Since\n+ user", "filetype": "diff", "state": ""})
+    chat.nvim.feed("gd")
+    screen = chat.nvim.wait_screen(r"1\.2k +98%   hit  \$0\.0001")
+    assert " miss  $0.0003" in screen
+    assert "1.2k  sum, ~$0.0004" in screen
+    chat.nvim.feed("=")
+    chat.nvim.wait_screen("# Since")
+    assert chat.sent("preview")[0]["against"] == "last_request"
+
+
 def test_works_in_80_columns_and_in_a_float(chat: ChatDriver) -> None:
     """The parts that matter are not cut."""
     chat.nvim.request("nvim_ui_try_resize", 80, 24)
     chat.push(events.ContextItems(items=ITEMS), meter(35800))
-    chat.nvim.wait_screen(r"## Me +ctx 35\.8k/128k 28% ▕")
+    chat.nvim.wait_screen(r"## Me +ctx 35\.8k/128\.0k 27% ▕")
     chat.nvim.lua("require('codecompanion.chat').toggle(); require('codecompanion.chat').toggle({ layout = 'float' })")
-    screen = chat.nvim.wait_screen(r"│## Me +ctx 35\.8k/128k 28%")
+    screen = chat.nvim.wait_screen(r"│## Me +ctx 35\.8k/128\.0k 27%")
     assert "CodeCompanion" in screen

@@ -25,11 +25,31 @@ local function share(tokens, total)
   return total > 0 and ("%3d%%"):format(math.floor(tokens / total * 100 + 0.5)) or ""
 end
 
+---@param usd number?
+---@return string
+local function cost_text(usd)
+  return type(usd) == "number" and ("$%.4f"):format(usd) or ""
+end
+
+---Cache and cost of a row, nothing at all where the provider has no cache and nobody knows the price.
+---@param result table
+---@return fun(cache: string, cost: string): string
+local function bill(result)
+  local priced = type(result.cost) == "number"
+  local cached = vim.iter(result.rows):any(function(row)
+    return (row.cache or "") ~= ""
+  end)
+  return function(cache, cost)
+    return (cached and (" %5s"):format(cache) or "") .. (priced and (" %8s"):format(cost) or "")
+  end
+end
+
 ---The table as lines.
----@param result { rows: table[], total: integer, window: integer }
+---@param result { rows: table[], total: integer, window: integer, cost?: number }
 ---@param exact boolean?
 ---@return string[]
 function M.lines(result, exact)
+  local billed = bill(result)
   local messages = #vim.tbl_filter(function(row)
     return row.role ~= "tools" -- the schemas are sent beside the messages
   end, result.rows)
@@ -42,21 +62,23 @@ function M.lines(result, exact)
       messages
     ),
     "",
-    " tokens  share  age  state       role       what",
+    " tokens  share" .. billed("cache", "cost") .. "  age  state       role       what",
   }
   for _, row in ipairs(result.rows) do
     local who = row.role .. (row.tag and row.tag ~= "" and ("/" .. row.tag) or "")
     local what = (row.name and row.name ~= "" and (row.name .. ": ") or "") .. (row.preview or "")
-    lines[#lines + 1] = ("%7s   %s  %3s  %s %s %s"):format(
+    lines[#lines + 1] = ("%7s   %s%s  %3s  %s %s %s"):format(
       status.short(row.tokens),
       share(row.tokens, result.total),
+      billed(row.cache or "", cost_text(row.cost)),
       row.age and tostring(row.age) or "",
       cut((row.state == "pinned" and "⚑ " or "") .. (row.state or ""), 11),
       cut(who, 18),
       cut(what, 90)
     )
   end
-  lines[#lines + 1] = ("%7s  sum"):format(status.short(result.total))
+  local cost = type(result.cost) == "number" and (", ~%s"):format(cost_text(result.cost)) or ""
+  lines[#lines + 1] = ("%7s  sum%s"):format(status.short(result.total), cost)
   return lines
 end
 
@@ -134,6 +156,10 @@ local function set_keys(chat, bufnr, current)
       history.restore(chat, id(), refresh)
     end
   end)
+  map("=", "Compare with the last request", function()
+    local float = require("codecompanion.chat.float")
+    require("codecompanion.chat.session").request(chat, "preview", { against = "last_request" }, float.show)
+  end)
   map("u", "Undo the newest change", function()
     history.undo(chat, nil, refresh)
   end)
@@ -150,7 +176,7 @@ local function show(chat, result)
     title = "What the model will see",
     lines = lines,
     width = 110,
-    footer = "<CR> show · p pin · r restore · u undo · <C-r> redo · q close",
+    footer = "<CR> show · p pin · r restore · u undo · <C-r> redo · = compare · q close",
   })
   vim.bo[bufnr].filetype = "codecompanion_inspector"
   fill(bufnr, lines, result.rows)

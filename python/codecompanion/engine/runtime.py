@@ -67,7 +67,7 @@ from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.policy_choice import choose_policy, list_policies
-from codecompanion.session.preview import preview
+from codecompanion.session.preview import compare_with_last, preview
 from codecompanion.session.reporting import show_cost, show_trace
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
@@ -359,6 +359,8 @@ class Runtime:
                 session.go_on(request.snapshot)
             case Inspect():
                 return inspect(session.control, session.log)
+            case Preview(against="last_request"):
+                return await asyncio.to_thread(compare_with_last, session.control, await session.log.events())
             case Preview():
                 return await asyncio.to_thread(preview, session.control, session.log)
             case ShowOriginal():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from codecompanion.context.cache_state import find_cache_state
 from codecompanion.errors import InputError
 from codecompanion.history import LogEvent, MessageAdded
 from codecompanion.messages import RULES_TAG, SUMMARY_TAG, Message
@@ -19,9 +20,11 @@ PREVIEW_CHARS = 100
 
 
 def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
-    """Return `{rows, total, window}`: one row per message of the next request, `total` the meter's figure.
+    """Return `{rows, total, window, cost}`: one row per message of the next request, `total` the meter's figure.
 
-    The rows are scaled to the meter (what a provider counted), so that their sum is what the meter shows.
+    The rows are scaled to the meter (what a provider counted), so that their sum is what the meter shows. `cache` says
+    whether the provider will likely find the message in its cache (`hit`, `miss`, "" = it has none), `cost` what it
+    will then cost in US dollars, None when the price is unknown.
     """
     view, shaped = log.view, control.shaper.current()
     specs_tokens = control.meter.counter.tools(shaped.specs)
@@ -34,7 +37,37 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
         "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
         "tokens": figures[-1], "cycle": 0, "age": 0, "state": "live", "preview": "",
     }  # fmt: skip
-    return {"rows": [rows[0], tools, *rows[1:]], "total": total, "window": control.limits.context_window}
+    rows = [rows[0], tools, *rows[1:]]
+    prices = control.services.prices(control.adapter_name, control.model, total)
+    for row, cache in zip(rows, _expected_cache(control, log), strict=True):
+        price = None if prices is None else prices.cache_read if cache == "hit" else prices.input
+        row["cache"] = cache
+        row["cost"] = None if price is None else row["tokens"] * price / 1_000_000
+    cost = None if prices is None else sum(row["cost"] for row in rows)
+    return {"rows": rows, "total": total, "window": control.limits.context_window, "cost": cost}
+
+
+def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
+    """Return for system prompt, tools and every message whether the provider's cache likely holds it.
+
+    What the last request began with, word for word, is there until the cache's lifetime is over; right after a restart
+    only the view tells what that was.
+    """
+    now, sent, lifetime = control.shaper.current(), control.shaper.sent, control.adapter().cache_lifetime_s
+    count = len(now.messages)
+    if lifetime <= 0:
+        return [""] * (count + 2)
+    messages = log.view.messages
+    if find_cache_state(messages, control.services.clock(), lifetime).warm_tokens <= 0:
+        return ["miss"] * (count + 2)
+    if sent is None:
+        newest = max(index for index, message in enumerate(messages) if message.role == "assistant")
+        return ["hit"] * (newest + 2) + ["miss"] * (count - newest)
+    if sent.system != now.system or sent.specs != now.specs:
+        return ["miss"] * (count + 2)
+    pairs = enumerate(zip(sent.messages, now.messages, strict=False))
+    same = next((i for i, (a, b) in pairs if a != b), min(len(sent.messages), count))
+    return ["hit"] * (same + 2) + ["miss"] * (count - same)
 
 
 def scaled(figures: Sequence[int], total: int) -> list[int]:

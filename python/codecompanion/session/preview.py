@@ -6,10 +6,13 @@ it: how long it will be nobody knows before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codecompanion.context.change import difference
 from codecompanion.context.pipeline import Preparation, Prepared
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.context.work import Messages, SummaryReply
+from codecompanion.history import LogEvent, RequestSent, project
 from codecompanion.messages import CompactionPart, Message
 from codecompanion.session.context_control import ContextControl
 from codecompanion.session.inspection import state_of
@@ -31,6 +34,34 @@ def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
     else:
         sections.append(_section("With /compact now", before, dry_run(control.plan_compaction())))
     return {"title": "Preview", "text": "\n\n".join(sections), "filetype": "diff", "state": ""}
+
+
+def compare_with_last(control: ContextControl, events: Sequence[LogEvent]) -> dict[str, str]:
+    """Return `{title, text, filetype, state}`: how the next request differs from the one that was sent last (R-546).
+
+    Right after a restart the last one is the view of that time: what was shaped for it alone is not known any more.
+    """
+    now, sent = control.shaper.current(), control.shaper.sent
+    if sent is not None:
+        before: Messages = (sent.system, *sent.messages)
+    else:
+        last = next((i for i in range(len(events) - 1, -1, -1) if _is_chat_request(events[i])), None)
+        before = () if last is None else (now.system, *project(events[:last]).messages)
+    after = (now.system, *now.messages)
+    removed, replaced, inserted = difference(before, after)
+    tokens = f"{sum(m.tokens for m in before):,} → {sum(m.tokens for m in after):,} tokens of messages"
+    figures = f"{len(inserted)} new, {len(replaced)} changed, {len(removed)} gone"
+    head = f"# Since the last request: {figures}, {tokens}" if before else "# Nothing was sent yet: everything is new"
+    return {
+        "title": "Next request and last",
+        "text": "\n".join([head, *_diff(before, after)]),
+        "filetype": "diff",
+        "state": "",
+    }
+
+
+def _is_chat_request(event: LogEvent) -> bool:
+    return isinstance(event.payload, RequestSent) and event.payload.purpose == "chat"
 
 
 def dry_run(preparation: Preparation) -> Prepared:

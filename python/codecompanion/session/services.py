@@ -127,10 +127,10 @@ class Services:
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
         largest = max((one.prompt_tokens for one in passes), default=0)
         cost = self.price(adapter, model, passes)
-        prices = None if cost is None else self._prices(adapter, model, largest)
+        prices = None if cost is None else self.prices(adapter, model, largest)
         return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)
 
-    def _prices(self, adapter: str, model: str, prompt_tokens: int) -> Prices | None:
+    def prices(self, adapter: str, model: str, prompt_tokens: int) -> Prices | None:
         """Return the list prices for a prompt of that size; some models charge more for long ones."""
         size = max(1, prompt_tokens)
         prompts = (Usage(size), Usage(cache_read_tokens=size), Usage(cache_write_tokens=size))

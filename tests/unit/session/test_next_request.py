@@ -1,0 +1,92 @@
+"""What the next request will find in the cache, what it will cost, how it differs from the last one (R-546)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.messages import Usage
+from codecompanion.session.inspection import inspect
+from codecompanion.session.preview import compare_with_last
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+
+
+def dollar_prices(adapter, model, passes):
+    """One dollar per million tokens of input, a tenth for what is read from the cache."""
+    return sum(usage.input_tokens + 0.1 * usage.cache_read_tokens for usage in passes) / 1e6
+
+
+async def chat(tmp_path, store=None, questions=2):
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("answer", Usage(1_000, 10))), store=store)
+    bench.services.price = dollar_prices
+    session = await bench.open()
+    for number in range(1, questions + 1):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+    return bench, session
+
+
+def rows(session):
+    return inspect(session.control, session.log)["rows"]
+
+
+async def test_what_the_last_request_began_with_is_a_hit_and_cheaper(tmp_path):
+    """Everything that was sent is in the cache; the reply to it was not sent yet."""
+    _, session = await chat(tmp_path)
+    shown = inspect(session.control, session.log)
+    assert [row["cache"] for row in shown["rows"]] == ["hit", "hit", "hit", "hit", "hit", "miss"]
+    for row in shown["rows"]:
+        price = 0.1 if row["cache"] == "hit" else 1.0
+        assert row["cost"] == pytest.approx(row["tokens"] * price / 1e6)
+    assert shown["cost"] == pytest.approx(sum(row["cost"] for row in shown["rows"]))
+
+
+async def test_a_change_in_the_middle_makes_the_rest_a_miss(tmp_path):
+    """Lesson 22: a cache holds a prefix, word for word."""
+    _, session = await chat(tmp_path, questions=3)
+    await session.context.remove("detached", (session.log.view.messages[2].id,))
+    assert [row["cache"] for row in rows(session)] == ["hit"] * 4 + ["miss"] * 3
+
+
+async def test_a_cold_cache_and_no_cache_are_told_apart(tmp_path):
+    bench, session = await chat(tmp_path)
+    bench.services.clock = lambda: 1_000.0 + bench.adapter.cache_lifetime_s + 1
+    assert {row["cache"] for row in rows(session)} == {"miss"}
+    bench.adapter.cache_lifetime_s = 0
+    assert {row["cache"] for row in rows(session)} == {""}
+
+
+async def test_without_a_price_there_is_no_cost(tmp_path):
+    """R-359."""
+    bench, session = await chat(tmp_path)
+    bench.services.price = lambda adapter, model, passes: None
+    shown = inspect(session.control, session.log)
+    assert shown["cost"] is None
+    assert {row["cost"] for row in shown["rows"]} == {None}
+
+
+async def test_the_view_tells_what_was_sent_when_the_host_was_restarted(tmp_path):
+    """The same rows are hits, the difference is the same."""
+    bench, session = await chat(tmp_path)
+    before = [row["cache"] for row in rows(session)], compare_with_last(session.control, await session.log.events())
+    again = Bench(tmp_path, ScriptedAdapter("s", []), store=bench.store)
+    resumed = await again.resume()
+    assert [row["cache"] for row in rows(resumed)] == before[0]
+    assert compare_with_last(resumed.control, await resumed.log.events())["text"] == before[1]["text"]
+
+
+async def test_the_next_request_is_compared_with_the_last(tmp_path):
+    """R-546: what is new, changed and gone, one line per message."""
+    _, session = await chat(tmp_path)
+    await session.context.remove("detached", (session.log.view.messages[0].id,))
+    shown = compare_with_last(session.control, await session.log.events())
+    head, *lines = shown["text"].splitlines()
+    assert head.startswith("# Since the last request: 1 new, 0 changed, 1 gone, ")
+    assert [line[0] for line in lines] == [" ", "-", " ", " ", "+"]
+    assert lines[1].endswith("question 1")
+    assert lines[-1].endswith("answer")
+
+
+async def test_before_the_first_request_everything_is_new(tmp_path):
+    _, session = await chat(tmp_path, questions=0)
+    text = compare_with_last(session.control, await session.log.events())["text"]
+    assert text.startswith("# Nothing was sent yet: everything is new\n+ system")
