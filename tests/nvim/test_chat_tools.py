@@ -119,6 +119,13 @@ def test_a_cleared_result_says_so_and_its_text_stays(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: "the original" not in chat.nvim.screen(), "the float to close")
 
 
+def test_an_edit_that_clears_no_result_says_what_it_did(chat: ChatDriver) -> None:
+    """Some policies shorten what edit calls brought along."""
+    chat.accept("go")
+    chat.push(events.ContextEdited(cleared=0, tokens_before=48200, tokens_after=21700, call_ids=()))
+    chat.nvim.wait_screen(r"✂ texts of old edits shortened · 48\.2k → 21\.7k tokens")
+
+
 def test_folds_keep_their_state_over_toggling_and_a_change_of_layout(chat_everywhere: ChatDriver) -> None:
     """Folds belong to the chat, windows only follow."""
     chat = chat_everywhere

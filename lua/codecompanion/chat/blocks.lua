@@ -257,9 +257,10 @@ end
 ---@return CodeCompanion.Block
 function M.edited(event)
   local count = event.cleared
-  local text = ("✂ %d tool result%s cleared · %s → %s tokens"):format(
-    count,
-    count == 1 and "" or "s",
+  local what = count == 0 and "texts of old edits shortened"
+    or ("%d tool result%s cleared"):format(count, count == 1 and "" or "s")
+  local text = ("✂ %s · %s → %s tokens"):format(
+    what,
     status.short(event.tokens_before),
     status.short(event.tokens_after)
   )
