@@ -37,6 +37,13 @@ end, {
   end,
 })
 
+command("CodeCompanionRestore", function(args)
+  require("codecompanion.commands").restore(args)
+end, {
+  nargs = "?",
+  desc = "Restore a chat from a checkpoint: choose one, or give the id of a chat or of a checkpoint",
+})
+
 command("CodeCompanionCompact", function(args)
   require("codecompanion.commands").compact(args)
 end, {

@@ -33,6 +33,12 @@ local subcommands = {
       require("codecompanion.chat").resume(arguments[1])
     end,
   },
+  restore = {
+    description = "restore a chat from a checkpoint beside the database",
+    run = function(arguments)
+      require("codecompanion.chat").restore(arguments[1])
+    end,
+  },
   install = {
     description = "make the Python environment anew",
     run = function()
@@ -209,6 +215,15 @@ function M.trace(args)
   with_chat(function(chat)
     require("codecompanion.reports").trace(chat, args.args)
   end)
+end
+
+---`:CodeCompanionRestore [id]`
+---@param args { args: string }
+function M.restore(args)
+  if require("codecompanion.conflict").check() then
+    return
+  end
+  require("codecompanion.chat").restore(vim.trim(args.args))
 end
 
 ---`:CodeCompanionCompact[!] [instructions]`

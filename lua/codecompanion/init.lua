@@ -49,6 +49,12 @@ function M.resume(id)
   return require("codecompanion.chat").resume(id)
 end
 
+---Restore a chat from a checkpoint beside the database, as a chat of its own.
+---@param id? string Id of a chat or of one of its checkpoints; without it a list is shown
+function M.restore(id)
+  return require("codecompanion.chat").restore(id)
+end
+
 ---Compact the chat of this buffer, or the last chat, whatever its size.
 ---@param instructions? string What the summary should take care of
 function M.compact(instructions)

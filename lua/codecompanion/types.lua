@@ -267,8 +267,8 @@
 
 ---One entry of a restored chat, in buffer order.
 ---
----kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted`; fields as in the live events. `change_id`
----names the change behind the last two, `undone` that it does not count now.
+---kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `note`; fields as in the live events.
+---`change_id` names the change behind `edited` and `compacted`, `undone` that it does not count now.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -515,15 +515,20 @@
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview}], total, window}`: the next request.
+---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
+---
+---The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null.
 ---@class CodeCompanion.Request.Inspect
 ---@field id? integer
 ---@field chat? string
 
 ---→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546).
+---
+---Against `last_request`: how the next request differs from the one that was sent last.
 ---@class CodeCompanion.Request.Preview
 ---@field id? integer
 ---@field chat? string
+---@field against? "last_request"|"policy"
 
 ---→ `{title, text, filetype, state}`: the stored content behind a message or call id.
 ---@class CodeCompanion.Request.ShowOriginal
@@ -826,20 +831,20 @@
 ---@field on_compact? "submit"|"ask"|"stop"
 ---@field tokenizer? "estimate"|"exact"
 ---@field compaction_timeout? integer
----@field response_style? "default"|"terse"
----@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field checkpoint_every_messages? number|boolean
 ---@field memory? CodeCompanion.Options.interactions.chat.opts.memory
+---@field response_style? "default"|"terse"
+---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management
-
----A few facts of the workspace that go along with your messages, so that the model need not ask.
----@class CodeCompanion.Options.interactions.chat.opts.context_packet
----@field enabled_sections? string[]
 
 ---What compactions write down for later chats, see |codecompanion-memory|.
 ---@class CodeCompanion.Options.interactions.chat.opts.memory
 ---@field enabled? boolean
 ---@field exclude? string[]
+
+---A few facts of the workspace that go along with your messages, so that the model need not ask.
+---@class CodeCompanion.Options.interactions.chat.opts.context_packet
+---@field enabled_sections? string[]
 
 ---Context editing and compaction, see |codecompanion-context|.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management

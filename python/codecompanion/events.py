@@ -288,8 +288,8 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
-    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted`; fields as in the live events. `change_id`
-    names the change behind the last two, `undone` that it does not count now.
+    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `note`; fields as in the live events.
+    `change_id` names the change behind `edited` and `compacted`, `undone` that it does not count now.
     """
 
     kind: str

@@ -182,6 +182,26 @@ function M.resume(id, opts)
   end)
 end
 
+---Restore a chat from a checkpoint; it is a chat of its own, the old one stays as it is.
+---@param id? string Id of a chat (the best there is of it), or of one of its checkpoints; without it the user chooses
+---@param opts? { layout?: string }
+function M.restore(id, opts)
+  subscribe()
+  if not id or id == "" then
+    require("codecompanion.chat.pickers").checkpoint("", function(chosen)
+      M.restore(chosen, opts)
+    end)
+    return
+  end
+  local payload = { checkpoint = id, snapshot = require("codecompanion.editor").snapshot() }
+  require("codecompanion.host").request("restore_chat", payload, function(err, restored)
+    if err then
+      return require("codecompanion.say")(err, vim.log.levels.ERROR)
+    end
+    M.resume(restored.chat, opts)
+  end)
+end
+
 ---Put a selection into the draft of the current chat (a new one when there is none) and show it.
 ---@param lines string[]
 ---@param range { [1]: integer, [2]: integer } 1-based line numbers

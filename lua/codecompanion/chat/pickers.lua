@@ -40,6 +40,57 @@ function M.session(newest, callback)
   end)
 end
 
+---Choose a checkpoint of a chat (of any chat when not given), and hand its id to `callback`.
+---@param of string Id of a chat, "" = all
+---@param callback fun(id: string)
+function M.checkpoint(of, callback)
+  local say = require("codecompanion.say")
+  require("codecompanion.host").request("list_checkpoints", { of = of }, function(err, checkpoints)
+    if err then
+      return say(err, vim.log.levels.ERROR)
+    elseif #checkpoints == 0 then
+      return say("there is no checkpoint yet", vim.log.levels.WARN)
+    end
+    vim.ui.select(checkpoints, {
+      prompt = "Restore a chat from a checkpoint",
+      kind = "codecompanion.checkpoint",
+      format_item = function(item)
+        local title = item.title ~= "" and item.title or item.chat
+        local kind = item.kind:gsub("_", "-")
+        return ("%s  %-14s %4d messages · %s"):format(when(item.time / 1000), kind, item.messages, title)
+      end,
+    }, function(item)
+      if item then
+        callback(item.id)
+      end
+    end)
+  end)
+end
+
+---Choose a memory that a compaction wrote down, and hand its path to `callback`.
+---@param callback fun(path: string)
+function M.memory(callback)
+  local say = require("codecompanion.say")
+  require("codecompanion.host").request("list_memories", vim.empty_dict(), function(err, memories)
+    if err then
+      return say(err, vim.log.levels.ERROR)
+    elseif #memories == 0 then
+      return say("nothing was remembered yet", vim.log.levels.WARN)
+    end
+    vim.ui.select(memories, {
+      prompt = "Memories",
+      kind = "codecompanion.memory",
+      format_item = function(item)
+        return ("%s  %s%s"):format(when(item.time), item.title, item.private and " · private" or "")
+      end,
+    }, function(item)
+      if item then
+        callback(item.path)
+      end
+    end)
+  end)
+end
+
 ---Choose an adapter and a model for the chat.
 ---@param chat CodeCompanion.Chat
 function M.model(chat)

@@ -50,6 +50,10 @@ local function add_entry(chat, entry, list, header)
     })
     return header
   end
+  if entry.kind == "note" then
+    list[#list + 1] = blocks.notice(entry.text or "")
+    return header
+  end
   if not header then
     list[#list + 1] = blocks.header(entry.adapter or "", entry.model or "")
   end

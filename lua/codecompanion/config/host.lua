@@ -137,10 +137,10 @@ local function chat(options, given, evaluation)
     on_compact = opts.on_compact,
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
-    checkpoint_every_messages = checkpoint_every(opts.checkpoint_every_messages),
-    memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude },
     response_style = opts.response_style or vim.NIL,
     context_packet = { enabled_sections = opts.context_packet.enabled_sections },
+    checkpoint_every_messages = checkpoint_every(opts.checkpoint_every_messages),
+    memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude },
     context_management = object(static(managed)),
   }
 end

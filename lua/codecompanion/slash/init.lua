@@ -17,6 +17,7 @@ local NAMES = {
   "pin",
   "pins",
   "unpin",
+  "memory",
   "rules",
   "file",
   "buffer",

@@ -1,4 +1,4 @@
-"""`sessions list|show|export|search`: stored chats without Neovim (design.md, Command line). Reads, never changes."""
+"""`sessions list|show|export|search|restore`: stored chats without Neovim (design.md, Command line); only read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion.cli.restore import add_restore
 from codecompanion.errors import InputError
 from codecompanion.history import LogEvent, MessageAdded, payload_type, project
 from codecompanion.messages import Message
@@ -24,7 +25,7 @@ def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show, export or search stored chats")
     parser.add_argument("--data-dir", type=Path, default=None, help="folder of sessions.db (default: Neovim's)")
-    actions = parser.add_subparsers(required=True, metavar="list|show|export|search")
+    actions = parser.add_subparsers(required=True, metavar="list|show|export|search|restore")
     listing = actions.add_parser("list", help="one line per chat, newest first")
     listing.add_argument("--json", action="store_true", help="print JSON, one object per line")
     listing.add_argument("--limit", type=int, default=50, help="at most so many (default: 50)")
@@ -42,6 +43,7 @@ def add_parser(commands: Any) -> None:
     search.add_argument("--json", action="store_true", help="print JSON, one object per line")
     search.add_argument("--limit", type=int, default=20, help="at most so many (default: 20)")
     search.set_defaults(act=_search)
+    add_restore(actions)
     parser.set_defaults(run=run)
 
 
@@ -59,11 +61,14 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         StoreError: the store cannot be read.
     """
     folder = arguments.data_dir or data_dir()
+    if "without_store" in arguments:
+        status: int = arguments.without_store(arguments, folder, out)
+        return status
     if not (folder / "sessions.db").exists():
         raise InputError(f"{folder / 'sessions.db'} does not exist; expected the folder of a Neovim with stored chats")
     store = open_store(folder, report=lambda problem: print(f"codecompanion: {problem}", file=sys.stderr))
     try:
-        status: int = arguments.act(store, arguments, out)
+        status = arguments.act(store, arguments, out)
         return status
     finally:
         store.close()

@@ -30,10 +30,11 @@ from codecompanion.history import (
     append,
     open_tool_calls,
 )
-from codecompanion.messages import Message, ReasoningPart, is_typed_by_user
+from codecompanion.messages import SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
 from codecompanion.placeholders import INTERRUPTED
 from codecompanion.session.tool_round import preview, recorded_title
 from codecompanion.session.undo import undone_ids
+from codecompanion.summary_frame import bare_summary
 
 FIRST_PIECE, PIECE = 60, 400
 
@@ -123,6 +124,8 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
                 while change.kind == "compacted" and at > 0 and shown[at - 1].kind == "user":
                     at -= 1  # what was not answered yet has survived it: it stands below, as it was drawn
                 shown[at:at] = _change_entries(change, change.change_id in undone)
+            case PolicyEvent(name="session_restored", fields=fields):
+                shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
             case _:
                 pass
     return shown
@@ -146,6 +149,9 @@ def _message_entries(
 ) -> Iterator[Entry]:
     if is_typed_by_user(message):
         yield Entry(kind="user", text=message.text, message_id=message.id, tokens=message.tokens)
+    elif message.tag == SUMMARY_TAG:
+        # A chat restored from a checkpoint begins with it; elsewhere summaries come with the change that made them.
+        yield Entry(kind="compacted", text=bare_summary(message.text), message_id=message.id)
     elif message.role == "assistant":
         reasoning = "" if isinstance(message.content, str) else _reasoning(message)
         if reasoning:

@@ -35,8 +35,11 @@ from codecompanion.history import (
 )
 from codecompanion.invariants import violations
 from codecompanion.messages import CompactionPart, Message, Usage
+from codecompanion.session.effects import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
+from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.memory import MemoryFiles
 from codecompanion.store.store import Store
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
@@ -61,6 +64,8 @@ class Story:
     native: bool = False
     compactions: Sequence[CompactionDone | Exception] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    keeps: bool = False
+    """Whether checkpoints are written beside the database."""
     is_over: bool = False
     """From here on the model has but one thing to say."""
 
@@ -117,6 +122,7 @@ STORIES: dict[str, Story] = {
     "on demand in vain": Story([says("one")], compacts, native=True, compactions=[Overloaded("s: overloaded")]),
     "on demand in a turn": Story([says("one"), READ], asks_then_compacts, native=True, compactions=[DONE]),
     "our own in a turn": Story([says(LONG), READ, says("SUMMARY")], asks_then_compacts),
+    "our own with checkpoints": Story([says(LONG), READ, says("SUMMARY")], asks_then_compacts, keeps=True),
     "too long": Story([says(LONG), TOO_LONG, says("SUMMARY")], asks()),
     "too long for the summariser": Story([says(LONG), TOO_LONG, TOO_LONG], asks()),
     "too long behind a block": Story([says(LONG), COMPACTS, TOO_LONG, says("SUMMARY")], asks(), 2, native=True),
@@ -139,6 +145,11 @@ class Stage:
         self.writes: list[tuple[EventPayload, ...]] = []
         self.full_from = -1
         """From the write with this number on the disk is full; -1 = never."""
+        if story.keeps:
+            state = root / "state"
+            memories = MemoryFiles(root / "memories", state)
+            self.bench.services.keeping = Keeping(CheckpointFiles(state), memories, lambda text: text)
+            monkeypatch.setattr("os.fsync", lambda descriptor: None)
         _answer_at_once(monkeypatch)
         self._write = self.bench.store.append
         self.bench.store.append = self._append  # type: ignore[method-assign]
@@ -167,12 +178,15 @@ class Stage:
 
     async def ends(self) -> None:
         """Wait until control is back with the user."""
-        await steps_until(lambda: self.session.state is State.IDLE and self.session._task is None)
+        session = self.session
+        await steps_until(
+            lambda: session.state is State.IDLE and session._task is None and not session.effects._running
+        )
 
     def check(self, *, wrote: bool = True) -> None:
         """Assert what holds whatever happened. `wrote`: everything that was told could be written."""
         bench, session = self.bench, self.session
-        assert not bench.bugs
+        assert not bench.bugs, bench.bugs
         assert session.state is State.IDLE
         view = session.log.view
         assert project(bench.store.load_events("chat-1")).messages == view.messages
@@ -182,6 +196,20 @@ class Stage:
             assert violations(view.messages) == []
             check_log(bench.store)
         self._check_words()
+        if self.story.keeps:
+            self._check_files()
+
+    def _check_files(self) -> None:
+        """Every file is whole, and what a compaction took away was on disk before (R-472)."""
+        keeping = self.bench.services.keeping
+        assert keeping is not None
+        stored = keeping.checkpoints.payloads_of("chat-1")
+        assert not any(one.problem for one in stored)
+        before = {one.raw["sourceEventId"]: one.raw for one in stored if one.raw and "sourceEventId" in one.raw}
+        for event in self.bench.store.load_events("chat-1"):
+            if isinstance(event.payload, ViewChanged) and event.payload.kind == "compacted":
+                spans = before[event.payload.change_id]["evidencePacket"]["spans"]
+                assert {span["objectId"] for span in spans} == set(event.payload.removed)
 
     def _check_told(self) -> None:
         running = ""

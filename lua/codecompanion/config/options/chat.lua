@@ -250,30 +250,6 @@ return {
         description = "How long one model call of a compaction may take, in milliseconds; then nothing is changed.",
       },
       {
-        name = "response_style",
-        type = "string",
-        enum = { "default", "terse" },
-        optional = true,
-        description = "How long ordinary replies are: `default` says nothing about it, `terse` adds three lines to the"
-          .. " system prompt of every turn that ask for brief ones. Without it the policy decides (`terse` with"
-          .. " kodacode, else `default`). It counts for chats opened afterwards.",
-      },
-      {
-        name = "context_packet",
-        description = "A few facts of the workspace that go along with your messages, so that the model need not ask.",
-        fields = {
-          {
-            name = "enabled_sections",
-            type = "list",
-            default = {},
-            items = { type = "string", enum = { "repo", "git", "git_dirty_summary", "diagnostics" }, description = "" },
-            description = "Which: `repo` (name, whether git is there), `git` (branch, number of changed files),"
-              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few of the editor, when your words are"
-              .. " about errors or tests). Never contents of files. Off by default.",
-          },
-        },
-      },
-      {
         name = "checkpoint_every_messages",
         type = { "number", "boolean" },
         optional = true,
@@ -302,6 +278,30 @@ return {
             items = { type = "string", description = "A regular expression." },
             description = "Regular expressions (Python's, upper and lower case are the same): a summary that one of"
               .. " them matches, or that is about words of yours that match, is not remembered.",
+          },
+        },
+      },
+      {
+        name = "response_style",
+        type = "string",
+        enum = { "default", "terse" },
+        optional = true,
+        description = "How long ordinary replies are: `default` says nothing about it, `terse` adds three lines to the"
+          .. " system prompt of every turn that ask for brief ones. Without it the policy decides (`terse` with"
+          .. " kodacode, else `default`). It counts for chats opened afterwards.",
+      },
+      {
+        name = "context_packet",
+        description = "A few facts of the workspace that go along with your messages, so that the model need not ask.",
+        fields = {
+          {
+            name = "enabled_sections",
+            type = "list",
+            default = {},
+            items = { type = "string", enum = { "repo", "git", "git_dirty_summary", "diagnostics" }, description = "" },
+            description = "Which: `repo` (name, whether git is there), `git` (branch, number of changed files),"
+              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few of the editor, when your words are"
+              .. " about errors or tests). Never contents of files. Off by default.",
           },
         },
       },

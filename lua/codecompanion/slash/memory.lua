@@ -1,0 +1,12 @@
+---`/memory`: the summaries that compactions wrote down for later chats; the chosen one is opened (R-446, R-447).
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "memory",
+  description = "Look at what compactions have written down",
+  run = function()
+    require("codecompanion.chat.pickers").memory(function(path)
+      vim.cmd.split(vim.fn.fnameescape(path))
+    end)
+  end,
+}
