@@ -29,6 +29,22 @@ local function check_neovim()
   end
 end
 
+---What requests are shaped by.
+---@param opts table `interactions.chat.opts`
+---@return string
+local function context_values(opts)
+  local policy = opts.policy
+  if type(policy) == "table" then
+    policy = vim.inspect(policy, { newline = " ", indent = "" })
+  end
+  local sections = opts.context_packet.enabled_sections
+  return ("policy = %s, response_style = %s, context_packet = %s"):format(
+    policy,
+    opts.response_style or "as the policy says (terse with kodacode, else default)",
+    #sections > 0 and table.concat(sections, ", ") or "off"
+  )
+end
+
 local function check_configuration()
   health.start("Configuration")
   local ok, problems = pcall(function()
@@ -43,6 +59,7 @@ local function check_configuration()
   if #problems == 0 then
     health.ok("No mistakes")
   end
+  health.info(context_values(require("codecompanion.config").options.interactions.chat.opts))
 end
 
 local function check_environment()

@@ -62,7 +62,7 @@ def test_a_recording_is_edited_compacted_and_shown(tmp_path):
     assert "Image content for `shot.png` cleared during compaction" in out
     assert "rules byte-identical to what was read: 1 of 1" in out
     assert "Session context compacted" in out
-    assert "ctx ~" in out
+    assert "ctx~ " in out
 
 
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name != "codecompanion"])

@@ -7,8 +7,7 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 
 local HIGH, FULL = 0.80, 0.95
-local EIGHTHS = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" }
-local CELLS = 5
+local CELLS = 10
 
 ---A count in at most five characters: 999, 1.2k, 35.8k, 1.0M.
 ---@param count integer
@@ -41,25 +40,22 @@ function M.duration(ms)
   return ("%d min %d s"):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
 end
 
----A bar of five cells between two edges.
+---A bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303).
 ---@param ratio number 0..1, more is shown as full
 ---@return string
 function M.gauge(ratio)
-  local eighths = math.floor(math.max(0, math.min(ratio, 1)) * CELLS * 8 + 0.5)
-  local bar = ("█"):rep(math.floor(eighths / 8)) .. EIGHTHS[eighths % 8 + 1]
-  return "▕" .. bar .. (" "):rep(CELLS - math.ceil(eighths / 8)) .. "▏"
+  local halves = math.floor(math.max(0, math.min(ratio, 1)) * CELLS * 2 + 1e-9)
+  local bar = ("█"):rep(math.floor(halves / 2)) .. (halves % 2 == 1 and "▌" or "")
+  return "▕" .. bar .. (" "):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
+---`ctx 35.8k/40.0k 89%`, or `ctx~ …` when nobody has counted it exactly (R-303).
 ---@param meter table The last `meter` event
 ---@return string
 function M.meter_text(meter)
-  local percent = math.floor(meter.ratio * 100 + 0.5)
-  return ("ctx %s%s/%s %d%%"):format(
-    meter.exact and "" or "~",
-    M.short(meter.tokens),
-    M.short_window(meter.window),
-    percent
-  )
+  local percent = math.floor(meter.ratio * 100 + 1e-9)
+  local label = meter.exact and "ctx" or "ctx~"
+  return ("%s %s/%s %d%%"):format(label, M.short(meter.tokens), M.short(meter.window), percent)
 end
 
 ---@param meter table

@@ -24,11 +24,12 @@ from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, 
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_options import with_options
 from codecompanion.context.policy_schema import SummaryAdapter
+from codecompanion.context.shaping import Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import View, with_messages
-from codecompanion.messages import with_changes
+from codecompanion.messages import Message, with_changes
 from codecompanion.models import WINDOW_FORMS, parse_window
 from codecompanion.session.summarise import ask_summary
 from codecompanion.tokens import MessageCounter
@@ -199,7 +200,9 @@ def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, An
     env = _env(options, window, counter, messages, asks_a_model=asks_a_model)
     make = compact if options.manual else prepare
     prepared, asked = _drive(make(view, policy, env), _answerer(options, policy.summary_adapter))
-    return write_answer(transcript, policy, options.policy, env, prepared, asked)
+    parts = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+    shaped = shape(prepared.messages, parts, policy, env)
+    return write_answer(transcript, policy, options.policy, env, prepared, shaped, asked)
 
 
 def _counter(name: str) -> MessageCounter:

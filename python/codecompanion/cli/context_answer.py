@@ -8,6 +8,7 @@ from typing import Any
 from codecompanion.context.budget import room_of, warning_level
 from codecompanion.context.pipeline import Ask, Prepared, StageReport
 from codecompanion.context.policy_schema import Policy
+from codecompanion.context.shaping import Shaped
 from codecompanion.context.work import Env, Messages
 from codecompanion.history import PolicyEvent
 from codecompanion.messages import Message, with_changes
@@ -18,22 +19,30 @@ _ACTIONS = {"context_edited": "edited", "context_compacted": "compacted", "memor
 
 
 def write_answer(
-    transcript: Transcript, policy: Policy, name: str, env: Env, prepared: Prepared, asked: list[Ask]
+    transcript: Transcript, policy: Policy, name: str, env: Env, prepared: Prepared, shaped: Shaped, asked: list[Ask]
 ) -> dict[str, Any]:
-    """Return the documented JSON object; `name` is the policy as it was asked for."""
+    """Return the documented JSON object; `name` is the policy as it was asked for.
+
+    The messages are those of the request: what shaping left out of it alone is a placeholder in them (R-338).
+    """
     before, after = env.measure(transcript.messages).tokens, prepared.measure.tokens
     changed = [report for report in prepared.reports if report.outcome == "changed"]
     actions = ["repaired"] if prepared.repair.changed else []
     actions += [_ACTIONS[report.event] for report in changed]
+    actions += ["shaped"] if shaped.pruned else []
     compacted = "compacted" in actions
     return {
         "policy": name,
         "window": env.window,
         "actions": actions,
         "before": {"messages": len(transcript.messages), "tokens": before},
-        "after": {"messages": len(prepared.messages), "tokens": after},
-        "messages": _written(transcript, prepared.messages),
-        "events": [*_events(prepared, asked), *_named_events(policy, env, transcript.messages, prepared, asked)],
+        "after": {"messages": len(shaped.messages), "tokens": shaped.measure.tokens},
+        "messages": _written(transcript, shaped.messages),
+        "events": [
+            *_events(prepared, asked),
+            *_named_events(policy, env, transcript.messages, prepared, asked),
+            *_shaping(shaped),
+        ],
         "result": {
             "compacted": compacted,
             "originalCount": len(transcript.messages),
@@ -44,6 +53,13 @@ def write_answer(
             "warningLevel": warning_level(before, env.window),
         },
     }
+
+
+def _shaping(shaped: Shaped) -> Iterable[Mapping[str, Any]]:
+    """Yield what was left out of this request alone."""
+    if shaped.pruned:
+        sizes = {"tokens_before": shaped.raw.tokens, "tokens_after": shaped.measure.tokens}
+        yield {"type": "request_shaped", "pruned": shaped.pruned, **sizes}
 
 
 def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:

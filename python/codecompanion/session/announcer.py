@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from codecompanion.context.budget import Room, threshold_tokens, warning_level
+from codecompanion.context.budget import Room, aim_tokens, threshold_tokens, warning_level
 from codecompanion.context.pipeline import Ask, Prepared, StageReport
 from codecompanion.context.policy_events import Occasion, PolicyEventName, applies, fields_of
 from codecompanion.context.policy_schema import Policy
@@ -84,13 +84,13 @@ class Announcer:
         """Return the occasion with what the stage's table and the model in use say."""
         stage, room = self.policy.stage(stage_id), self.room
         trigger = threshold_tokens(stage.trigger, room) if stage is not None else None
-        target = threshold_tokens(stage.target, room) if stage is not None and stage.target is not None else None
+        target = aim_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0
         return replace(
             occasion,
             window=room.window,
             input_limit=room.input_limit or room.window,
             trigger_tokens=trigger or 0,
-            target_tokens=target or 0,
+            target_tokens=target,
             exact=self.exact,
             model=model,
             duration_ms=duration_ms,

@@ -1,0 +1,44 @@
+"""`context --policy kodacode` prints the request as it would be sent (R-338, R-339; K14)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+
+def context(messages, *arguments):
+    text = "\n".join(json.dumps(message) for message in messages)
+    command = [sys.executable, "-m", "codecompanion", "context", "--count", "chars4", *arguments]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def search(call_id, text):
+    call = {"id": call_id, "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": text},
+    ]
+
+
+CHAT = [{"role": "user", "content": "look"}, *search("call-abc", "x" * 900), *search("call-def", "y" * 900)]
+
+
+def test_older_results_of_the_running_turn_are_placeholders():
+    """R-339: the placeholder of the document; the newest step stays."""
+    answer = context(CHAT, "--policy", "kodacode")
+    assert answer["actions"] == ["shaped"]
+    assert answer["messages"][2]["content"] == (
+        "[older retained output from search turn-1 call-abc pruned for prompt budget]"
+    )
+    assert answer["messages"][4] == CHAT[4]
+    (event,) = answer["events"]
+    assert (event["type"], event["pruned"]) == ("request_shaped", 1)
+    assert event["tokens_before"] - event["tokens_after"] == 225 - 19
+
+
+def test_other_policies_print_what_they_got():
+    """K14: shaping belongs to the policies that ask for it."""
+    answer = context(CHAT)
+    assert (answer["actions"], answer["messages"]) == ([], CHAT)
