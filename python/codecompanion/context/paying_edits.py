@@ -68,28 +68,47 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
         params = msgspec.structs.replace(params, min_tokens=0, repay=0.0)
     if sum(message.tokens for message in messages) < params.min_tokens:
         return Skipped("too_small", f"less than {params.min_tokens} tokens are not worth an edit")
-    shorter = _find_shorter(messages, params, env)
+    pairing = pair_tool_calls(messages)
+    uses = find_uses(messages, pairing)
+    shorter = _find_shorter(messages, pairing, uses, params, env)
     if not shorter:
         return Skipped("nothing_to_clear", "there is no tool result that is not needed any more")
     cut = _best_cut(messages, shorter, params, env)
-    if cut is None:
+    chosen = [] if cut is None else _from_cut(messages, shorter, cut, uses)
+    if sum(messages[index].tokens - shorter[index].tokens for index in chosen) < max(1, params.min_freed):
         return Skipped("does_not_pay", "clearing old tool results would cost more than it saves")
     changed, cleared = list(messages), list[Message]()
-    for index in sorted(shorter):
-        if index >= cut:
-            changed[index] = with_changes(shorter[index], tokens=env.count(shorter[index]))
-            cleared.append(messages[index])
+    for index in chosen:
+        changed[index] = with_changes(shorter[index], tokens=env.count(shorter[index]))
+        cleared.append(messages[index])
     results = tuple(message for message in cleared if message.role == "tool")
     details = {**work.details, "shortened_calls": len(cleared) - len(results), "cold": env.cache.warm_tokens == 0}
     return msgspec.structs.replace(work, messages=tuple(changed), cleared=(*work.cleared, *results), details=details)
 
 
-def _find_shorter(messages: Messages, params: ClearWhenItPays, env: Env) -> dict[int, Message]:
+def _from_cut(messages: Messages, shorter: dict[int, Message], cut: int, uses: FileUses) -> list[int]:
+    """Return what is shortened from the cut on, in order.
+
+    The newest look at a file stays while an older one does: what is out of date must not be all there is.
+    """
+    older = {
+        use.path
+        for index, use in uses.of_result.items()
+        if index < cut and use.access == "read" and not messages[index].edited
+    }
+    return [
+        index
+        for index in sorted(shorter)
+        if index >= cut and not (index in uses.newest and uses.of_result[index].path in older)
+    ]
+
+
+def _find_shorter(
+    messages: Messages, pairing: Pairing, uses: FileUses, params: ClearWhenItPays, env: Env
+) -> dict[int, Message]:
     """Return what may take the place of messages nobody is likely to need, by index; their sizes are guesses."""
     placeholder = TEMPLATES[params.template]
     cost = env.count_text(placeholder)
-    pairing = pair_tool_calls(messages)
-    uses = find_uses(messages, pairing)
     found: dict[int, Message] = {}
     for index in range(_tail_start(messages, params)):
         message = messages[index]

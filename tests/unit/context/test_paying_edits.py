@@ -143,6 +143,18 @@ def test_the_newest_look_at_an_edited_file_stays() -> None:
     assert cleared(run(messages, COLD)) == ["t1", "t4"]
 
 
+def test_an_outdated_look_at_a_file_is_never_the_only_one() -> None:
+    """The cut may lie between an older look and the newest: then the newest stays, too."""
+    old, new = step(1, "read_file", path="a.py"), step(2, "read_file", path="a.py")
+    stretch = Message(id="r", role="assistant", content="y" * 60_000, cycle=1)
+    rest = [message for number in range(3, 30) for message in step(number)]
+    messages = counted(*old, stretch, *new, *rest)
+    done = cleared(run(messages, warm(messages), repay=1.0))
+    assert "t3" in done
+    assert not {"t1", "t2"} & set(done)
+    assert {"t1", "t2"} <= set(cleared(run(messages, COLD)))
+
+
 def test_a_file_nobody_touches_any_more_goes() -> None:
     rest = [message for number in range(2, 9) for message in step(number)]
     messages = counted(*step(1, "read_file", path="a.py"), *rest)
