@@ -69,10 +69,11 @@ def _with_value(policy: Policy, target: str, value: Any, key: str) -> Policy:
     """Return the policy with the value at a place replaced; a table is laid over the one that is there.
 
     Places: `stage.trigger.at`, `stage.target.at`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
-    `stage.tier.on_fail`.
+    `stage.tier.on_fail`; `one+other.…` is the same place in two stages.
     """
-    stage_id, *path = target.split(".")
-    stages = tuple(_stage_with(stage, path, value, key) if stage.id == stage_id else stage for stage in policy.stages)
+    ids, *path = target.split(".")
+    wanted = ids.split("+")
+    stages = tuple(_stage_with(stage, path, value, key) if stage.id in wanted else stage for stage in policy.stages)
     return msgspec.structs.replace(policy, stages=stages)
 
 

@@ -51,8 +51,8 @@ def check_names(policy: Policy, key: str) -> None:
             raise ConfigError(f"{where}.target", "a tier is accepted by it", "{ at = 0.5 }")
     _check_event(policy.status_event, f"{key}.status_event")
     for option, target in policy.options.items():
-        stage_id, part, *_ = (*target.split("."), "")
-        if stage_id not in known or part not in _parts(known[stage_id]):
+        ids, part, *_ = (*target.split("."), "")
+        if any(id not in known or part not in _parts(known[id]) for id in ids.split("+")):
             raise ConfigError(f"{key}.options.{option}", f"{target!r} leads nowhere", "a place in this policy's stages")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_MARKER = "[{count} messages left out]"
+_MARKER = "[messages left out: {count}]"
 # A marker with a number of six digits and its newline.
 _MARKER_CHARS = len(_MARKER.format(count=999_999)) + 1
 

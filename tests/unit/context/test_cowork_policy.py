@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from codecompanion import prompts
 from codecompanion.cli.context import Options, prepare_transcript
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_options import with_options
@@ -264,7 +265,7 @@ def test_more_pinned_than_the_target_is_told_and_ends():
 
 
 def test_reactive_takes_over_when_proactive_is_off():
-    """R-403, R-450: above window − min(8000, 5 %), and only down to that."""
+    """R-403, R-450, R-452: above window − min(8000, 5 %), and only down to that; it says which of the two it was."""
     messages = talk(20, 500)
     assert prepare(messages, 10_600, set={"compaction.trigger": False})["actions"] == []
     answer = prepare(messages, 10_500, set={"compaction.trigger": False})
@@ -329,6 +330,23 @@ def test_the_memory_is_flushed_before_anything_is_removed_when_little_is_left():
     assert len(run(messages, 20_420, policy=policy, script=SUMMARISES)[0].reports) == 1
     both, _ = run(messages, 19_000, policy=load_policy("cowork"), script=SUMMARISES)
     assert [r.stage for r in both.reports] == ["flush", "proactive"]
+
+
+def test_the_reactive_run_has_the_same_prompt_and_budget_also_when_they_are_changed():
+    """R-450."""
+    changed = {"compaction.trigger": False, "compaction.summary": {"max_tokens": 600}, "flush.trigger": False}
+    policy = with_options(load_policy("cowork"), changed, "context_management")
+    prepared, asked = run(read(talk(20, 1000)), 20_500, policy=policy, script=SUMMARISES)
+    assert [report.stage for report in prepared.reports] == ["reactive"]
+    assert asked[0].request.max_output_tokens == 600
+    assert asked[0].request.prompt.startswith(prompts.load("summary_cw_9"))
+
+
+def test_the_prompt_keeps_secrets_and_raw_output_out():
+    """R-435."""
+    prompt = prompts.load("summary_cw_9")
+    assert "Leave out passwords, keys and other secrets, and raw output" in prompt
+    assert all(f"{number}. **{title}**" in prompt for number, title in enumerate(TITLES, 1))
 
 
 USER_POLICIES: dict[str, dict[str, Any]] = {

@@ -46,11 +46,12 @@ def test_every_option_of_every_policy_can_be_set_to_what_it_is() -> None:
     for name in policy_names():
         policy = load_policy(name)
         for option, target in policy.options.items():
-            stage = policy.stage(target.split(".")[0])
-            assert stage is not None, (name, option)
-            if target.endswith(".trigger.at"):
-                changed = with_options(policy, {option: 12_345}, "k")
-                assert changed.stage(stage.id).trigger.at == 12_345  # type: ignore[union-attr]
+            for id in target.split(".")[0].split("+"):
+                stage = policy.stage(id)
+                assert stage is not None, (name, option)
+                if target.endswith(".trigger.at"):
+                    changed = with_options(policy, {option: 12_345}, "k")
+                    assert changed.stage(stage.id).trigger.at == 12_345  # type: ignore[union-attr]
 
 
 MINE = {

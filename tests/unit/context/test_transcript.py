@@ -135,7 +135,7 @@ def test_too_long_a_transcript_loses_its_middle_and_the_users_words_last():
     assert "first" in told[0]
     assert told[-1].endswith("newest")
     assert all(f"q{i} " in text for i in range(20))
-    assert "[1 messages left out]" in text
+    assert "[messages left out: 1]" in text
     fewer = "\n".join(transcript(messages, style="lines", max_chars=400))
     assert len(fewer) <= 400
     assert "q19" in fewer
