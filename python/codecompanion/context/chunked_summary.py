@@ -68,6 +68,7 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     text, orders = leave_out_orders(text, typed)
     summary = "\n\n".join(block for block in (text, "\n".join(notes)) if block)
     details = {**work.details, "schema": params.schema, "chunks": len(chunks), "omitted_messages": len(notes)}
+    details["written_by"] = "model" if chunks else "code"
     if orders:
         details["orders_left_out"] = orders
     return msgspec.structs.replace(work, summary=summary, details=details)
@@ -145,12 +146,13 @@ class _Run:
         return joined if isinstance(text, Failed) else text
 
     def ask(self, prompt: str, subject: Messages, part: tuple[int, int]) -> _Text:
-        """Ask once; a reply cut by its output limit is asked for once more with twice the room (lesson 15)."""
-        for output in (self.output, min(2 * self.output, self.window // 2)):
+        """Ask once; a reply cut by its output limit is asked for once more with more room, if there is (lesson 15)."""
+        free = self.output + self.free_tokens(prompt)
+        for output in (self.output, min(2 * self.output, self.window // 2, free)):
             reply = yield SummaryRequest(
                 prompt=prompt, subject=subject, max_output_tokens=output, part=part[0], parts=part[1]
             )
-            if reply.stop != "length" or reply.error:
+            if reply.stop != "length" or reply.error or free <= self.output:
                 break
         return accept_reply(reply)
 

@@ -83,7 +83,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
         return text
     typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
     text, orders = leave_out_orders(text, typed)
-    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget}
+    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": "model"}
     if orders:
         details["orders_left_out"] = orders
     return msgspec.structs.replace(work, summary=text, details=details)
@@ -111,6 +111,7 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
         return Failed("the summary came out empty")
     tokens = env.count_text(text)
     details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "ledger_tokens": tokens}
+    details["written_by"] = "code"
     return msgspec.structs.replace(work, summary=text, details=details)
 
 
@@ -127,6 +128,7 @@ class _Run:
         self.prompt = summary_prompt(params.schema, env.instructions)
         taken = self.count_text(self.prompt)
         self.available = int((self.window - self.output) * _SAFETY / env.summariser_ratio) - taken
+        self.ratio = env.summariser_ratio
         self.calls_left = params.max_calls
 
     def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
@@ -163,15 +165,16 @@ class _Run:
         return tuple(parts)
 
     def ask(self, prompt: str, output: int, part: tuple[int, int] = (1, 1)) -> _Reduction:
-        """Ask once; a reply cut by its output limit is asked for once more with twice the room (lesson 15)."""
-        for budget in (output, min(2 * output, self.window // 2)):
+        """Ask once; a reply cut by its output limit is asked for once more with more room, if there is (lesson 15)."""
+        free = self.window - math.ceil(self.count_text(prompt) * self.ratio)
+        for budget in (output, min(2 * output, self.window // 2, free)):
             if self.calls_left <= 0:
                 return Failed("summarising needs more model calls than are allowed")
             self.calls_left -= 1
             reply = yield SummaryRequest(
                 prompt=prompt, subject=self.work.removed, max_output_tokens=budget, part=part[0], parts=part[1]
             )
-            if reply.stop != "length" or reply.error or budget <= output // 2:
+            if reply.stop != "length" or reply.error or free <= output:
                 break
         return accept_reply(reply)
 

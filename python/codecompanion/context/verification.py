@@ -4,7 +4,8 @@ A model that writes a summary invents: 3 % of the file names in real ones exist 
 can only be an identifier, every word in backticks and every number is looked up in what the stage started from
 (messages, arguments of calls, earlier summaries). What is not found gets ` (unverified)` behind it, outside of its
 backticks; for a code block the mark is a line below. Nothing is removed: the next model and the user see what not to
-rely on. What an earlier summary marked does not become true by having been written once.
+rely on. What an earlier summary marked does not become true by having been written once. A summary that code wrote
+invents nothing, it only cuts names short: it is left alone.
 
 One pass over the history makes the sets (`known_names`), one over the prose asks them. Belongs behind the model's text
 and before code adds its own (quotes, ledger).
@@ -56,7 +57,7 @@ class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
     """Return the work with what cannot be found in the history marked; `details` count names and unverified ones."""
-    if not work.summary:
+    if not work.summary or work.details.get("written_by") == "code":
         return work
     text, names, missing = mark_unverified(work.summary, known_in(work.before), params)
     details = {**work.details, "names": names, "unverified": len(missing)}

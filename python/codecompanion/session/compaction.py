@@ -14,11 +14,12 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import repair_change, view_change
+from codecompanion.context.compaction_notes import notes_on
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.policy_schema import Policy
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import ContextEdited, Event, Retrying
+from codecompanion.events import ContextEdited, Event, Notice, Retrying
 from codecompanion.history import EventPayload, UsageReported, ViewChanged
 from codecompanion.messages import Message, Usage
 from codecompanion.session.accounting import RequestRecord
@@ -223,6 +224,9 @@ class _Run:
         await self._owner.effects.before(report.effects.before, report, change)
         await self._owner.log.write(change, *named)
         record.show(change)
+        notes = notes_on(report)
+        if notes:
+            self._owner.emit(Notice(chat=self._owner.chat_id, level="WARN", text=notes))
         announcer.tell(named)
         self._owner.effects.after_soon(report.effects.after, report)
 

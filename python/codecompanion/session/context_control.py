@@ -43,6 +43,12 @@ COUNT_LIMIT_S = 5.0
 RECOVERED_SHARE = 0.8
 """A request that was refused as too long is sent again with at most this share of its size, or of the window."""
 
+_NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
+"""Why a stage had nothing to do yet: that is no try that failed (R-532)."""
+_ALWAYS = 2
+"""A stage with a trigger of so few tokens is asked before every request and decides by itself; there is no limit that
+the request could get below."""
+
 
 class ContextControl:
     """Everything about one chat's context window."""
@@ -448,7 +454,7 @@ class ContextControl:
         """Keep the guard: a compaction that failed, was not worth it, or did not help counts (R-532, lesson 5)."""
         for report in prepared.reports:
             stage = next(stage for stage in self.policy.stages if stage.id == report.stage)
-            if not stage.summarises or report.reason == "nothing_to_summarise":
+            if not stage.summarises or report.reason in _NOT_TRIED:
                 continue
             self.keep_guard(self._problem(report, stage), report.after)
 
@@ -469,7 +475,7 @@ class ContextControl:
     def _problem(self, report: StageReport, stage: Stage) -> str:
         if report.outcome != "changed":
             return report.detail
-        if not is_crossed(stage.trigger, report.after, self.room):
+        if stage.trigger.at == _ALWAYS or not is_crossed(stage.trigger, report.after, self.room):
             return ""
         return self.no_help(report.after)
 

@@ -1,0 +1,33 @@
+"""What the user is told of a compaction that succeeded, but not as it should have (lessons 11, 14; R-529, R-434)."""
+
+from __future__ import annotations
+
+from codecompanion.context.pipeline import StageReport
+
+_SHOWN = 5
+
+
+def notes_on(report: StageReport) -> str:
+    """Return sentences for the user, "" when there is nothing to tell: who wrote the summary, what not to rely on."""
+    if report.work is None:
+        return ""
+    details = report.work.details
+    notes: list[str] = []
+    if report.asked and details.get("written_by") != "model" and details.get("summary_source") != "utility":
+        why = details.get("failure") or details.get("summary_detail") or _last_problem(report)
+        notes.append(f"The summary was written without a model{f': {str(why).rstrip(chr(46))}' if why else ''}.")
+    unverified = int(details.get("unverified", 0))
+    if unverified:
+        names = [str(name) for name in details["unverified_names"]][:_SHOWN]
+        rest = f" and {unverified - len(names)} more" if unverified > len(names) else ""
+        notes.append(
+            f"Marked as unverified in the summary, because it occurs nowhere in the chat: {', '.join(names)}{rest}."
+        )
+    if details.get("orders_left_out"):
+        notes.append("Orders to a model that stood in the summary were left out; you had not given them.")
+    return " ".join(notes)
+
+
+def _last_problem(report: StageReport) -> str:
+    """Return what was wrong with the way tried last, without the name of its tier."""
+    return report.problems[-1].partition(": ")[2] if report.problems else ""
