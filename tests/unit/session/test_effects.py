@@ -350,3 +350,64 @@ def _only_for(writer, slow, real):
         return await real(function, *arguments, **named)
 
     return to_thread
+
+
+def cowork_adapter(flush="Decisions:\n- keep it\n"):
+    """Answer at length; the flush asks for the four labels, the compaction for nine sections."""
+
+    def reply(request):
+        if request.purpose == "summary":
+            prompt = str(request.messages[-1].content)
+            return says(flush if "four labels" in prompt else SUMMARY)
+        return says("word " * 1500)
+
+    return ScriptedAdapter("s", reply)
+
+
+async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkeypatch):
+    """R-408, R-409, R-446, R-448: with little slack, written and told before the compaction's change is logged."""
+    bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
+    session = await bench.open()
+    written = []
+    append = bench.store.append
+
+    def watched(chat_id, payloads):
+        batch = tuple(payloads)
+        for payload in batch:
+            if isinstance(payload, ViewChanged) and payload.kind == "compacted":
+                written.append([one.path for one in bench.services.keeping.memories.list_memories()])
+        return append(chat_id, batch)
+
+    monkeypatch.setattr(bench.store, "append", watched)
+    for number in range(12):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+        if written:
+            break
+    assert bench.of(Compacted)
+    assert any("-flush-" in path for path in written[0])
+    kinds = [event.fields["kind"] for event in told(bench, "memory_flushed")]
+    assert kinds[0] == "pre_compaction"
+    assert "compaction" in kinds
+    (log,) = (tmp_path / "state/daily").rglob("*.md")
+    assert "keep it" in log.read_text()
+    assert session.effects.last_flush.tokens > 0
+    newest = checkpoints(bench)[-1]
+    assert newest.loop.last_pre_compaction_flush_at == 1_000_000
+
+
+async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
+    """R-446, R-449: the model says nothing to remember; the chat is compacted all the same."""
+    options = {"policy": "cowork", "on_compact": "stop"}
+    bench = kept(tmp_path, cowork_adapter(flush=""), window=9_000, settings=options)
+    session = await bench.open()
+    for number in range(12):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+        if bench.of(Compacted):
+            break
+    assert bench.of(Compacted)
+    assert not [event for event in told(bench, "memory_flushed") if event.fields["kind"] == "pre_compaction"]
+    assert not bench.bugs

@@ -1,0 +1,88 @@
+"""The flush to the memory before anything is removed: R-408, R-409, R-446."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from codecompanion.context.memory_flush import SummarizeFlush, summarize_flush
+from codecompanion.context.work import Failed, LastFlush, Measure, Skipped, SummaryReply, Work
+from tests.unit.context.builders import assistant, chat, env, system, user
+
+SAID = chat(system(), user("x" * 2000), assistant("y" * 2000), user("z" * 2000), assistant("done"))
+
+
+def run(messages=SAID, params=None, reply=None, **changes):
+    """Return what the strategy made, and what it asked."""
+    environment = env(messages, 100_000, **changes)
+    steps = summarize_flush(Work(before=messages, messages=messages), params or SummarizeFlush(), environment)
+    asked = []
+    try:
+        request = next(steps)
+        while True:
+            asked.append(request)
+            request = steps.send(reply or SummaryReply(text="Decisions:\n- go"))
+    except StopIteration as stop:
+        return stop.value, asked
+
+
+def test_a_flush_writes_a_summary_and_changes_nothing():
+    """R-446: the messages stay as they were, the summary goes to the effects; at most 220 tokens are asked for."""
+    work, asked = run()
+    assert work.summary == "Decisions:\n- go"
+    assert work.messages == SAID
+    (request,) = asked
+    assert request.max_output_tokens == 220
+    for label in ("Decisions", "Open Loops", "Next Actions", "Key Findings"):
+        assert label in request.prompt
+    assert "z" * 100 in request.prompt
+    assert "You help." not in request.prompt
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"last_flush": LastFlush(is_off=True)}, "memory_off"),
+        ({"now": 1119.0, "last_flush": LastFlush(at=1000.0)}, "flushed_recently"),
+        ({"now": 1120.0, "last_flush": LastFlush(at=1000.0)}, ""),
+        ({"now": 9999.0, "last_flush": LastFlush(at=1.0, tokens=751)}, "nothing_new"),
+        ({"now": 9999.0, "last_flush": LastFlush(at=1.0, tokens=750)}, ""),
+        ({"now": 9999.0, "last_flush": LastFlush(at=1.0, tokens=5000)}, ""),
+    ],
+)
+def test_a_flush_waits_for_time_and_news(changes, reason):
+    """R-446: memory off, two minutes, 250 new tokens; behind a compaction everything is new."""
+    outcome, asked = run(measure=lambda messages: Measure(1000, 1000), **changes)
+    assert (outcome.reason if isinstance(outcome, Skipped) else "") == reason
+    assert bool(asked) == (reason == "")
+
+
+@pytest.mark.parametrize(("number", "flushes"), [(3, False), (4, True)])
+def test_few_messages_are_not_flushed(number, flushes):
+    """R-446: at least four; the system prompt is none of them."""
+    said = chat(system(), *[user("x" * 2000) for _ in range(number)])
+    outcome, _ = run(said)
+    assert isinstance(outcome, Work) == flushes
+
+
+def test_a_failing_model_fails_the_flush_alone():
+    """R-530: nothing is written of a reply that is none."""
+    outcome, _ = run(reply=SummaryReply(error="no answer"))
+    assert outcome == Failed("no answer")
+
+
+def test_what_is_read_is_limited():
+    """R-446: a short summary does not read the whole window; the newest messages count."""
+    said = chat(*[user(f"message {number} " + "x" * 5000) for number in range(60)])
+    _, asked = run(said)
+    assert len(asked) == 1
+    assert len(asked[0].prompt) < 40_000
+    assert "message 59" in asked[0].prompt
+    assert "message 0 " not in asked[0].prompt
+
+
+@pytest.mark.parametrize("tokens", [31, 601])
+def test_the_length_of_the_reply_has_limits(tokens):
+    """R-446: 32 to 600 tokens; outside is an error, never a silent change (lesson 13)."""
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"max_tokens": tokens}, SummarizeFlush)
