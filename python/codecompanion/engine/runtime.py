@@ -68,7 +68,7 @@ from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.policy_choice import choose_policy, list_policies
 from codecompanion.session.preview import compare_with_last, preview
-from codecompanion.session.reporting import show_cost, show_trace
+from codecompanion.session.reporting import Reports
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.store.checkpoints import CheckpointFiles
@@ -90,6 +90,7 @@ class Runtime:
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit
         self._services: Services | None = None
+        self._reports = Reports()
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -122,9 +123,9 @@ class Runtime:
 
                 return await asyncio.to_thread(examine, self.services)
             case ShowCost():
-                return await asyncio.to_thread(show_cost, self.services, request)
+                return await asyncio.to_thread(self._reports.show_cost, self.services, request)
             case ShowTrace():
-                return await asyncio.to_thread(show_trace, self.services, request)
+                return await asyncio.to_thread(self._reports.show_trace, self.services, request)
             case SaveDraft():
                 await durable(self.services.store.save_draft(request.chat, request.text))
             case _:
@@ -178,7 +179,7 @@ class Runtime:
         for learned in await asyncio.to_thread(store.load_calibration):
             known = Calibration(learned.ratio, learned.weight, learned.extra)
             services.calibrations[learned.adapter, learned.model] = known
-        previous, self._services = self._services, services
+        previous, self._services, self._reports = self._services, services, Reports()
         if previous is not None:
             await previous.store.aclose()
 

@@ -78,6 +78,8 @@ def one_line(text: str) -> str:
 
 def cells(text: str) -> int:
     """Return how many screen cells the text takes."""
+    if text.isascii():
+        return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

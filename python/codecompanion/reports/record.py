@@ -110,10 +110,11 @@ class Record:
         return [call for stretch in self.stretches for call in stretch.calls]
 
 
-class _Reader:
-    """Walks the log once."""
+class LogReader:
+    """Walks a log, event by event; the record so far can be asked for at any time. `last_seq` is what was read last."""
 
     def __init__(self) -> None:
+        self.last_seq = 0
         self.turns: list[Stretch] = []
         self.between = Stretch()
         self.now = self.between
@@ -126,6 +127,7 @@ class _Reader:
 
     def read(self, event: LogEvent) -> None:
         """Take one more event into account."""
+        self.last_seq = event.seq
         match event.payload:
             case TurnBegan(turn_id=turn_id, cycle=cycle):
                 self.now = Stretch(len(self.turns) + 1, turn_id, cycle, event.ts, self._question)
@@ -164,6 +166,10 @@ class _Reader:
             case _:
                 pass
 
+    def record(self) -> Record:
+        """Return what was read so far; reading on adds to its turns."""
+        return Record(tuple(self.turns), self.between, tuple(self.order), frozenset(self.undone))
+
     def _add(self, call: Call) -> None:
         self.now.calls.append(call)
         self.order.append(call)
@@ -181,7 +187,7 @@ class _Reader:
 
 def read_log(events: Sequence[LogEvent]) -> Record:
     """Return the log as turns and calls."""
-    reader = _Reader()
+    reader = LogReader()
     for event in events:
         reader.read(event)
-    return Record(tuple(reader.turns), reader.between, tuple(reader.order), frozenset(reader.undone))
+    return reader.record()
