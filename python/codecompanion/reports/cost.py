@@ -110,7 +110,9 @@ def _cache(calls: Sequence[Call], page: Page) -> list[str]:
     rows = []
     for adapter, model in names:
         sums = sum_calls(call for call in calls if (call.adapter, call.model) == (adapter, model))
-        saved = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else PRICE_UNKNOWN
+        saved = PRICE_UNKNOWN
+        if sums.priced:
+            saved = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.uses_cache else "-"
         hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
         figures = (tokens_text(sums.cache_read_tokens), tokens_text(sums.cache_write_tokens), hits)
         name = f"{adapter} · {model}" if model else adapter

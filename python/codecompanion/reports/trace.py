@@ -195,40 +195,39 @@ def _managed(stretch: Stretch) -> list[ViewChanged]:
 
 def _context(record: Record, turn: Stretch, page: Page) -> list[str]:
     lines = ["", "## Context and history", ""]
-    body: list[str] = []
-    for change in turn.changes:
-        body += _change(change, change.change_id in record.undone)
+    body = [_change(change, change.change_id in record.undone) for change in turn.changes]
     for failed in turn.failures:
         body.append(f"- history | failed | {'stopped by you' if failed.cancelled else one_line(failed.reason)}")
     for event in turn.named:
         if event.name != "prompt_compiled":
             body.append(f"- {_named(event, page)}")
-    return [*lines, *(body or ["Nothing was changed."])]
+    # Behind the list: a fold ends at the next heading only.
+    summaries = [line for change in turn.changes for line in _summary_text(change)]
+    return [*lines, *(body or ["Nothing was changed."]), *summaries]
 
 
-def _change(change: ViewChanged, undone: bool) -> list[str]:
+def _change(change: ViewChanged, undone: bool) -> str:
     sizes = f", {tokens_text(change.tokens_before)} → {tokens_text(change.tokens_after)} tokens"
     report, mark = change.report, " (undone)" if undone else ""
     if change.kind == "edited":
-        return [f"- {plural(report.get('cleared', len(change.replaced)), 'tool result')} cleared{sizes}{mark}"]
+        return f"- {plural(report.get('cleared', len(change.replaced)), 'tool result')} cleared{sizes}{mark}"
     if change.kind != "compacted":
         touched = len(change.removed) or len(change.replaced) or len(change.inserted)
-        return [f"- {change.kind.replace('_', ' ')}: {plural(touched, 'message')}{mark}"]
+        return f"- {change.kind.replace('_', ' ')}: {plural(touched, 'message')}{mark}"
     by = report.get("summariser", "")
     how = [str(report.get("trigger", "")), f"by {by}" if by else ""]
     took = duration_text(report["duration_ms"]) if report.get("duration_ms") else ""
     count = plural(report.get("messages", len(change.removed)), "message")
-    line = f"- compacted {count}{sizes} ({', '.join(filter(None, [*how, took]))}){mark}"
-    summary = str(report.get("summary", ""))
-    return [line, *_quoted("### Summary", summary)] if summary.strip() else [line]
+    return f"- compacted {count}{sizes} ({', '.join(filter(None, [*how, took]))}){mark}"
 
 
-def _quoted(title: str, text: str) -> Iterator[str]:
-    """Yield a long text as a fold of its own; its headings do not become headings of the report."""
-    yield from ("", title, "")
-    for line in text.strip().splitlines():
-        yield f"> {line}".rstrip()
-    yield ""
+def _summary_text(change: ViewChanged) -> Iterator[str]:
+    """Yield the summary as a fold of its own; its headings do not become headings of the report."""
+    text = str(change.report.get("summary", "")).strip()
+    if text:
+        yield from ("", "### Summary", "")
+        for line in text.splitlines():
+            yield f"> {line}".rstrip()
 
 
 def _named(event: PolicyEvent, page: Page) -> str:

@@ -110,6 +110,18 @@ def test_named_events_and_failures_of_the_policy_are_listed() -> None:
     assert "- `context_window_status` warningLevel critical, usageTokens 1,950" in history
 
 
+def test_nothing_of_the_list_is_hidden_in_the_fold_of_a_summary() -> None:
+    """A fold ends at the next heading only."""
+    log = LogWriter()
+    log.begin("q")
+    log.change("compacted", 900, 100, summary="# Goal", messages=2)
+    log.change("edited", 100, 90, cleared=1)
+    log.add(PolicyEvent(name="context_window_status", fields={"tier": 1}))
+    history = section(written(log), "Context and history")
+    assert history.index("context_window_status") < history.index("### Summary")
+    assert history.index("1 tool result cleared") < history.index("### Summary")
+
+
 def test_a_compiled_prompt_is_shown_layer_by_layer() -> None:
     """R-329, R-357: prompt assembly, layers and fragments."""
     log = LogWriter()
