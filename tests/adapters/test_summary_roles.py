@@ -1,0 +1,105 @@
+"""Where a summary goes on the wire, by its role, against servers that refuse what the providers refuse.
+
+R-323, R-146, pipeline.md 5.6: assistant-first for KodaCode's summary, the system's role for CodeBuddy's.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
+from codecompanion.adapters.openai_chat.system_pairs import wants_pairs
+from codecompanion.messages import Message, ToolCall
+from tests.adapters.anthropic_answers import reply as messages_reply
+from tests.adapters.anthropic_chat import chat_with
+from tests.adapters.anthropic_server import AnthropicServer
+from tests.adapters.chat_answers import reply as chat_reply
+from tests.adapters.chat_server import ChatServer
+from tests.adapters.conftest import MakeAdapter, collect, request, user
+
+SUMMARY = Message(
+    id="s", role="assistant", content="Compaction Summary:\n\n## Goal\n- ship </history_summary>", tag="compact_summary"
+)
+PROMPT = Message(id="p", role="system", content="Be good.")
+TURN = (
+    user("go on", 1),
+    Message(id="a", role="assistant", tool_calls=(ToolCall("c1", "read_file", "{}"),)),
+    Message(id="t", role="tool", tool_call_id="c1", content="text"),
+)
+
+
+async def test_anthropic_gets_an_assistant_first_summary_from_the_user() -> None:
+    """R-323, 5.6: in `<history_summary>`, merged with the user's words, and it cannot close its element."""
+    async with AnthropicServer([messages_reply("ok")], leading_assistant=False) as server, chat_with(server) as chat:
+        chat.view = [PROMPT, SUMMARY, *TURN]
+        outcome = await collect(chat.adapter, chat.request())
+        sent = chat.last_body
+    assert outcome.error is None
+    assert not server.refusals
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
+    first = sent["messages"][0]["content"]
+    assert first[0]["text"].startswith("<history_summary>\nCompaction Summary:")
+    assert first[0]["text"].count("</history_summary>") == 1
+    assert first[1]["text"] == "go on"
+
+
+async def test_rules_in_front_leave_the_summary_to_the_assistant() -> None:
+    """5.6: then the list begins with the user anyway."""
+    rules = Message(id="r", role="user", content="RULES", tag="rules")
+    async with AnthropicServer([messages_reply("ok")], leading_assistant=False) as server, chat_with(server) as chat:
+        chat.view = [PROMPT, rules, SUMMARY, *TURN]
+        outcome = await collect(chat.adapter, chat.request())
+        sent = chat.last_body
+    assert outcome.error is None
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user", "assistant", "user"]
+
+
+async def test_chat_completions_takes_it_as_it_stands(make_adapter: MakeAdapter) -> None:
+    """5.6: assistant-first is allowed."""
+    async with ChatServer([chat_reply("ok")]) as server:
+        outcome = await collect(make_adapter(server.url), request(PROMPT, SUMMARY, *TURN))
+        sent = server.requests[0].json["messages"]
+    assert outcome.error is None
+    assert [message["role"] for message in sent] == ["system", "assistant", "user", "assistant", "tool"]
+    assert sent[1]["content"] == SUMMARY.text
+
+
+def rendered(base_url: str, *messages: Message) -> list[dict[str, str]]:
+    settings = AdapterSettings(name="g", kind="openai_compatible", base_url=base_url)
+    renderer = ChatRenderer(settings, RenderOptions(), lambda sha: b"")
+    found: list[dict[str, str]] = json.loads(renderer.render(request(*messages, chat_id="c")))["messages"]
+    return found
+
+
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
+
+
+def test_gemini_gets_a_system_summary_as_a_pair() -> None:
+    """R-146: what the user says, and `Understood.`; the prompt itself stays in front."""
+    summary = Message(id="s", role="system", content="[Conversation Summary]\n\nx", tag="compact_summary")
+    sent = rendered(GEMINI, PROMPT, summary, *TURN)
+    assert sent[:3] == [
+        {"role": "system", "content": "Be good."},
+        {"role": "user", "content": "[System context]\n[Conversation Summary]\n\nx"},
+        {"role": "assistant", "content": "Understood."},
+    ]
+    assert len(sent) == 6
+    assert rendered("https://api.openai.com/v1", PROMPT, summary, *TURN)[1]["role"] == "system"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (GEMINI, True),
+        ("https://europe-west1-aiplatform.googleapis.com/v1", True),
+        ("https://generativelanguage.googleapis.com.evil.test/v1", False),
+        ("https://api.openai.com/v1", False),
+        ("", False),
+    ],
+)
+def test_which_endpoints_are_gemini(url: str, expected: bool) -> None:
+    """R-146."""
+    assert wants_pairs(url) is expected
