@@ -831,7 +831,7 @@
 ---@field on_compact? "submit"|"ask"|"stop"
 ---@field tokenizer? "estimate"|"exact"
 ---@field compaction_timeout? integer
----@field checkpoint_every_messages? number|boolean
+---@field checkpoint_every_messages? integer|boolean
 ---@field memory? CodeCompanion.Options.interactions.chat.opts.memory
 ---@field response_style? "default"|"terse"
 ---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet

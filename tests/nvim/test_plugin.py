@@ -107,7 +107,7 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("CodeCompanion re", ["restart", "resume"]),
+        ("CodeCompanion re", ["restart", "restore", "resume"]),
         ("CodeCompanion install ", []),
         ("CodeCompanionChat ", ["New", "Resume", "Toggle"]),
         ("CodeCompanionChat t", ["Toggle"]),

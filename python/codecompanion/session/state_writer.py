@@ -60,6 +60,7 @@ class StateWriter:
     _unknown: Mapping[str, Any] | None = None
     _periodic_hash: str = ""
     _completed_at: int = 0
+    _looked_through: dict[str, tuple[Message, Message]] = field(default_factory=dict)
 
     @property
     def has_grown(self) -> bool:
@@ -99,6 +100,8 @@ class StateWriter:
         if snapshot is None:
             return None
         covered = tuple(self._redacted(message) for message in wanted.removed) or newest_meaningful(messages)
+        here = {message.id for message in messages}
+        self._looked_through = {id: known for id, known in self._looked_through.items() if id in here}
         packet = build_packet(covered, self.chat_id, now_ms)
         if wanted.kind == "periodic":
             if packet.span_hash == self._last_periodic_hash():
@@ -186,6 +189,14 @@ class StateWriter:
         return project([*events, *(LogEvent(last, 0.0, ChangeUndone(change_id=change)) for change in undone)]).messages
 
     def _redacted(self, message: Message) -> Message:
+        """Return the message with keys hidden; looking for them costs most of a write, so it is done once each."""
+        known = self._looked_through.get(message.id)
+        if known is None or known[0] is not message:
+            known = message, self._without_keys(message)
+            self._looked_through[message.id] = known
+        return known[1]
+
+    def _without_keys(self, message: Message) -> Message:
         content = message.content
         if isinstance(content, str):
             content = self.redact(content)

@@ -251,11 +251,11 @@ return {
       },
       {
         name = "checkpoint_every_messages",
-        type = { "number", "boolean" },
+        type = { "integer", "boolean" },
         optional = true,
         check = function(value)
-          local fits = value == false or (type(value) == "number" and value >= 1 and value % 1 == 0)
-          return not fits and "expected a whole number of messages, or false" or nil, value
+          local fits = value == false or (type(value) == "number" and value >= 1)
+          return not fits and "expected a whole number of messages from 1 on, or false" or nil, value
         end,
         description = "After so many messages of you and the model a checkpoint of the chat is written beside the"
           .. " database, and its state after every turn; `:CodeCompanionRestore` brings a chat back from there. false"
