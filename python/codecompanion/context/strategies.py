@@ -29,9 +29,11 @@ from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summari
 from codecompanion.context.transcript import FormatTranscript, format_transcript
 from codecompanion.context.trimming import (
     PruneToolErrors,
+    RequireRoom,
     StripToolArgs,
     TrimToFit,
     prune_tool_errors,
+    require_room,
     strip_tool_args,
     trim_to_fit,
 )
@@ -71,6 +73,7 @@ STRATEGIES: dict[str, Strategy] = {
     "fit_summary": Strategy("S13", FitSummary, fit_summary),
     "insert_summary": Strategy("S14", InsertSummary, insert_summary),
     "trim_to_fit": Strategy("S15", TrimToFit, trim_to_fit),
+    "require_room": Strategy("R-115", RequireRoom, require_room),
     "prune_tool_errors": Strategy("S17", PruneToolErrors, prune_tool_errors),
     "rolling_chat_window": Strategy("S18", RollingChatWindow, rolling_chat_window),
     "quote_user_messages": Strategy("R-431", QuoteUserMessages, quote_user_messages),

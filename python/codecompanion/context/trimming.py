@@ -1,6 +1,7 @@
 """Reductions without a model: S3 `strip_tool_args` (R-117), S15 `trim_to_fit` (R-133), S17 `prune_tool_errors` (R-425).
 
-S2 is `editing`, S4 is `truncation`. Results and calls keep their partners (R-004); protected messages stay as they are.
+`require_room` asks beforehand whether S15 could succeed at all. S2 is `editing`, S4 is `truncation`. Results and calls
+keep their partners (R-004); protected messages stay as they are.
 """
 
 from __future__ import annotations
@@ -88,6 +89,24 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
         removed=(*work.removed, *dropped),
         details={**work.details, "trimmed": len(dropped)},
     )
+
+
+class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: how many of the newest messages are never dropped (as S15)."""
+
+    protect: int = 4
+
+
+def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
+    """Return the work, or `Skipped` when what must stay is over the stage's target by itself (R-115).
+
+    No summary could make it fit then, so no model is asked for one in vain.
+    """
+    kept = (*work.messages, *work.pending)
+    least = env.measure(_without(kept, _droppable(kept, TrimToFit(params.protect), env))).tokens
+    if env.target and least > env.target:
+        return Skipped("no_room", f"what must stay takes {least} tokens, more than the target of {env.target}")
+    return work
 
 
 def _droppable(messages: Messages, params: TrimToFit, env: Env) -> list[frozenset[int]]:

@@ -215,6 +215,14 @@ def test_a_summary_too_large_for_the_budget_escalates_to_the_last_tier():
     ]  # fmt: skip
 
 
+def test_no_model_is_asked_when_the_newest_four_are_over_the_budget_themselves():
+    """R-115: no summary could fit; the last tier answers at once, and R-136 tells."""
+    messages = [system(), *talk(60), *talk(2, 400_000)]
+    prepared, asked = scripted(messages, window_at(messages, 0.95), SummaryReply(text=SUMMARY))
+    assert [report.tier for report in prepared.reports] == [4]
+    assert asked == []
+
+
 def test_a_result_that_is_still_over_the_budget_is_used_and_told():
     """R-136 [proposed]: the request goes on; the event `context_still_over_budget` is due."""
     messages = [system(), *talk(60), *talk(2, 400_000)]

@@ -9,9 +9,11 @@ import pytest
 from codecompanion.context.age import OlderThan
 from codecompanion.context.trimming import (
     PruneToolErrors,
+    RequireRoom,
     StripToolArgs,
     TrimToFit,
     prune_tool_errors,
+    require_room,
     strip_tool_args,
     trim_to_fit,
 )
@@ -155,3 +157,15 @@ def test_pinned_messages_are_not_dropped():
     """K8."""
     messages = with_summary(user("p" * 400, pinned=True), user("x" * 400))
     assert [m.id for m in trim(messages, 1).removed] == ["m3"]
+
+
+@pytest.mark.parametrize(("spare", "skipped"), [(0, False), (-1, True)])
+def test_no_summary_is_asked_for_when_what_must_stay_is_too_large(spare, skipped):
+    """R-115, R-133: system prompt, pinned, the newest four and their partners; what S15 may drop does not count."""
+    messages = with_summary(user("p" * 400, pinned=True), *[user("x" * 400)] * 3)
+    stays = (messages[0], messages[1], messages[2], *messages[-4:])
+    work = Work(before=messages, messages=messages[:-1], pending=messages[-1:])
+    target = sum(map(count, stays)) + spare
+    outcome = require_room(work, RequireRoom(), env(messages, 10_000, target=target))
+    assert isinstance(outcome, Skipped) is skipped
+    assert require_room(work, RequireRoom(), env(messages, 10_000, target=0)) is work
