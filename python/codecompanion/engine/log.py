@@ -36,6 +36,11 @@ def register_secrets(values: Iterable[str]) -> None:
     _ordered = tuple(sorted(_secrets, key=len, reverse=True))
 
 
+def count_secrets() -> int:
+    """Return how many values are kept out: it rises when another one becomes known."""
+    return len(_secrets)
+
+
 def redact(text: str) -> str:
     """Return `text` without the registered secrets."""
     for secret in _ordered:

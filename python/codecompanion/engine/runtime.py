@@ -18,8 +18,8 @@ from codecompanion.adapters.redact import redact as hide_keys
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach, read_settings
 from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
+from codecompanion.engine.log import count_secrets, register_secrets
 from codecompanion.engine.log import redact as hide_secrets
-from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, StoreError
 from codecompanion.events import Event, Notice
@@ -194,7 +194,9 @@ class Runtime:
             remembers = False
             self._tell_text(f"{error}. Nothing is remembered until that is mended.")
         files, memories = CheckpointFiles(state_dir), MemoryFiles(data_dir / "memories", state_dir)
-        return Keeping(files, memories, lambda text: hide_keys(hide_secrets(text)), remembers, exclusions)
+        return Keeping(
+            files, memories, lambda text: hide_keys(hide_secrets(text)), remembers, exclusions, count_secrets
+        )
 
     async def _keep(self, request: ListCheckpoints | ListMemories | RestoreChat) -> object:
         """Carry out what is about the files beside the database."""

@@ -39,13 +39,17 @@ CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memor
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What outlives the database: where it is kept, and what may go into the memory. `redact` keeps keys out of it."""
+    """What outlives the database: where it is kept, and what may go into the memory.
+
+    `redact` keeps keys out of it, `keys_known` changes when it knows more of them.
+    """
 
     checkpoints: CheckpointFiles
     memories: MemoryFiles
     redact: Callable[[str], str]
     remembers: bool = True
     exclusions: tuple[re.Pattern[str], ...] = ()
+    keys_known: Callable[[], int] = lambda: 0
 
 
 @dataclass(slots=True)
@@ -76,7 +80,9 @@ class EffectRunner:
         if self.keeping is not None:
             kept = self.keeping
             opened_at = self.log.view.last_seq
-            self._writer = StateWriter(self.chat_id, self.store, kept.checkpoints, kept.redact, opened_at)
+            self._writer = StateWriter(
+                self.chat_id, self.store, kept.checkpoints, kept.redact, kept.keys_known, opened_at
+            )
         self.last_flush = LastFlush(is_off=self.keeping is None or not self.keeping.remembers)
 
     # ---- what a policy asks for

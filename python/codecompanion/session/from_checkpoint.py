@@ -165,7 +165,7 @@ async def _upgrade_files(services: Services, files: CheckpointFiles, state: Rest
         is_new = not (await asyncio.to_thread(files.newest, chat_id))
         if not (is_new or state.upgraded) or services.store.foreign_lease(chat_id) is not None:
             continue
-        writer = StateWriter(chat_id, services.store, files, keeping.redact, 0)
+        writer = StateWriter(chat_id, services.store, files, keeping.redact, keeping.keys_known, 0)
         try:
             await asyncio.to_thread(writer.adopt, state, services.new_token(), services.clock())
         except StoreError as error:

@@ -52,6 +52,7 @@ class StateWriter:
     store: Store
     files: CheckpointFiles
     redact: Callable[[str], str]
+    keys_known: Callable[[], int]
     opened_at: int
     """The last entry of the log when the chat was opened."""
     tally: Tally = field(default_factory=Tally)
@@ -60,6 +61,7 @@ class StateWriter:
     _unknown: Mapping[str, Any] | None = None
     _periodic_hash: str = ""
     _completed_at: int = 0
+    _keys_looked_for: int = 0
     _looked_through: dict[str, tuple[Message, Message]] = field(default_factory=dict)
 
     @property
@@ -190,6 +192,8 @@ class StateWriter:
 
     def _redacted(self, message: Message) -> Message:
         """Return the message with keys hidden; looking for them costs most of a write, so it is done once each."""
+        if self.keys_known() != self._keys_looked_for:
+            self._looked_through, self._keys_looked_for = {}, self.keys_known()
         known = self._looked_through.get(message.id)
         if known is None or known[0] is not message:
             known = message, self._without_keys(message)

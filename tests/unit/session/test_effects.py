@@ -259,6 +259,27 @@ async def test_no_key_is_written(tmp_path):
         assert "[hidden]" in path.read_text(), path
 
 
+async def test_a_key_that_becomes_known_later_is_hidden_from_then_on(tmp_path):
+    """Lesson 44: what was looked through before is looked through again."""
+    known = []
+
+    def hide(text):
+        for secret in known:
+            text = text.replace(secret, "[hidden]")
+        return text
+
+    bench = kept(tmp_path, ScriptedAdapter("s", lambda request: says("fine")))
+    keeping = bench.services.keeping
+    bench.services.keeping = Keeping(keeping.checkpoints, keeping.memories, hide, keys_known=lambda: len(known))
+    session = await bench.open()
+    session.submit(submit("the word is plain-secret"))
+    await bench.idle(session)
+    await session.effects.settled()
+    known.append("plain-secret")
+    await session.effects._save(session.effects._wanted("snapshot", "test"))
+    assert checkpoints(bench)[-1].conversation_history[0]["content"] == "the word is [hidden]"
+
+
 async def test_a_compaction_summary_goes_to_memory_and_daily_log(tmp_path):
     """R-447, R-448: both, with the event that says so."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
