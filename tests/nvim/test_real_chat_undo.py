@@ -154,3 +154,21 @@ def test_r_still_replaces_a_character_where_nothing_can_be_restored(chat):
     chat.type("cat")
     chat.nvim.feed("0rb")
     assert chat.draft() == "bat"
+
+
+def test_a_cleared_chat_comes_back_into_the_buffer_and_goes_again(chat):
+    """R-545: `/clear` is a change like any other."""
+    chat.say("question 0")
+    before, text = messages(chat), chat.text()
+    chat.nvim.feed("gx")
+    chat.nvim.wait_for(lambda: "question 0" not in chat.text(), "the empty chat")
+    assert messages(chat) == ()
+    type_command(chat, "CodeCompanionUndo")
+    chat.nvim.wait_screen("Undone: /clear")
+    chat.nvim.wait_for(lambda: chat.text() == text, "the text as it was")
+    assert messages(chat) == before
+    type_command(chat, "CodeCompanionRedo")
+    chat.nvim.wait_for(lambda: "question 0" not in chat.text(), "the empty chat")
+    assert messages(chat) == ()
+    chat.say("question 1")
+    assert [m.text for m in messages(chat) if m.role == "user"] == ["question 1"]
