@@ -1,17 +1,10 @@
 """Where a summary goes on the wire, by its role, against servers that refuse what the providers refuse.
 
-R-323, R-146, pipeline.md 5.6: assistant-first for KodaCode's summary, the system's role for CodeBuddy's.
+R-323, pipeline.md 5.6: a summary in the assistant's role, first of the history.
 """
 
 from __future__ import annotations
 
-import json
-
-import pytest
-
-from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
-from codecompanion.adapters.openai_chat.system_pairs import wants_pairs
 from codecompanion.messages import Message, ToolCall
 from tests.adapters.anthropic_answers import reply as messages_reply
 from tests.adapters.anthropic_chat import chat_with
@@ -65,41 +58,3 @@ async def test_chat_completions_takes_it_as_it_stands(make_adapter: MakeAdapter)
     assert outcome.error is None
     assert [message["role"] for message in sent] == ["system", "assistant", "user", "assistant", "tool"]
     assert sent[1]["content"] == SUMMARY.text
-
-
-def rendered(base_url: str, *messages: Message) -> list[dict[str, str]]:
-    settings = AdapterSettings(name="g", kind="openai_compatible", base_url=base_url)
-    renderer = ChatRenderer(settings, RenderOptions(), lambda sha: b"")
-    found: list[dict[str, str]] = json.loads(renderer.render(request(*messages, chat_id="c")))["messages"]
-    return found
-
-
-GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
-
-
-def test_gemini_gets_a_system_summary_as_a_pair() -> None:
-    """R-146: what the user says, and `Understood.`; the prompt itself stays in front."""
-    summary = Message(id="s", role="system", content="[Conversation Summary]\n\nx", tag="compact_summary")
-    sent = rendered(GEMINI, PROMPT, summary, *TURN)
-    assert sent[:3] == [
-        {"role": "system", "content": "Be good."},
-        {"role": "user", "content": "[System context]\n[Conversation Summary]\n\nx"},
-        {"role": "assistant", "content": "Understood."},
-    ]
-    assert len(sent) == 6
-    assert rendered("https://api.openai.com/v1", PROMPT, summary, *TURN)[1]["role"] == "system"
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        (GEMINI, True),
-        ("https://europe-west1-aiplatform.googleapis.com/v1", True),
-        ("https://generativelanguage.googleapis.com.evil.test/v1", False),
-        ("https://api.openai.com/v1", False),
-        ("", False),
-    ],
-)
-def test_which_endpoints_are_gemini(url: str, expected: bool) -> None:
-    """R-146."""
-    assert wants_pairs(url) is expected

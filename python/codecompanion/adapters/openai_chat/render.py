@@ -24,7 +24,6 @@ from codecompanion.adapters.openai_chat.check import check_request, is_silent, r
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
 from codecompanion.adapters.openai_chat.summary_turn import summary_as_turn
-from codecompanion.adapters.openai_chat.system_pairs import is_inner_system, pair_of, wants_pairs
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.errors import StoreError
 from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
@@ -77,7 +76,6 @@ class ChatRenderer:
         self._options = options
         self._read_blob = read_blob
         self._origin = origin
-        self._pairs_system = wants_pairs(settings.base_url)
         self._call_ids: IdForm = (
             "letters" if options.short_call_ids else "short" if settings.kind == "openai" else "any"
         )
@@ -154,8 +152,6 @@ class ChatRenderer:
     def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
         if is_silent(message):
             return b""
-        if self._pairs_system and is_inner_system(message):
-            return b",".join(encode(fields) for fields in pair_of(message))
         fields = self._fields(message, answers_tools, manner)
         for problem in check_message(fields, LONGEST_ID if self._id_form(manner) == "short" else 0):
             # A mistake of ours; the endpoint says more about it than could be mended here.
