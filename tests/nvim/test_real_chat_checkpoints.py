@@ -101,6 +101,21 @@ def test_the_picker_restores_a_chosen_checkpoint_as_a_chat_of_its_own(nvim_facto
         ]
 
 
+def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_path):
+    """R-466: `:qa` is enough; it does not take longer for it."""
+    with ChatServerThread([reply("a long answer " * 20)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("question one")
+        folder, chat_id = state_dir(chat), chat.id
+        leave(chat)
+        files = CheckpointFiles(folder)
+        chat.nvim.wait_for(
+            lambda: [one.kind for one in files.list_checkpoints(chat_id)] == ["completion"],
+            "the checkpoint",
+            timeout=10,
+        )
+
+
 def test_a_host_killed_in_the_middle_of_a_reply_leaves_whole_files(nvim_factory, tmp_path):
     """R-478: the state behind the last whole turn is there, and every file can be read."""
     slow = reply("word " * 400, chunk_chars=5, delay_s=0.02)
