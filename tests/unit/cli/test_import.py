@@ -165,6 +165,17 @@ def test_claude_code_keeps_results_of_calls_that_ran_at_the_same_time() -> None:
                                         "cache_write_tokens": 11}  # fmt: skip
 
 
+def test_claude_code_goes_back_beyond_a_compaction_and_reads_a_file_of_a_sub_agent() -> None:
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None,
+                "logicalParentUuid": "2"}  # fmt: skip
+    told = [entry("1", None, "user", "ask"), entry("2", "1", "assistant", "ok"), boundary,
+            entry("3", "b", "user", "so far", isCompactSummary=True), entry("4", "3", "assistant", "done")]  # fmt: skip
+    read = READERS["claude-code"]
+    assert [message["content"] for message in read(lines(*told), "f")] == ["ask", "ok", "so far", "done"]
+    agent = [{**one, "isSidechain": True} for one in told]
+    assert [message["content"] for message in read(lines(*agent), "f")] == ["ask", "ok", "so far", "done"]
+
+
 @pytest.mark.parametrize("odd", [[], {}, 7, None])
 def test_claude_code_takes_odd_ids_for_none(odd: Any) -> None:
     told = [entry("1", None, "user", "ask"), {**entry("2", "1", "assistant", "a"), "uuid": odd}]

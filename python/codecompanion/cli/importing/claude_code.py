@@ -3,7 +3,7 @@
 Every line is an entry `{"type", "uuid", "parentUuid", "timestamp", "isSidechain", "message"}`; `message` is one of the
 Messages API. Entries form a tree: a user who went back and asked again leaves branches, of which the one with the
 newest entry is the conversation. A streamed reply is several lines with the same `message.id`, one block each, its tool
-results in between; they are one message here. Sub-agents (`isSidechain`), notes of the program itself (`isMeta`, API
+results in between; they are one message here. Sub-agents (`isSidechain`, unless the file is all of one), notes of the program itself (`isMeta`, API
 errors) and everything that is neither `user` nor `assistant` are left out. A compaction's summary is marked as one.
 """
 
@@ -28,16 +28,19 @@ def read(raw: bytes, source: str) -> list[dict[str, Any]]:
         Found(expect_object(found.value, found.where, EXPECTED), found.where)
         for found in read_values(raw, source, EXPECTED)
     ]
-    told = [found for found in entries if _is_message(found)]
+    told = [found for found in entries if _is_message(found, of_agent=False)]
+    told = told or [found for found in entries if _is_message(found, of_agent=True)]
     if not told:
         raise InputError(f"{source}:1: no message in it; expected {EXPECTED}")
     branch = _newest_branch(entries, told)
     return _merge(told if not branch else _on_branch(told, branch))
 
 
-def _is_message(found: Found) -> bool:
+def _is_message(found: Found, *, of_agent: bool) -> bool:
     entry = found.value
-    if entry.get("type") not in ("user", "assistant") or entry.get("isSidechain") or entry.get("isApiErrorMessage"):
+    if entry.get("type") not in ("user", "assistant") or entry.get("isApiErrorMessage"):
+        return False
+    if bool(entry.get("isSidechain")) != of_agent:
         return False
     if entry.get("isMeta") and not entry.get("isCompactSummary"):
         return False
