@@ -3,8 +3,9 @@
 Every line is an entry `{"type", "uuid", "parentUuid", "timestamp", "isSidechain", "message"}`; `message` is one of the
 Messages API. Entries form a tree: a user who went back and asked again leaves branches, of which the one with the
 newest entry is the conversation. A streamed reply is several lines with the same `message.id`, one block each, its tool
-results in between; they are one message here. Sub-agents (`isSidechain`, unless the file is all of one), notes of the program itself (`isMeta`, API
-errors) and everything that is neither `user` nor `assistant` are left out. A compaction's summary is marked as one.
+results in between; they are one message here. Sub-agents (`isSidechain`; but not when the file is all of one), notes of
+the program itself (`isMeta`, API errors) and everything that is neither `user` nor `assistant` are left out. A
+compaction's summary is marked as one.
 """
 
 from __future__ import annotations
