@@ -32,7 +32,7 @@ from codecompanion.checkpoint import (
 )
 from codecompanion.context.event_conversation import usage_from_events
 from codecompanion.context.evidence import is_meaningful
-from codecompanion.context.stored_conversation import cut_text, write_conversation
+from codecompanion.context.stored_conversation import MAX_TEXT_CHARS, cut_text, write_conversation
 from codecompanion.history import (
     ChangeUndone,
     ChatCreated,
@@ -44,7 +44,7 @@ from codecompanion.history import (
     TurnEnded,
     ViewChanged,
 )
-from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.messages import SUMMARY_TAG, Message, is_typed_by_user
 
 MAX_RESULTS, MAX_VERIFICATIONS = 50, 8
 LAST_TEXT_CHARS = 4000
@@ -74,6 +74,8 @@ class Tally:
     compactions: int = 0
     last_compaction: tuple[int, int, int] = (0, 0, 0)
     """When (ms), tokens before, tokens after."""
+    summarised: int = 0
+    """How many messages were summarised so far."""
     usage: UsageTotals = field(default_factory=UsageTotals)
     tool_counts: dict[str, int] = field(default_factory=dict)
     results: list[ToolResultRef] = field(default_factory=list)
@@ -117,6 +119,7 @@ def _read(tally: Tally, event: LogEvent) -> None:
         case ViewChanged(kind="compacted") as change:
             tally.compactions += 1
             tally.last_compaction = (round(event.ts * 1000), change.tokens_before, change.tokens_after)
+            tally.summarised += int(change.report.get("messages", 0))
         case _:
             return
 
@@ -164,12 +167,11 @@ def build_snapshot(
     *,
     pending: Sequence[str] = (),
     last_flush: tuple[int, int] = (0, 0),
-    chat_summary: TranscriptState | None = None,
 ) -> Snapshot | None:
     """Return the state of the chat, None when there is nothing to keep (R-463).
 
     `messages` is the view, `pending` what waits to be sent, `last_flush` when (ms) and at how many tokens the memory
-    was flushed last, `chat_summary` the cached summary of a chat policy (R-459).
+    was flushed last. A summary that stands in the view is told apart, too (R-459).
     """
     if not messages:
         return None
@@ -184,11 +186,7 @@ def build_snapshot(
         policy=tally.policy,
         message_count=len(messages),
         conversation_history=write_conversation(messages),
-        transcript=msgspec.structs.replace(
-            chat_summary or TranscriptState(),
-            last_user_message=tally.last_user,
-            last_assistant_text=tally.last_assistant,
-        ),
+        transcript=_transcript(tally, messages),
         tooling=ToolingState(usage_counts=dict(tally.tool_counts), results=tuple(tally.results)),
         files=FilesState(read=dict(tally.files)),
         loop=LoopState(
@@ -204,6 +202,20 @@ def build_snapshot(
         queues=QueueState(pending_follow_ups=tuple(pending)),
         verification=VerificationState(last_results=tuple(tally.checks)),
         usage_totals=tally.usage,
+    )
+
+
+def _transcript(tally: Tally, messages: Sequence[Message]) -> TranscriptState:
+    """Return what was said last, and the summary that stands in the view."""
+    last = TranscriptState(last_user_message=tally.last_user, last_assistant_text=tally.last_assistant)
+    summary = next((message for message in reversed(messages) if message.tag == SUMMARY_TAG), None)
+    if summary is None:
+        return last
+    return msgspec.structs.replace(
+        last,
+        explicit_chat_summary_block=cut_text(summary.text, MAX_TEXT_CHARS),
+        explicit_chat_summary_created_at=round(summary.ts * 1000),
+        explicit_chat_summary_source_message_count=tally.summarised,
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from codecompanion.context.budget import Room, Trigger, is_crossed, threshold_tokens
 from codecompanion.context.memory_flush import SummarizeFlush, summarize_flush
+from codecompanion.context.policy import load_policy
 from codecompanion.context.work import Failed, LastFlush, Measure, Skipped, SummaryReply, Work
 from tests.unit.context.builders import assistant, chat, env, system, user
 
@@ -86,3 +88,22 @@ def test_the_length_of_the_reply_has_limits(tokens):
     """R-446: 32 to 600 tokens; outside is an error, never a silent change (lesson 13)."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"max_tokens": tokens}, SummarizeFlush)
+
+
+@pytest.mark.parametrize(("slack", "flushes"), [(1200, False), (1199, True), (0, True), (5000, False)])
+def test_less_than_1200_tokens_of_slack_flush(slack, flushes):
+    """R-446: fewer than 1200, as the documents say (the source takes 1200, too)."""
+    stage = load_policy("cowork").stage("flush")
+    room = Room(window=100_000)
+    full = threshold_tokens(Trigger(at=1.0, basis=stage.trigger.basis), room)
+    assert is_crossed(stage.trigger, Measure(full - slack, full - slack), room) is flushes
+    assert stage.event == "memory_flushed"
+    assert stage.effects.after == ("memory_flush", "daily_log")
+
+
+def test_the_flush_comes_before_everything_else():
+    """R-408, R-409: the first stage of the policy; it runs on slack alone."""
+    stages = load_policy("cowork").stages
+    assert stages[0].id == "flush"
+    assert stages[0].after == stages[0].unless == ()
+    assert all(stage.effects.before == ("checkpoint",) for stage in stages[1:])

@@ -332,6 +332,19 @@ def test_a_snapshot_tells_the_log():
     assert made.worker == {}
 
 
+def test_a_summary_in_the_view_is_told_apart():
+    """R-459: its block, when it was made, and how many messages it stands for, over all rounds."""
+    tally = Tally()
+    rounds = [ViewChanged(change_id=str(n), kind="compacted", report={"messages": n}) for n in (5, 3)]
+    read_tally(tally, [LogEvent(n, 1.0, change) for n, change in enumerate(rounds, 1)])
+    summary = Message(id="s", role="user", content="SUMMARY", tag="compact_summary", ts=2.5)
+    made = build_snapshot(tally, (summary, *SAID), "c", 77).transcript
+    assert made.explicit_chat_summary_block == "SUMMARY"
+    assert made.explicit_chat_summary_created_at == 2500
+    assert made.explicit_chat_summary_source_message_count == 8
+    assert build_snapshot(tally, SAID, "c", 77).transcript.explicit_chat_summary_block == ""
+
+
 def test_an_empty_chat_gives_no_snapshot():
     """R-463."""
     assert build_snapshot(Tally(), (), "c", 1) is None
