@@ -9,6 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.context.known_names import known_in
+from codecompanion.context.ledger import summarise
+from codecompanion.context.verification import VerifySummary, mark_unverified
+from codecompanion.tokens import estimate_text
+from codecompanion.transcript_format import read_lines
+
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "bench_summary.py"
 pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded chats of ../shared are not here")
@@ -21,3 +27,28 @@ def test_four_thousand_tokens_hold_most_of_what_the_next_forty_calls_use() -> No
     assert table["ALL"]["all_files"] >= 0.73, table
     assert table["ALL"]["all_names"] >= 0.66, table
     assert table["pi"]["tokens"] <= 4000, table
+
+
+def test_the_ledger_below_a_models_prose_alone_holds_as_much_in_2500_tokens() -> None:
+    """Lesson 21: beside it the prose has 1500 of the 4000 tokens for what code cannot know."""
+    options = ["--json", "--every", "20", "--form", "below", "--budget", "2500"]
+    command = [sys.executable, str(BENCH), *options, str(TRANSCRIPTS)]
+    table = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert table["ALL"]["all_files"] >= 0.73, table
+    assert table["ALL"]["all_names"] >= 0.66, table
+    assert table["pi"]["tokens"] <= 2500, table
+
+
+def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> None:
+    """Lesson 11: a ledger copies, so what is marked in it are names cut short; those of another chat do not occur."""
+    chats = [
+        read_lines(path.read_text("utf-8").splitlines(), str(path)).messages
+        for path in sorted(TRANSCRIPTS.rglob("*.jsonl"))
+    ]
+    ledgers = [summarise(messages, 3000, estimate_text) for messages in chats]
+    pairs = zip(ledgers, chats, strict=True)
+    own = [mark_unverified(text, known_in(messages), VerifySummary())[1:] for text, messages in pairs]
+    assert sum(len(missing) for _, missing in own) <= 0.01 * sum(names for names, _ in own), own
+    pi = next(text for text, messages in zip(ledgers, chats, strict=True) if len(messages) > 900)
+    _, names, missing = mark_unverified(pi, known_in(chats[0]), VerifySummary())
+    assert len(missing) >= 0.75 * names, (names, missing)

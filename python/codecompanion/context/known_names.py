@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from codecompanion.context.ledger_facts import read_arguments, strings_in
+from codecompanion.context.ledger_facts import COLOUR, read_arguments, strings_in
 from codecompanion.messages import SUMMARY_TAG, ImagePart, Message
 from codecompanion.placeholders import UNVERIFIED
 
@@ -19,7 +19,7 @@ WORD = re.compile(r"[A-Za-z0-9_$]+")
 NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
 _PIECE = r"[A-Za-z0-9_$](?:[A-Za-z0-9_$.@+~-]*[A-Za-z0-9_$])?"
 _RUN = re.compile(rf"{_PIECE}(?:/\.?{_PIECE})*")
-_ESCAPE = re.compile(r"\\[nrtbf\"'/\\]")
+_ESCAPE = re.compile(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _MARKED = re.compile(rf"(`[^`\n]*`|\S+?)? ?{re.escape(UNVERIFIED[:-1])}(?:: ([^)\n]*))?\)")
 
@@ -74,7 +74,8 @@ def _texts_of(message: Message) -> Iterator[str]:
         yield message.path
     for call in message.tool_calls:
         yield f"{call.name} {call.id} {call.arguments}"
-        yield from (value for _, value in strings_in(read_arguments(call.arguments)))
+        if "\\/" in call.arguments:
+            yield from (value for _, value in strings_in(read_arguments(call.arguments)))
     if not isinstance(message.content, str):
         yield from (part.path for part in message.content if isinstance(part, ImagePart) and part.path)
 
@@ -96,7 +97,7 @@ def read_known(texts: Iterable[str]) -> Known:
     runs: set[str] = set()
     for given in texts:
         # A line end inside of JSON is written `\n`: the name behind it must not be read as part of it.
-        for text in (given, _ESCAPE.sub(" ", given)) if "\\" in given else (given,):
+        for text in dict.fromkeys((given, _ESCAPE.sub(" ", given))):
             words.update(WORD.findall(text))
             runs.update(_RUN.findall(text))
             numbers.update(NUMBER.findall(text))

@@ -45,7 +45,10 @@ PATH = re.compile(
     r"|(?<![\w/@.-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE|CMakeLists\.txt)(?![\w/-])"
 )
 NOT_A_FILE = frozenset(["console.log", "Math.log", "Node.js", "node.js", "Vue.js", "Next.js", "package.path"])
-NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+# Not the end of `0x7f3a`.
+NAME = re.compile(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
+"""What terminals print to change colour, with or without the escape character that tools like to drop."""
 _CODE_LIKE = re.compile(r".*[a-z0-9][A-Z].*|.*[A-Za-z0-9]_+[A-Za-z0-9].*|[A-Z][A-Za-z]*\d.*|_+[a-z]\w*|[a-z]+\d+\w*")
 _HASH = re.compile(r"(?=.*\d)[0-9a-f]{5,64}")
 _ERROR = re.compile(
@@ -397,6 +400,7 @@ def _last_distinct(lines: Sequence[str], number: int) -> list[str]:
 
 
 def _shortened(text: str) -> str:
+    text = COLOUR.sub("", text) if "[" in text else text
     if len(text) <= _HEAD_CHARS + _TAIL_CHARS:
         return text
     return text[:_HEAD_CHARS] + "\n" + text[-_TAIL_CHARS:]

@@ -270,6 +270,12 @@ def test_a_name_is_an_identifier_only_when_it_cannot_be_a_word() -> None:
     assert set(names) == {"parse_line", "HttpServer", "the_end", "utf8Decoder"}
 
 
+def test_colours_and_addresses_are_no_names() -> None:
+    """Found in real logs: they took the room of names that are needed again."""
+    seen = result("\x1b[32mrun_all\x1b[0m at 0x7f3a9c10 in [1;31mold_one[0m parent[make_tuple(x)]")
+    assert set(gather([call("t"), seen]).names) == {"run_all", "old_one", "make_tuple"}
+
+
 def test_one_line_keeps_both_ends() -> None:
     assert one_line("a\n b", 10) == "a b"
     short = one_line("start " + "x" * 500 + " end", 60)

@@ -97,6 +97,12 @@ def test_kinds_can_be_left_out():
     assert marked(text, paths=False, names=False, numbers=False) == text
 
 
+def test_names_are_found_behind_colours_too():
+    history = chat(user("run"), tool("c", "\x1b[32mrun_all\x1b[0m [31mfail_one[0m parent[make_tuple(x)]"))
+    text = "run_all, fail_one and make_tuple"
+    assert marked(text, history) == text
+
+
 def test_paths_and_names_of_attachments_count():
     history = chat(
         user((TextPart("x"), ImagePart(path="shots/one_two.png"))), user("body", tag="file", path="src/attached.rs")
