@@ -12,7 +12,9 @@ import pytest
 from codecompanion.cli.context import Options, prepare_transcript
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_events import Occasion, applies
+from codecompanion.context.policy_table import policy_from_table, policy_to_table
 from codecompanion.context.work import SummaryReply
+from codecompanion.errors import ConfigError
 from codecompanion.transcript_format import read_objects
 from tests.unit.context.builders import run
 
@@ -389,3 +391,14 @@ def test_a_policy_of_the_users_own_extends_it():
     assert (stage.trigger.basis, stage.trigger.op) == ("budget", ">")
     chunk = next(step.params.chunk for step in stage.tiers[1].steps if step.use == "summarize_chunked")
     assert (chunk.cap, chunk.ratio) == (9000, 0.4)
+
+
+def test_a_step_is_optional_or_not():
+    """The error names the key; the table comes back as it was."""
+    table = policy_to_table(load_policy("codebuddy"))
+    tiers = table["stage"][0]["tier"]
+    assert [step.get("optional", False) for step in tiers[0]["step"]] == [True, True]
+    assert not any(step.get("optional", False) for step in tiers[1]["step"])
+    tiers[0]["step"][0]["optional"] = "perhaps"
+    with pytest.raises(ConfigError, match=r"tier\[0\]\.step\[0\]\.optional"):
+        policy_from_table(table, "policies.mine")
