@@ -21,6 +21,7 @@ from codecompanion.context.sections import load_schema, schema_names
 from codecompanion.context.work import SummaryReply
 from codecompanion.invariants import violations
 from codecompanion.messages import SUMMARY_TAG, Message, ToolCall, is_protected, is_typed_by_user
+from codecompanion.placeholders import LEDGER_HEADING
 from codecompanion.sanitise import REMOVED
 from tests.unit.context.builders import chat, count, run
 
@@ -239,3 +240,29 @@ def test_a_summariser_with_a_small_window_is_never_asked_for_more_than_fits(name
     assert violations(prepared.messages) == []
     if asked and name != "codecompanion":
         assert summaries(prepared)
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_the_ledger_can_stand_in_for_the_model_under_every_policy(name):
+    """K9, R-529: `on_fail` names it; what follows in the tier works on it as on a model's summary."""
+    policy = load_policy(name)
+    stages = tuple(
+        msgspec.structs.replace(
+            stage,
+            tiers=tuple(msgspec.structs.replace(tier, on_fail=("summarize_ledger",)) for tier in stage.tiers),
+        )
+        for stage in policy.stages
+    )
+    messages = long_day()
+    window = int(sum(map(count, messages)) / 0.96)
+    policy = msgspec.structs.replace(policy, stages=stages)
+    prepared, asked = run(messages, window, policy=policy, script=SCRIPTS["failing"], manual=True)
+    (summary,) = summaries(prepared)
+    if asked:
+        assert "loader_0.py (read)" in summary
+        assert "(unverified" not in summary
+        assert LEDGER_HEADING not in summary, "a ledger needs no second one below"
+        assert "wish-0:" in summary or "wish-0:" in "\n".join(m.text for m in prepared.messages)
+        assert "The summary was written without a model: the provider is down." in map(notes_on, prepared.reports)
+    assert violations(prepared.messages) == []
+    assert sum(map(count, prepared.messages)) < sum(map(count, messages))
