@@ -89,12 +89,17 @@ class EffectRunner:
 
     async def before(self, names: Sequence[str], report: StageReport, change: ViewChanged) -> None:
         """Run what must be durable before the change is logged. Never fails: the change comes all the same (R-472)."""
-        if CHECKPOINT not in names or not change.removed or report.work is None:
+        if report.work is not None:
+            await self.before_removal(names, change, report.work.summary, report.event)
+
+    async def before_removal(self, names: Sequence[str], change: ViewChanged, summary: str, trigger: str) -> None:
+        """Do the same for a change that no stage of ours made: a provider's own compaction."""
+        if CHECKPOINT not in names or not change.removed:
             return
         gone = frozenset(change.removed)
         removed = tuple(message for message in self.log.view.messages if message.id in gone)
-        wanted = self._wanted("pre_compaction", report.event, removed=removed, source_event_id=change.change_id)
-        wanted.summary = report.work.summary
+        wanted = self._wanted("pre_compaction", trigger, removed=removed, source_event_id=change.change_id)
+        wanted.summary = summary
         await self._save(wanted)
 
     async def after(self, names: Sequence[str], report: StageReport) -> None:

@@ -36,9 +36,10 @@ class NativeCompaction:
         report: Callable[[str, Sequence[Usage]], UsageReported],
         count: Callable[[Message], int],
         measure: Callable[[Messages], Measure],
+        keep: Callable[[ViewChanged, str], Awaitable[None]],
     ) -> None:
         self._record, self._log, self._model, self._report = record, log, model, report
-        self._count, self._measure = count, measure
+        self._count, self._measure, self._keep = count, measure, keep
         self.done = False
         """Whether a block has taken the place of the history."""
         self.error: CodeCompanionError | None = None
@@ -114,6 +115,7 @@ class NativeCompaction:
             tokens_after=self._measure(work.messages).tokens,
             report={**report, **record.report(work.removed, work.summary or UNREADABLE)},
         )
+        await self._keep(change, part.text)
         await self._log.write(change)
         self.done = True
         record.show(change)

@@ -77,7 +77,15 @@ class NativeSide:
             lambda about, passes: control.services.passes_reported(adapter_name, model, about, passes),
             control.meter.counter.message,
             control.meter.measure,
+            self._keep,
         )
+
+    async def _keep(self, change: ViewChanged, summary: str) -> None:
+        """Do what the policy wants done before messages go, whoever takes them away (R-472)."""
+        control = self._control
+        stage = next((stage for stage in control.policy.stages if stage.summarises), None)
+        names = stage.effects.before if stage is not None else ()
+        await control.effects.before_removal(names, change, summary, "context_compacted")
 
     @property
     def has_something_to_compact(self) -> bool:
