@@ -55,8 +55,8 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
 class Effects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the session does around a change, by name: `before` it is logged, and `after` it."""
 
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    before: tuple[Literal["checkpoint"], ...] = ()
+    after: tuple[Literal["memory_flush", "daily_log", "snapshot"], ...] = ()
 
 
 class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

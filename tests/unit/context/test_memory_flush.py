@@ -9,6 +9,7 @@ from codecompanion.context.budget import Room, Trigger, is_crossed, threshold_to
 from codecompanion.context.memory_flush import SummarizeFlush, summarize_flush
 from codecompanion.context.policy import load_policy
 from codecompanion.context.work import Failed, LastFlush, Measure, Skipped, SummaryReply, Work
+from codecompanion.errors import ConfigError
 from tests.unit.context.builders import assistant, chat, env, system, user
 
 SAID = chat(system(), user("x" * 2000), assistant("y" * 2000), user("z" * 2000), assistant("done"))
@@ -107,3 +108,11 @@ def test_the_flush_comes_before_everything_else():
     assert stages[0].id == "flush"
     assert stages[0].after == stages[0].unless == ()
     assert all(stage.effects.before == ("checkpoint",) for stage in stages[1:])
+
+
+@pytest.mark.parametrize("effects", [{"before": ["chekpoint"]}, {"after": ["flush"]}, {"before": ["daily_log"]}])
+def test_an_effect_that_does_not_exist_is_an_error(effects):
+    """Bad configuration: the key is named; a checkpoint is all that can come before a change."""
+    stage = {"id": "x", "effects": effects, "step": [{"use": "summarize_ledger"}]}
+    with pytest.raises(ConfigError, match="effects"):
+        load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage]}})
