@@ -152,5 +152,6 @@ def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path)
         chat.wait_ready()
         chat.send("one more question")
         chat.nvim.wait_for(lambda: chat.draft() == "one more question", "the draft", timeout=20)
-        chat.nvim.wait_screen("The budget of this chat is used up")
+        screen = chat.nvim.wait_screen("The budget of this chat is used up")
+        assert screen.count("✗") == 1
         assert not [r for r in server.requests if r.path.endswith("/chat/completions")]

@@ -419,8 +419,9 @@ class Session:
         refusal = await self.spending.refusal()
         if refusal:
             self.enter(State.IDLE)
+            # The same sentence twice is shown once.
+            self._queue.give_back(refusal)
             self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=refusal))
-            self.give_back_queued()
         return not refusal
 
     async def _compact_now(self, instructions: str) -> None:
