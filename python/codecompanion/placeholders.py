@@ -6,6 +6,7 @@ prompt cache of the provider is lost on every request (lesson 22).
 
 from __future__ import annotations
 
+from codecompanion.cycles import turn_name
 from codecompanion.messages import Message
 
 TOOL_RESULT_CLEARED = (
@@ -69,12 +70,12 @@ def quoted_request(summary: str) -> str:
 def fill_tool_template(template: str, result: Message, tool: str) -> str:
     """Return the placeholder of a tool result (R-117, R-339); white space in names becomes single spaces.
 
-    Fields: `{chars}` of the original, `{tool}`, `{turn}` (its id, or `turn-N`), `{call}` (its id), `{kind}`.
+    Fields: `{chars}` of the original, `{tool}`, `{turn}` (`turn-N`, R-341), `{call}` (its id), `{kind}`.
     """
     return template.format(
         chars=len(result.text),
         tool=" ".join(tool.split()),
-        turn=" ".join(result.turn_id.split()) or f"turn-{result.cycle or 0}",
+        turn=turn_name(result.cycle),
         call=" ".join((result.tool_call_id or "").split()),
         kind="error" if result.is_error else "output",
     )

@@ -111,14 +111,15 @@ def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
 def shape(messages: Messages, parts: Parts, policy: Policy, env: Env, kept: Kept | None = None) -> Shaped:
     """Return the request as it is sent; without steps it is the view itself, at no cost."""
     kept = kept or Kept()
-    raw = env.measure(messages)
-    plain = Shaped(messages=messages, system=parts.system, specs=parts.specs, raw=raw, measure=raw, kept=kept)
+    raw, levels = env.measure(messages), levels_of(policy, env, messages)
+    plain = Shaped(
+        messages=messages, system=parts.system, specs=parts.specs, raw=raw, measure=raw, kept=kept, levels=levels
+    )
     steps = policy.shape if policy.enabled else ()
     if parts.packets and not any(isinstance(step.params, ContextPacket) for step in steps):
         steps = (*steps, ShapeStep(use="context_packet", params=ContextPacket()))
     if not steps:
         return plain
-    levels = levels_of(policy, env, messages)
     run = _Shaping(parts, msgspec.structs.replace(env, target=levels.target), levels, kept, plain)
     for step in steps:
         run.take(step)
@@ -222,7 +223,6 @@ class _Shaping:
             pruned=len(pruned),
             packet_tokens=sum(message.tokens for message in self._packets.values()),
             kept=Kept(pruned, frozenset(self._kept_steps)),
-            levels=self._levels,
         )
 
     def _tokens(self, message: Message) -> int:

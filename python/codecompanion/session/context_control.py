@@ -18,6 +18,7 @@ from codecompanion.context.budget import Room, is_crossed, lacks_budget, thresho
 from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy_schema import Stage, StageEvent
+from codecompanion.context.shaping import levels_of
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
@@ -33,8 +34,9 @@ from codecompanion.session.meter import ContextMeter
 from codecompanion.session.native import forget_foreign_blocks
 from codecompanion.session.native_side import NativeSide
 from codecompanion.session.recovery_record import RecoveryRecord
-from codecompanion.session.request_shaper import RequestShaper, full_history, last_artifact
+from codecompanion.session.request_shaper import RequestShaper
 from codecompanion.session.services import Services
+from codecompanion.session.summary_sources import SummarySources
 from codecompanion.tokens import MessageCounter
 
 _log = logging.getLogger(__name__)
@@ -81,8 +83,7 @@ class ContextControl:
         self.specs = self._offered_tools()
         self.shaper = RequestShaper(self)
         self.system_message = self.shaper.system_message()
-        self._history: Callable[[], Messages] | None = None
-        self._artifact: dict[str, Any] | None = None
+        self.sources = SummarySources(log)
         self.meter = ContextMeter(MessageCounter(services.count_text), Calibration())
         self.meter.set_fixed_part(self.system_message, self.specs)
 
@@ -212,7 +213,8 @@ class ContextControl:
         await self.shaper.read_facts()
         if summaries:
             await self.native.compact_again()
-        await self._read_log(manual=False)
+        level = levels_of(self.policy, self.env(), self.log.view.messages).trigger
+        await self.sources.read(self.policy, due=self.measured().upper > level)
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         self._offer_recall()
@@ -221,16 +223,6 @@ class ContextControl:
             await self.recover(ContextOverflow("the request is larger than the window"))
         await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
         return prepared
-
-    async def _read_log(self, *, manual: bool) -> None:
-        """Have the log at hand when a summary may be carried on or made again from it (R-319, R-324, R-326)."""
-        steps = (step.use for stage in self.policy.stages for tier in stage.tiers for step in tier.steps)
-        due = manual or self.measured().upper > self.shaper.current().levels.trigger
-        self._history = self._artifact = None
-        if due and "summarize_artifact" in steps:
-            events = await self.log.events()
-            history = full_history(events)
-            self._history, self._artifact = lambda: history, last_artifact(events)
 
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
@@ -247,7 +239,7 @@ class ContextControl:
             # It has turned out that the provider cannot; then it is ours to do.
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
-        await self._read_log(manual=True)
+        await self.sources.read(self.policy, due=True)
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
@@ -426,8 +418,8 @@ class ContextControl:
             now=services.clock(),
             last_flush=self.effects.last_flush,
             cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s),
-            artifact=self._artifact,
-            history=self._history,
+            artifact=self.sources.artifact,
+            history=self.sources.history,
             has_utility=bool(self.policy.summary_adapter.name),
             prompt_text=self.system_message.text,
         )

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from codecompanion import prompts
 from codecompanion.context.packet import (
@@ -27,13 +27,12 @@ from codecompanion.context.packet import (
 from codecompanion.context.policy_events import Occasion, PolicyEventName, fields_of
 from codecompanion.context.prompt_shape import TERSE, Fragment, join_fragments
 from codecompanion.context.shaping import Kept, Parts, Shaped, shape
-from codecompanion.context.work import Messages
 from codecompanion.errors import ContextOverflow
 from codecompanion.events import PolicyEvent as PolicyEventTold
-from codecompanion.history import LogEvent, PolicyEvent, View, ViewChanged, project
+from codecompanion.history import PolicyEvent, View
 from codecompanion.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.requests import Snapshot
-from codecompanion.session.undo import undone_ids
+from codecompanion.session.summary_sources import full_history
 from codecompanion.workspace.git import read_status
 
 if TYPE_CHECKING:
@@ -260,24 +259,6 @@ class RequestShaper:
             yield View(messages=messages, tokens=sum(message.tokens for message in messages))
         finally:
             control.meter.set_fixed_part(control.system_message, control.specs)
-
-
-def full_history(events: Sequence[LogEvent]) -> Messages:
-    """Return the messages of a log as if nothing had ever been cleared or summarised; what the user removed is gone."""
-    changed = ("edited", "compacted")
-    kept = [e for e in events if not (isinstance(e.payload, ViewChanged) and e.payload.kind in changed)]
-    return project(kept).messages
-
-
-def last_artifact(events: Sequence[LogEvent]) -> dict[str, Any] | None:
-    """Return what the newest summary that counts was rendered from, None when it was not typed (R-319)."""
-    undone = undone_ids(events)
-    for event in reversed(events):
-        change = event.payload
-        if isinstance(change, ViewChanged) and change.kind == "compacted" and change.change_id not in undone:
-            artifact: dict[str, Any] | None = change.report.get("artifact")
-            return artifact
-    return None
 
 
 def _relative(path: str, root: Path) -> str:
