@@ -572,6 +572,12 @@
 ---@field chat? string
 ---@field item string
 
+---→ one sentence. Clear one tool result, as editing would (R-511, R-513).
+---@class CodeCompanion.Request.ClearMessage
+---@field id? integer
+---@field chat? string
+---@field item string
+
 ---→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361).
 ---@class CodeCompanion.Request.Pin
 ---@field id? integer
@@ -672,6 +678,7 @@
 ---@field undo_change CodeCompanion.Request.UndoChange
 ---@field redo_change CodeCompanion.Request.RedoChange
 ---@field restore_message CodeCompanion.Request.RestoreMessage
+---@field clear_message CodeCompanion.Request.ClearMessage
 ---@field pin CodeCompanion.Request.Pin
 ---@field unpin CodeCompanion.Request.Unpin
 ---@field list_pins CodeCompanion.Request.ListPins

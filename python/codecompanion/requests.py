@@ -275,6 +275,12 @@ class RestoreMessage(Request, frozen=True, kw_only=True):
     item: str
 
 
+class ClearMessage(Request, frozen=True, kw_only=True):
+    """→ one sentence. Clear one tool result, as editing would (R-511, R-513)."""
+
+    item: str
+
+
 class Pin(Request, frozen=True, kw_only=True):
     """→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361)."""
 
@@ -339,6 +345,7 @@ VERBS: dict[str, type[Request]] = {
     "undo_change": UndoChange,
     "redo_change": RedoChange,
     "restore_message": RestoreMessage,
+    "clear_message": ClearMessage,
     "pin": Pin,
     "unpin": Unpin,
     "list_pins": ListPins,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -89,7 +90,11 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_ho
     chat.nvim.wait_screen("What the model will see")
     chat.nvim.feed("u")
     chat.nvim.wait_for(lambda: messages(chat) == edited, "the undo of the restoring")
-    assert "cleared" in chat.nvim.wait_screen("cleared")
+    chat.nvim.wait_screen(r"cleared +tool .*\n.*\n.*\n.*\n.*live +tool ")
+    kept = next(m.id for m in edited if m.role == "tool" and not m.edited)
+    row = next(n for n, line in enumerate(chat.nvim.lines(), 1) if re.search("live +tool ", line))
+    chat.nvim.feed(f"{row}Gc")
+    chat.nvim.wait_for(lambda: next(m for m in messages(chat) if m.id == kept).edited, "the result cleared by hand")
 
 
 def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat):

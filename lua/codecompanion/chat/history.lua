@@ -51,6 +51,14 @@ function M.restore(chat, id, done)
   ask(chat, "restore_message", { item = id }, done)
 end
 
+---Clear one tool result.
+---@param chat CodeCompanion.Chat
+---@param id string Message or call id
+---@param done? fun()
+function M.clear(chat, id, done)
+  ask(chat, "clear_message", { item = id }, done)
+end
+
 ---Pin a message, or a text as an instruction; with neither the newest message.
 ---@param chat CodeCompanion.Chat
 ---@param what { item?: string, text?: string }

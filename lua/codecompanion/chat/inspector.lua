@@ -160,6 +160,11 @@ local function set_keys(chat, bufnr, current)
     local float = require("codecompanion.chat.float")
     require("codecompanion.chat.session").request(chat, "preview", { against = "last_request" }, float.show)
   end)
+  map("c", "Clear the tool result", function()
+    if id() then
+      history.clear(chat, id(), refresh)
+    end
+  end)
   map("u", "Undo the newest change", function()
     history.undo(chat, nil, refresh)
   end)
@@ -176,7 +181,7 @@ local function show(chat, result)
     title = "What the model will see",
     lines = lines,
     width = 110,
-    footer = "<CR> show · p pin · r restore · u undo · <C-r> redo · = compare · q close",
+    footer = "<CR> show · p pin · c clear · r restore · u undo · <C-r> redo · = compare · q close",
   })
   vim.bo[bufnr].filetype = "codecompanion_inspector"
   fill(bufnr, lines, result.rows)

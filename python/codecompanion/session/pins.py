@@ -13,7 +13,7 @@ from codecompanion.messages import PIN_TAG, RULES_TAG, SUMMARY_TAG, Message, is_
 from codecompanion.session.restoring import find
 
 _INTRO = "Keep to this for the whole chat:\n\n"
-TITLE_CHARS = 60
+TITLE_CHARS = 44
 
 
 def instruction(text: str) -> str:

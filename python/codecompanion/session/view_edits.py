@@ -1,4 +1,4 @@
-"""What the user changes in the view by hand: undo, redo, restore, pin, unpin (R-361, R-516, R-545).
+"""What the user changes in the view by hand: undo, redo, restore, clear, pin, unpin (R-361, R-516, R-545).
 
 Each is one event of the log, so a crash leaves the view as it was or as it became. None of them happens while a turn
 runs: what is being sent cannot be changed any more.
@@ -13,15 +13,26 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.events import Cleared, Restored
+from codecompanion.events import Cleared, ContextEdited, Restored
 from codecompanion.history import ChangeKind, Insertion, LogEvent, ViewChanged, apply_change
 from codecompanion.messages import PIN_TAG, Message, with_changes
-from codecompanion.requests import ListPins, Pin, Recall, RedoChange, Request, RestoreMessage, UndoChange, Unpin
+from codecompanion.placeholders import TOOL_RESULT_CLEARED
+from codecompanion.requests import (
+    ClearMessage,
+    ListPins,
+    Pin,
+    Recall,
+    RedoChange,
+    Request,
+    RestoreMessage,
+    UndoChange,
+    Unpin,
+)
 from codecompanion.session.log import to_the_end
 from codecompanion.session.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.recall import Removed
 from codecompanion.session.restore import entries, pieces
-from codecompanion.session.restoring import logged, restoration
+from codecompanion.session.restoring import find, logged, restoration
 from codecompanion.session.undo import Chain, chain_of, described
 
 if TYPE_CHECKING:
@@ -53,6 +64,8 @@ class ViewEdits:
                 return await self._session.occupy(lambda: self._redo(change_id))
             case RestoreMessage(item=item):
                 return await self._session.occupy(lambda: self._restore(item))
+            case ClearMessage(item=item):
+                return await self._session.occupy(lambda: self._clear(item))
             case Pin(item=item, text=text):
                 return await self._session.occupy(lambda: self._pin(item, text))
             case Unpin(item=item, number=number):
@@ -136,7 +149,25 @@ class ViewEdits:
         if not after.sound:
             raise InputError("It cannot stand where it stood: tool calls would be torn apart. Read it with K.")
         await to_the_end(self._commit(change))
-        return f"Restored: {title}, {measured.tokens - change.tokens_before:,} tokens more."
+        return f"Restored: {title}."
+
+    async def _clear(self, item: str) -> str:
+        message = find(self.log.view.messages, item)
+        if message is None or message.role != "tool" or message.edited or message.pinned:
+            raise InputError("Only a tool result that is neither cleared nor pinned can be cleared.")
+        cleared = with_changes(message, content=TOOL_RESULT_CLEARED, edited=True)
+        call_ids = [message.tool_call_id or ""]
+        report = {"stage": "by hand", "trigger": "manual", "cleared": 1, "call_ids": call_ids}
+        change = self._changed("edited", replaced=(self.control.meter.counted(cleared),), report=report)
+        if change.tokens_after >= change.tokens_before:
+            raise InputError("This result is shorter than what would stand for it.")
+        await to_the_end(self._commit(change))
+        edited = ContextEdited(
+            chat=self.log.chat_id, cleared=1, tokens_before=change.tokens_before, tokens_after=change.tokens_after,
+            call_ids=tuple(call_ids), change_id=change.change_id,
+        )  # fmt: skip
+        self.services.emit(edited)
+        return f"Cleared: {title_of(message)}."
 
     async def _pin(self, item: str, text: str) -> str:
         view = self.log.view
@@ -156,7 +187,7 @@ class ViewEdits:
                 "pinned", replaced=(with_changes(message, pinned=True),), report={"title": title_of(message)}
             )
         await to_the_end(self._commit(change))
-        return f"Pinned: {title_of(message)}. It survives every compaction; /pins lists the pins."
+        return f"Pinned: {title_of(message)}."
 
     async def _unpin(self, item: str, number: int) -> str:
         message = to_unpin(self.log.view, item, number)

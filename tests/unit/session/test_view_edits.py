@@ -7,11 +7,11 @@ import pytest
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.context.policy import policy_names
 from codecompanion.errors import InputError
-from codecompanion.events import ContextItems, Meter, Notice, ViewMarks
+from codecompanion.events import ContextEdited, ContextItems, Meter, Notice, ViewMarks
 from codecompanion.invariants import violations
 from codecompanion.messages import PIN_TAG, SUMMARY_TAG
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
-from codecompanion.requests import ListPins, Pin, Recall, RestoreMessage, UndoChange, Unpin
+from codecompanion.requests import ClearMessage, ListPins, Pin, Recall, RestoreMessage, UndoChange, Unpin
 from codecompanion.session.inspection import inspect
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
 from tests.unit.session.moments import BLOCK
@@ -255,3 +255,22 @@ async def test_a_restored_message_is_not_doubled_when_its_providers_summary_ends
     again = await bench.resume()
     assert again is not None
     assert [m.id for m in again.log.view.messages] == ids
+
+
+async def test_one_result_is_cleared_by_hand_and_that_is_undone(tmp_path):
+    """R-511, R-516, R-545: whatever its age; a short, cleared or pinned one and other messages are refused."""
+    bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
+    session = await talked(bench, 2)
+    before = session.log.view
+    results = [m for m in before.messages if m.role == "tool"]
+    await ask(session, ClearMessage(chat=CHAT, item=results[1].tool_call_id))
+    assert cleared(session) == 1
+    assert bench.of(ContextEdited)[-1].call_ids == (results[1].tool_call_id,)
+    await ask(session, Pin(chat=CHAT, item=results[0].id))
+    for item in (results[0].id, results[1].id, before.messages[0].id):
+        with pytest.raises(InputError, match="Only a tool result"):
+            await ask(session, ClearMessage(chat=CHAT, item=item))
+    await ask(session, undo())
+    assert "the clearing of 1 tool result" in await ask(session, undo())
+    assert session.log.view.messages == before.messages
+    assert bench.of(ViewMarks)[-1].cleared == ()
