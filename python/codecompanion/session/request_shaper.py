@@ -50,7 +50,7 @@ class RequestShaper:
         self.snapshot: Callable[[], Snapshot] = Snapshot
         self._kept, self._kept_cycle = Kept(), 0
         self._packets: dict[int, Message] = {}
-        self._said: dict[str, str] = {}
+        self._said: dict[int, dict[str, str]] = {}
         self._read_cycle = self._logged_cycle = self._pressed_cycle = -1
         self._seen: tuple[tuple[object, ...], Shaped | None] = ((), None)
         self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], int]] = {}
@@ -127,10 +127,12 @@ class RequestShaper:
         known = 0 if control.limits.source == "default" else control.limits.context_window
         params = next((s.params for s in control.policy.shape if isinstance(s.params, ContextPacket)), ContextPacket())
         facts = await self._facts(enabled)
-        words = "\n".join(m.text for m in view.messages if m.cycle == view.cycle and is_typed_by_user(m))
-        count = control.meter.counter.text
-        budget = budget_tokens(params, known)
-        packet = plan_packet(enabled, facts, words, self._said, budget=budget, count=count)
+        typed = [message for message in view.messages if is_typed_by_user(message)]
+        words = "\n".join(message.text for message in typed if message.cycle == view.cycle)
+        # What went along with a turn that has been summarised since is said again.
+        said = {k: v for message in typed for k, v in self._said.get(message.cycle or 0, {}).items()}
+        count, budget = control.meter.counter.text, budget_tokens(params, known)
+        packet = plan_packet(enabled, facts, words, said, budget=budget, count=count)
         for section, reason in packet.omitted:
             _log.info("context packet: %s left out (%s)", section, reason)
         self._add(packet, view)
@@ -144,7 +146,7 @@ class RequestShaper:
         )
         self._packets = {**self._packets, view.cycle: self._control.meter.counted(message)}
         if "context_packet" not in self.current().kept.steps:
-            self._said = {**self._said, **packet.sections}
+            self._said[view.cycle] = packet.sections
 
     async def _facts(self, enabled: Sequence[str]) -> Facts:
         snapshot = self.snapshot()

@@ -429,6 +429,18 @@ async def test_the_packet_goes_along_with_the_first_turn_and_is_not_stored(tmp_p
     assert logged(bench, RequestSent)[0].shaping == {"packet": packet.tokens}
 
 
+async def test_what_was_summarised_away_is_said_again(tmp_path):
+    """R-353: "since it was last sent" means what the model can still see."""
+    words = [f"{text} " * 300 for text in ("one", "two", "three", "four")]
+    bench, session, adapter = await with_packet(tmp_path, *words, sections=("repo",))
+    assert [p.cycle for p in packets(adapter.requests[-1])] == [1]
+    session.compact("")
+    await bench.idle(session)
+    session.submit(submit("five", 5))
+    await bench.idle(session)
+    assert [p.cycle for p in packets(adapter.requests[-1])] == [5]
+
+
 async def test_under_pressure_the_packet_is_left_out_and_recorded(tmp_path):
     """R-354: its tokens stand in the log for /cost."""
     bench, _, adapter = await with_packet(tmp_path, "word " * 2_500, window=5_500)
