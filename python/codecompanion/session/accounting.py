@@ -13,7 +13,7 @@ import msgspec
 
 from codecompanion.adapters.base import ChatRequest, RetryScheduled
 from codecompanion.context.request_parts import request_mix
-from codecompanion.errors import StoreError
+from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.history import RequestEnded, RequestSent, Retry
 from codecompanion.messages import Message, ToolSpec
 from codecompanion.session.log import ChatLog, to_the_end
@@ -59,8 +59,10 @@ class RequestRecord:
     async def fail(self, error: BaseException) -> None:
         """Log that the request gave no reply. When that cannot be stored the error itself is what matters."""
         stopped = isinstance(error, asyncio.CancelledError)
+        # Only our own errors are known to hold no key (lesson 44).
+        reason = "" if stopped else str(error) if isinstance(error, CodeCompanionError) else type(error).__name__
         try:
-            await to_the_end(self._log.write(self.ended("stopped" if stopped else "failed", str(error))))
+            await to_the_end(self._log.write(self.ended("stopped" if stopped else "failed", reason)))
         except StoreError as problem:
             _log.warning("the end of a request could not be logged: %s", problem)
 
