@@ -22,8 +22,8 @@ from codecompanion.history import Prices, UsageReported
 from codecompanion.messages import Usage
 from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
-from codecompanion.settings import Settings
 from codecompanion.session.effects import Keeping
+from codecompanion.settings import Settings
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.registry import ToolRegistry
