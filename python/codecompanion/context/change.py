@@ -9,6 +9,7 @@ from codecompanion.context.repair import Repair
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import ChangeKind, Insertion, ViewChanged
 
+
 def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
     """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
 

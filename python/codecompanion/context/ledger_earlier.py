@@ -25,7 +25,19 @@ class EarlierFile(msgspec.Struct, frozen=True):
 
 
 def earlier_files(text: str) -> Iterator[EarlierFile]:
-    """Yield the files that the lines `- folder/ name (edited ×2, read: symbol), …` of a summary list."""
+    """Yield the files that the lines `- folder/ name (edited ×2, read: symbol), …` of a summary list, each once.
+
+    A summary may list a file in its own section and again in the ledger below: that is the same work, told twice.
+    """
+    found: dict[str, EarlierFile] = {}
+    for file in _entries(text):
+        known = found.get(file.path, file)
+        actions = {**known.actions, **{name: max(n, known.actions.get(name, 0)) for name, n in file.actions.items()}}
+        found[file.path] = EarlierFile(file.path, actions, tuple(dict.fromkeys((*known.symbols, *file.symbols))))
+    yield from found.values()
+
+
+def _entries(text: str) -> Iterator[EarlierFile]:
     for line in text.split("\n"):
         folder, slash, names = line[2:].rpartition("/ ")
         for entry in _ENTRY.finditer(names) if line.startswith("- ") else ():

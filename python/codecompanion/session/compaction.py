@@ -184,6 +184,9 @@ class _Run:
             match report.event:
                 case "context_edited":
                     await self._commit_edit(report, report.work, current)
+                case "context_compacted" if not report.removed_messages and not self.record.is_open:
+                    # A tier that only shortened what is there: there is no summary to show.
+                    await self._commit_edit(report, report.work, current)
                 case "context_compacted":
                     await self._commit_compaction(report, report.work, current)
                 case "memory_flushed":

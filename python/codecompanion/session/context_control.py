@@ -391,14 +391,14 @@ class ContextControl:
             emit=self.services.emit,
         )
 
-    def env(self) -> Env:
-        """Return what is known of the next request besides its messages."""
-        return self._env("", manual=False)
-
     def _checkpoint_every(self) -> int:
         """Return how often a checkpoint is due: the user's wish, else the policy's (R-464)."""
         wish = self.services.settings.chat.checkpoint_every_messages
         return self.policy.checkpoint_every_messages if wish is None else wish
+
+    def env(self) -> Env:
+        """Return what is known of the next request besides its messages."""
+        return self._env("", manual=False)
 
     def _env(self, instructions: str, *, manual: bool) -> Env:
         view, services = self.log.view, self.services
@@ -416,12 +416,12 @@ class ContextControl:
             summariser_ratio=ratio,
             new_id=lambda purpose: services.new_token(),
             now=services.clock(),
-            last_flush=self.effects.last_flush,
-            cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s),
             artifact=self.sources.artifact,
             history=self.sources.history,
             has_utility=bool(self.policy.summary_adapter.name),
             prompt_text=self.system_message.text,
+            last_flush=self.effects.last_flush,
+            cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s),
         )
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
@@ -507,7 +507,6 @@ class ContextControl:
         """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
         tokens = shaped.measure.tokens
-        thresholds = {stage.id: self._threshold(stage) for stage in self.policy.stages}
         return Meter(
             chat=self._chat_id,
             tokens=tokens,

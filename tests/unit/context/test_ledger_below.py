@@ -121,6 +121,15 @@ def test_what_was_done_to_files_is_known_after_many_compactions():
     assert "- [ ] cache it" in text
 
 
+def test_what_is_told_twice_in_a_summary_is_counted_once():
+    """Lesson 21: a prose without a model lists the files, the ledger below it does again; five rounds count nothing."""
+    log = chat(*[call("edit_file", path="src/loader.py", new_text="x")] * 3, assistant("words " * 3000))
+    for _ in range(5):
+        text = below(log, summarise(log, 2000, chars4)).summary
+        assert text.count("loader.py (edited ×3") == 2
+        log = (Message(id="s", role="user", tag=SUMMARY_TAG, content=text), *chat(assistant("w " * 4000)))
+
+
 def test_files_are_read_back_as_they_were_written():
     facts = gather(DAY)
     (line,) = [line for line in write_ledger(facts, 500, "", chars4).split("\n") if "loader.py" in line]

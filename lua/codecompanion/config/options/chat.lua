@@ -298,7 +298,11 @@ return {
             name = "enabled_sections",
             type = "list",
             default = {},
-            items = { type = "string", enum = { "repo", "git", "git_dirty_summary", "diagnostics" }, description = "" },
+            items = {
+              type = "string",
+              enum = { "repo", "git", "git_dirty_summary", "diagnostics" },
+              description = "",
+            },
             description = "Which: `repo` (name, whether git is there), `git` (branch, number of changed files),"
               .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few of the editor, when your words are"
               .. " about errors or tests). Never contents of files. Off by default.",
