@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 
@@ -246,11 +246,6 @@ def merge_unknown(fresh: dict[str, Any], previous: Mapping[str, Any], kind: type
         is_group = isinstance(group, type) and issubclass(group, msgspec.Struct)
         merged[key] = merge_unknown(value, before, group) if is_group and isinstance(before, Mapping) else value
     return merged
-
-
-def is_kind(name: str) -> bool:
-    """Return whether the word is a kind of checkpoint."""
-    return name in get_args(Kind)
 
 
 def _without_nulls(value: Any) -> Any:
