@@ -1,7 +1,7 @@
 """Context windows: who knows how large a model's window is, and in which order they are asked (K4, R-101, R-506).
 
-The large table (genai-prices) is an edge (`adapters/catalog.py`) and arrives as a function; the small one here stands
-in where that knows nothing.
+The large table (genai-prices) is an edge (`adapters/catalog.py`) and arrives as a function. Of the small one here, the
+documented figures go before it, because it rounds (R-106); the others stand in where it knows nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,6 @@ EXACT_WINDOWS = {
     "claude-3-opus": 200_000,
     "claude-3-haiku": 200_000,
     "gpt-4-turbo": 128_000,
-    "gpt-3.5-turbo": 16_000,
     "gpt-4": 8_192,
     "o1-mini": 128_000,
     "llama-3.1-70b-versatile": 128_000,
@@ -86,9 +85,8 @@ EXACT_WINDOWS = {
     "deepseek-coder": 64_000,
     "qwen-turbo": 131_072,
 }
-"""R-105, R-406: these very names."""
+"""R-105: these very names."""
 FAMILY_WINDOWS = {
-    "claude": 200_000,
     "claude-3-5": 200_000,
     "claude-3.5": 200_000,
     "claude-4": 200_000,
@@ -104,22 +102,48 @@ FAMILY_WINDOWS = {
     "qwen-plus": 131_072,
     "glm-4-plus": 128_000,
 }
-"""R-104, R-406: names that begin so."""
+"""R-104: names that begin so."""
+FALLBACK_WINDOWS = {"claude": 200_000, "gpt-3.5-turbo": 16_000}
+"""R-406: names that begin so, where nobody knows better."""
 _NAMED_SIZE = re.compile(r"(?<![a-z0-9.])([1-9]\d{0,3})k(?![a-z0-9])")
 _DATE = re.compile(r"(?:-20\d{6}|-\d{4}-\d{2}-\d{2})$")
+_LATER_VERSION = re.compile(r"[-.][1-9](?![0-9])")
+
+
+def documented_window(model: str) -> int:
+    """Return the window the documents name for a model (R-104, R-105), 0 when they do not name it (R-106).
+
+    `provider/` and a date at the end do not count; the exact name goes before the longest family. A family's name ends
+    where a word ends: `o1` is not the beginning of `o100`. A later version of a family (`claude-opus-4-6`) has a window
+    of its own.
+    """
+    name = _bare_name(model)
+    if name in EXACT_WINDOWS:
+        return EXACT_WINDOWS[name]
+    family = _longest_beginning(name, FAMILY_WINDOWS)
+    return 0 if not family or _LATER_VERSION.match(name, len(family)) else FAMILY_WINDOWS[family]
 
 
 def find_window(model: str) -> int:
-    """Return the window of a well-known model or family, 0 when it is none (R-106).
+    """Return the window of a well-known model or family, 0 when it is none.
 
-    `provider/` and a date at the end do not count; the exact name goes before the longest family. A family's name ends
-    where a word ends: `o1` is not the beginning of `o100`. Any other name may say its window itself: `…-32k` (R-406).
+    Besides the documented ones that is any version of a family, and a name that says its window itself: `…-32k`
+    (R-406).
     """
-    name = _DATE.sub("", model.rpartition("/")[2].lower())
-    if name in EXACT_WINDOWS:
-        return EXACT_WINDOWS[name]
-    families = [family for family in FAMILY_WINDOWS if re.match(rf"{re.escape(family)}(?![a-z0-9])", name)]
-    if families:
-        return FAMILY_WINDOWS[max(families, key=len)]
+    name = _bare_name(model)
+    if documented := documented_window(model):
+        return documented
+    families = FALLBACK_WINDOWS | FAMILY_WINDOWS
+    if family := _longest_beginning(name, families):
+        return families[family]
     said = _NAMED_SIZE.search(name)
     return int(said[1]) * 1000 if said else 0
+
+
+def _bare_name(model: str) -> str:
+    return _DATE.sub("", model.rpartition("/")[2].lower())
+
+
+def _longest_beginning(name: str, families: Mapping[str, int]) -> str:
+    found = [family for family in families if re.match(rf"{re.escape(family)}(?![a-z0-9])", name)]
+    return max(found, key=len, default="")

@@ -6,9 +6,11 @@ import pytest
 
 from codecompanion.models import (
     EXACT_WINDOWS,
+    FALLBACK_WINDOWS,
     FAMILY_WINDOWS,
     ModelLimits,
     ResolvedLimits,
+    documented_window,
     find_window,
     parse_window,
     resolve_limits,
@@ -122,6 +124,21 @@ def test_what_only_looks_similar_is_unknown(model: str) -> None:
 def test_a_name_may_say_its_window(model: str, window: int) -> None:
     """R-406: CoWork's additions to the one table."""
     assert find_window(model) == window
+    assert documented_window(model) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "documented"),
+    [
+        ("claude-opus-4", 200_000), ("claude-opus-4-0", 200_000), ("claude-opus-4-20250514", 200_000),
+        ("claude-opus-4-6", 0), ("claude-sonnet-4-5-20250929", 0), ("claude-sonnet-4.5", 0),
+        ("gemini-1.5-pro-002", 2_097_152), ("gemini-2.0-flash-001", 1_048_576), ("gemini-2.5-pro", 0),
+        ("claude-3-5-sonnet-latest", 200_000), ("claude-3-7-sonnet", 0),
+    ],
+)  # fmt: skip
+def test_a_later_version_of_a_family_has_a_window_of_its_own(model: str, documented: int) -> None:
+    """R-104, R-106: the document speaks of Claude 4, not of what came after it; the family only stands in there."""
+    assert documented_window(model) == documented
 
 
 def test_the_longest_family_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,6 +149,8 @@ def test_the_longest_family_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_name_of_the_tables_finds_itself() -> None:
-    """R-104, R-105."""
+    """R-104, R-105, R-406."""
     for name, window in {**FAMILY_WINDOWS, **EXACT_WINDOWS}.items():
-        assert find_window(name) == window
+        assert documented_window(name) == find_window(name) == window
+    for name, window in FALLBACK_WINDOWS.items():
+        assert (documented_window(name), find_window(name)) == (0, window)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codecompanion.messages import Usage
-from codecompanion.models import ModelLimits, find_window
+from codecompanion.models import ModelLimits, documented_window, find_window
 
 _log = logging.getLogger(__name__)
 
@@ -57,11 +57,14 @@ def lookup(provider_hint: str, model: str) -> ModelFacts | None:
 
 
 def limits_of(address: str, model: str) -> ModelLimits | None:
-    """Return the limits of a model at an address: from the package's table, else from the small one (R-104…R-106)."""
+    """Return the limits of a model at an address, as documented, else from the package's table (R-104…R-106).
+
+    The package rounds: it has 1,000,000 for Gemini 2.0, where the documents (and Google) say 1,048,576.
+    """
     if not model or _is_local(address):
         return None
     facts = lookup(address, model)
-    window = (facts.context_window if facts else 0) or find_window(model)
+    window = documented_window(model) or (facts.context_window if facts else 0) or find_window(model)
     return ModelLimits(window, facts.max_output_tokens if facts else 0) if window else None
 
 

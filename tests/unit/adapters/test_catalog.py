@@ -8,7 +8,7 @@ import pytest
 
 from codecompanion.adapters.catalog import limits_of, lookup
 from codecompanion.messages import Usage
-from codecompanion.models import ModelLimits
+from codecompanion.models import ModelLimits, find_window
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +100,28 @@ def test_the_small_table_stands_in_where_the_large_one_knows_nothing() -> None:
     assert limits_of("http://localhost:11434/v1", "llama-3.3-70b") is None
     assert limits_of("https://api.openai.com/v1", "no-such-model") is None
     assert limits_of("", "") is None
+
+
+@pytest.mark.parametrize(
+    ("address", "model", "window"),
+    [
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.0-flash", 1_048_576),
+        ("https://openrouter.ai/api/v1", "google/gemini-2.0-flash-001", 1_048_576),
+        ("", "gemini-1.5-pro", 2_097_152),
+        ("https://api.anthropic.com", "claude-sonnet-4-20250514", 200_000),
+        ("https://api.openai.com/v1", "gpt-4o-mini", 128_000),
+        ("https://api.deepseek.com", "deepseek-chat", 64_000),
+    ],
+)
+def test_the_documented_figures_go_before_the_rounded_ones(address: str, model: str, window: int) -> None:
+    """R-104, R-106: 1,048,576 wins over the 1,000,000 of the package."""
+    assert limits_of(address, model) == ModelLimits(window)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-6", "gpt-3.5-turbo"])
+def test_a_family_never_narrows_what_the_package_knows(model: str) -> None:
+    """R-406: later versions are the package's, and so is the catch-all of CoWork's table."""
+    facts = lookup("", model)
+    assert facts is not None
+    assert limits_of("", model) == ModelLimits(facts.context_window)
+    assert facts.context_window > find_window(model)

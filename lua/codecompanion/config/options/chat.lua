@@ -304,8 +304,8 @@ return {
               description = "",
             },
             description = "Which: `repo` (name, whether git is there), `git` (branch, number of changed files),"
-              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few of the editor, when your words are"
-              .. " about errors or tests). Never contents of files. Off by default.",
+              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few of the editor, when your words"
+              .. " are about errors or tests). Never contents of files. Off by default.",
           },
         },
       },
