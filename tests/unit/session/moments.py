@@ -123,6 +123,12 @@ STORIES: dict[str, Story] = {
     "on demand in a turn": Story([says("one"), READ], asks_then_compacts, native=True, compactions=[DONE]),
     "our own in a turn": Story([says(LONG), READ, says("SUMMARY")], asks_then_compacts),
     "our own with checkpoints": Story([says(LONG), READ, says("SUMMARY")], asks_then_compacts, keeps=True),
+    **{
+        f"under {name}": Story(
+            [says(LONG), READ, says("SUMMARY " * 40)], asks_then_compacts, settings={"policy": name}, keeps=True
+        )
+        for name in ("adaptive", "codebuddy", "cowork", "kodacode")
+    },
     "the provider's with checkpoints": Story([says("one"), COMPACTS], asks(), native=True, keeps=True),
     "too long": Story([says(LONG), TOO_LONG, says("SUMMARY")], asks()),
     "too long for the summariser": Story([says(LONG), TOO_LONG, TOO_LONG], asks()),
