@@ -14,15 +14,16 @@ def cycles(*roles_and_fields):
 
 
 def test_cycles_start_at_one_and_rise_with_what_the_human_types():
+    """R-002, R-508: a cycle is a user message and all up to the next one."""
     assert cycles(("system", {}), ("user", {}), ("assistant", {}), ("tool", {}), ("user", {}), ("user", {})) == [
         1, 1, 1, 1, 2, 3,
     ]  # fmt: skip
 
 
 def test_tagged_messages_open_no_cycle():
-    """R-509: summaries, rules, attachments."""
-    tags = [{"tag": tag} for tag in ("rules", "compact_summary", "file")]
-    assert cycles(("user", {}), *(("user", tag) for tag in tags), ("user", {})) == [1, 1, 1, 1, 2]
+    """R-002, R-509: summaries, rules, attachments, our own requests to go on."""
+    tags = [{"tag": tag} for tag in ("rules", "compact_summary", "file", "go_on")]
+    assert cycles(("user", {}), *(("user", tag) for tag in tags), ("user", {})) == [1, 1, 1, 1, 1, 2]
 
 
 def test_recorded_cycles_stay_and_set_the_counter():

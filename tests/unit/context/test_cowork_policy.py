@@ -101,6 +101,17 @@ def test_first_pinned_and_newest_stay_and_the_summary_stands_behind_the_first():
     assert summaries(answer)[0]["meta"]["pinned"]
 
 
+def test_other_pinned_blocks_follow_the_summary_in_their_order():
+    """R-444: summary, user profile, shared context, memory recall; kept messages are never put in another order."""
+    messages = talk(20, 500)
+    for index, tag in ((1, "user_profile"), (2, "shared_context"), (3, "memory_recall")):
+        messages[index]["meta"] = {"tag": tag}
+    answer = prepare(messages, 10_000)
+    assert [m.get("meta", {}).get("tag") for m in answer["messages"][1:5]] == [
+        "compact_summary", "user_profile", "shared_context", "memory_recall",
+    ]  # fmt: skip
+
+
 def test_the_summary_is_a_handoff_with_nine_sections():
     """R-429, R-432, R-433: tag, preamble, headings."""
     answer = prepare(talk(20, 500), 10_000)

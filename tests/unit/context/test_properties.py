@@ -156,6 +156,19 @@ def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manu
     assert [r.stage for r in third.reports if r.outcome == "changed" and r.event != "memory_flushed"] == []
 
 
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=40, deadline=None)
+@given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES)
+def test_what_was_done_is_not_done_again(name, messages, fullness, reply):
+    """Idempotent: a second request without a new message changes nothing, in a chat whose pairs are whole."""
+    whole = run(messages, 10**9, policy=load_policy("codecompanion"))[0].messages
+    window = max(50, int(sum(map(count, messages)) / fullness))
+    first, _ = run(whole, window, policy=POLICIES[name], script=lambda ask: reply)
+    second, _ = run(first.messages, window, policy=POLICIES[name], script=lambda ask: reply)
+    assert [r.stage for r in second.reports if r.outcome == "changed" and r.event != "memory_flushed"] == []
+    assert second.messages == first.messages
+
+
 def _nothing_is_lost_without_a_trace(prepared, after):
     """A user message that left the view left a summary, and an unanswered one never leaves."""
     left = {m.id for m in prepared.repair.messages} - {m.id for m in after}
