@@ -47,7 +47,7 @@ def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, 
         assert "Both are fine." in screen
         assert "read_file a.txt" in screen
         assert "<rules>AGENTS.md</rules>" in screen
-        assert "ctx 912/128k" in screen
+        assert "ctx 912/128.0k" in screen
         request = sent(server)
         assert [m["role"] for m in request] == ["system", "user", "user", "assistant", "tool", "tool"]
         assert request[2]["content"] == "## Compare\na.txt and b.txt\n```\nplease\n```"

@@ -15,7 +15,9 @@ from codecompanion.placeholders import REQUEST_HEADING
 from codecompanion.summary_frame import bare_summary
 
 _HEADER = "[Conversation context — {count} earlier messages removed to fit context window]"
+_TOPICS = "Topics discussed:"
 _EARLIER = "\n\nEarlier summary:\n"
+_BEFORE = "Topics before that:"
 
 
 class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +44,7 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
     ]
     topics = _topics(described, params)
     if topics:
-        lines += ["Topics discussed:", *(f"- {topic}" for topic in topics)]
+        lines += [_TOPICS, *(f"- {topic}" for topic in topics)]
     return msgspec.structs.replace(work, summary="\n".join(lines) + _earlier(work.removed, params.earlier_chars))
 
 
@@ -59,6 +61,20 @@ def _earlier(removed: Messages, max_chars: int) -> str:
     for message in removed:
         if message.tag == SUMMARY_TAG:
             text = bare_summary(message.text).partition(f"\n\n{REQUEST_HEADING}")[0]
-            text = text.rpartition(_EARLIER)[2]
-            return _EARLIER + shorten_middle(text, max_chars) if text else ""
+            kept = shorten_middle(_without_counts(text), max_chars)
+            return _EARLIER + kept if kept else ""
     return ""
+
+
+def _without_counts(text: str) -> str:
+    """Return a description as the next one tells it: what it kept of a summary, then all topics so far, oldest first.
+
+    A description has no other trace of what the user asked; any other summary stays as it is.
+    """
+    if not text.startswith(_HEADER.partition("{")[0]):
+        return text
+    described, _, summary = text.partition(_EARLIER)
+    topics = described.partition(f"{_TOPICS}\n")[2]
+    if topics and _BEFORE not in summary:
+        topics = f"{_BEFORE}\n{topics}"
+    return "\n".join(part for part in (summary, topics) if part)

@@ -158,7 +158,7 @@ class CheckpointFiles:
     # ---- inside
 
     def _make_folders(self) -> None:
-        for folder in (self.folder, self._checkpoints, self._snapshots, self._spans):
+        for folder in (self.folder.parent, self.folder, self._checkpoints, self._snapshots, self._spans):
             make_private_folder(folder)
         if not self._swept:
             self._swept = True

@@ -68,5 +68,18 @@ def test_what_an_earlier_summary_said_is_kept():
         "The port is 8089."
     )
     second = describe(user(first.summary, "compact_summary"), user("third"))
-    assert second.summary.endswith("- third\n\nEarlier summary:\nThe port is 8089.")
-    assert second.summary.count("Earlier summary:") == 1
+    kept = "The port is 8089.\nTopics before that:\n- next"
+    assert second.summary.endswith(f"- third\n\nEarlier summary:\n{kept}")
+    third = describe(user(second.summary, "compact_summary"), assistant("done"))
+    assert third.summary.endswith(f"Tool calls: 0\n\nEarlier summary:\n{kept}\n- third")
+    fourth = describe(user(third.summary, "compact_summary"), user("fifth"))
+    assert fourth.summary.endswith(f"- fifth\n\nEarlier summary:\n{kept}\n- third")
+    assert fourth.summary.count("Earlier summary:") == 1
+
+
+def test_what_was_asked_is_told_by_every_later_description():
+    """5.5: no user message is lost without a description; the topics go on when no summary stood in front."""
+    first = describe(user("alpha"), assistant("ok"))
+    second = describe(user(first.summary, "compact_summary"), user("beta"))
+    third = describe(user(second.summary, "compact_summary"), assistant("ok"))
+    assert third.summary.endswith("Earlier summary:\nTopics before that:\n- alpha\n- beta")
