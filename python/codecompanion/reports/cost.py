@@ -101,6 +101,8 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
         ("everything", sums.total_tokens, 0, ""),
     )
     rows = [(what, f"{n:,}", f"{share_text(n, whole)} {of}" if whole else "") for what, n, whole, of in figures]
+    if sums.estimated_tokens:
+        rows.append(("prompts without usage", f"~{sums.estimated_tokens:,}", "an estimate, not above"))
     return ["", "## Tokens", "", *table(("what", "tokens", "share"), rows, page.width, "lr")]
 
 
@@ -136,7 +138,9 @@ def _savings(savings: Savings) -> list[str]:
             f"- the cache was broken {plural(savings.broken_caches, 'time')} by a change, which is counted below"
         )
     if savings.summary_tokens:
-        lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens, {usd_text(savings.summary_usd)}")
+        lines.append(
+            f"- summaries took {tokens_text(savings.summary_tokens)} tokens, {usd_text(savings.summary_usd or None)}"
+        )
     lines.append(f"- money: {_net(savings.usd)}")
     return lines
 
@@ -189,12 +193,14 @@ def _turns(record: Record, page: Page) -> list[str]:
     """Return the turns, dearest first, those without a price behind them by their tokens."""
     stretches = [stretch for stretch in record.stretches if stretch.calls]
     summed = [(stretch, sum_calls(stretch.calls)) for stretch in stretches]
-    summed.sort(key=lambda pair: (-_known_usd(pair[1]), -pair[1].total_tokens, pair[0].number))
+    summed.sort(
+        key=lambda pair: (-_known_usd(pair[1]), -pair[1].total_tokens - pair[1].estimated_tokens, pair[0].number)
+    )
     rows = [
         (
             str(stretch.number) if stretch.number else "-",
             _price(sums),
-            tokens_text(sums.prompt_tokens),
+            _prompt(sums),
             share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
             tokens_text(sums.output_tokens),
             str(sums.calls),
@@ -211,6 +217,11 @@ def _turns(record: Record, page: Page) -> list[str]:
             "",
         ]
     return [*lines, *table(head, rows, page.width, "rrrrrr")]
+
+
+def _prompt(sums: Sums) -> str:
+    mark = "~" if sums.estimated_tokens else ""
+    return f"{mark}{tokens_text(sums.prompt_tokens + sums.estimated_tokens)}"
 
 
 def _known_usd(sums: Sums) -> float:

@@ -55,6 +55,13 @@ class Call:
         return next((report.usage for report in self.reported if report.usage != Usage()), Usage())
 
     @property
+    def estimated_tokens(self) -> int:
+        """Return what an answered call is taken to have sent when its provider reported no usage; else 0."""
+        if self.reported or self.sent is None or self.ended is None or self.ended.result in ("failed", "stopped"):
+            return 0
+        return self.sent.estimated_tokens
+
+    @property
     def cost_usd(self) -> float | None:
         """Return what it cost; None when nobody knows the price, or nothing was reported."""
         costs = [report.cost_usd for report in self.reported]

@@ -21,7 +21,10 @@ WARM_S = 300.0
 
 @dataclass(slots=True)
 class Sums:
-    """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all."""
+    """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
+
+    `estimated_tokens`: what the silent ones sent, by our own count; it is in no other sum.
+    """
 
     calls: int = 0
     round_trips: int = 0
@@ -35,6 +38,7 @@ class Sums:
     priced: int = 0
     unpriced: int = 0
     silent: int = 0
+    estimated_tokens: int = 0
 
     @property
     def prompt_tokens(self) -> int:
@@ -65,6 +69,7 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
         sums.round_trips += call.attempts
         if not call.reported:
             sums.silent += 1
+            sums.estimated_tokens += call.estimated_tokens
             continue
         for usage in call.passes:
             _add(sums, usage)
@@ -123,8 +128,9 @@ def estimate_savings(record: Record) -> Savings:
     """Return what managing the context saved in the whole chat, by conservative estimate.
 
     What an edit took out counts until the next compaction, which would have taken it out as well; what a compaction
-    took out counts until the next one. The money compares with a request in which a cache, where the provider was seen
-    to have one, still holds what the request before it had.
+    took out counts until the next one. A call without usage counts when it was answered, but not in the money. That
+    compares with a request in which a cache, where the provider was seen to have one, still holds what the request
+    before it had.
     """
     savings, missing = Savings(), 0
     last: Call | None = None
@@ -138,12 +144,15 @@ def estimate_savings(record: Record) -> Savings:
             savings.edits += item.kind == "edited"
             savings.compactions += item.kind == "compacted"
         elif item.purpose == "summary":
-            savings.summary_tokens += sum(usage.prompt_tokens + usage.output_tokens for usage in item.passes)
+            billed = sum(usage.prompt_tokens + usage.output_tokens for usage in item.passes)
+            savings.summary_tokens += billed or item.estimated_tokens
             savings.summary_usd += item.cost_usd or 0.0
-        elif item.usage.prompt_tokens:
+        elif item.usage.prompt_tokens or item.estimated_tokens:
             shaped = sum(shaped_tokens(item, part) for part in LEFT_OUT)
             savings.shaped_tokens += shaped
             savings.tokens += missing + shaped
+            if not item.usage.prompt_tokens:
+                continue
             money = _saved_usd(item, last, missing + shaped)
             if money is not None and missing + shaped:
                 savings.usd = (savings.usd or 0.0) + money

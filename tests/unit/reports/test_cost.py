@@ -72,6 +72,21 @@ def test_an_unknown_price_is_never_zero() -> None:
     assert "$" not in text
 
 
+def test_a_chat_without_usage_is_told_by_estimates() -> None:
+    """R-356: nothing reported is not nothing sent; a summary nobody knows the price of is not free."""
+    log = LogWriter()
+    log.begin("local question")
+    log.call(result="tool_calls")
+    log.summary_call(Usage(3_000, 100), priced=False)
+    log.change("compacted", 60_000, 10_000)
+    log.call(result="stop")
+    text = written(log)
+    assert "| prompts without usage    | ~2,000 | an estimate, not above |" in text
+    assert "~50.0k not sent" in text
+    assert f"- summaries took 3.1k tokens, {PRICE_UNKNOWN}" in text
+    assert "|    1 | no price |  ~5.0k |" in text
+
+
 def test_a_partly_priced_chat_gives_a_subtotal() -> None:
     """R-356: priced subtotal plus the number of calls without pricing."""
     log = LogWriter()

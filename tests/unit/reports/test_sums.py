@@ -159,6 +159,18 @@ def test_what_shaping_left_out_is_saved_in_that_request_alone() -> None:
     assert savings.usd == pytest.approx(640 * 3 / 1e6)
 
 
+def test_calls_without_usage_save_and_send_by_estimate() -> None:
+    """R-356: a local server that reports nothing is no reason to say that nothing was saved; what failed counts not."""
+    log = LogWriter()
+    log.begin("q")
+    log.change("edited", 90_000, 60_000)
+    for result in ("stop", "failed", "stopped", "tool_calls"):
+        log.call(result=result)
+    sums, savings = sum_calls(read_log(log.events).calls), estimate_savings(read_log(log.events))
+    assert (sums.silent, sums.estimated_tokens, sums.total_tokens) == (4, 2_000, 0)
+    assert (savings.tokens, savings.usd) == (2 * 30_000, None)
+
+
 def test_summaries_are_paid_from_the_savings() -> None:
     record = read_log(worked_chat().events)
     savings = estimate_savings(record)
