@@ -10,11 +10,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
-from codecompanion.context.budget import Room, is_crossed, lacks_budget, threshold_tokens
+from codecompanion.context.budget import Room, is_crossed, threshold_tokens
 from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
 from codecompanion.context.policy_schema import Stage, StageEvent
@@ -23,7 +21,7 @@ from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.events import Meter, Notice
 from codecompanion.messages import ToolSpec, Usage
-from codecompanion.models import ModelLimits, ResolvedLimits
+from codecompanion.models import ResolvedLimits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
@@ -37,6 +35,7 @@ from codecompanion.session.recovery_record import RecoveryRecord
 from codecompanion.session.request_shaper import RequestShaper
 from codecompanion.session.services import Services
 from codecompanion.session.summary_sources import SummarySources
+from codecompanion.session.window_watch import WindowWatch
 from codecompanion.tokens import MessageCounter
 
 _log = logging.getLogger(__name__)
@@ -59,13 +58,9 @@ class ContextControl:
         self.services, self._chat_id, self.log = services, chat_id, log
         self._on_compacting = on_compacting
         self.guard = CompactionGuard()
-        self._told_unknown_window: set[tuple[str, str]] = set()
-        self._told_missing_budget: set[tuple[str, str]] = set()
+        self.window = WindowWatch(self)
         self._counts_late: set[tuple[str, str]] = set()
-        self._asked_windows: set[tuple[str, str]] = set()
-        self._told: ModelLimits | None = None
         self.native = NativeSide(self)
-        self._named_windows: dict[tuple[str, str], int] = {}
         self.adapter_name = self.model = ""
         self._overrides: Mapping[str, Any] = {}
         self._chosen_policy = ""
@@ -96,7 +91,7 @@ class ContextControl:
         adapter = self.services.adapters.get(adapter_name)
         self.policy = self.services.policy(self._overrides, self._chosen_policy, adapter_name)
         self.adapter_name, self.model = adapter_name, model or adapter.default_model
-        self.limits = self._resolved_limits()
+        self.window.resolve()
         self.meter.switch_model(
             self.services.calibration(adapter_name, self.model),
             readable_reasoning_returns=adapter.returns_readable_reasoning,
@@ -142,7 +137,7 @@ class ContextControl:
         self.reset_guard()
         self._compose_prompt()
         if self.adapter_name:
-            self.limits = self._resolved_limits()
+            self.window.resolve()
 
     def tell_ignored_settings(self) -> None:
         """Say which settings mean nothing to the policy in force, if any: they were made for another one."""
@@ -154,6 +149,11 @@ class ContextControl:
     def reset_guard(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
         self.guard = CompactionGuard()
+
+    @property
+    def limits(self) -> ResolvedLimits:
+        """Return window and reply reserve of the model in use."""
+        return self.window.limits
 
     def adapter(self) -> Adapter:
         """Return the chat's adapter."""
@@ -207,7 +207,7 @@ class ContextControl:
 
     async def prepare(self, *, summaries: bool = True) -> Prepared:
         """Prepare the next request and commit what that changed."""
-        await self._make_sure_of_window()
+        await self.window.make_sure()
         await self.native.drop_foreign_blocks()
         await self._count_when_close()
         await self.shaper.read_facts()
@@ -255,7 +255,7 @@ class ContextControl:
         if overflow.prompt_tokens:
             self.meter.take_provider_count(overflow.prompt_tokens, self.log.view)
         if 0 < overflow.limit_tokens < self.limits.context_window:
-            self._learn_window(overflow.limit_tokens)
+            self.window.learn(overflow.limit_tokens)
         refused = self.measured().tokens
         await forget_foreign_blocks(self.log, "")
         room = self.limits.context_window - self.limits.max_output_tokens
@@ -284,8 +284,7 @@ class ContextControl:
     async def _count_when_close(self) -> None:
         """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
         count, window = self.meter.count(self.log.view), self.limits.context_window
-        thresholds = [self._threshold(stage) for stage in self.policy.stages]
-        limits = [at for at in (*thresholds, window - self.limits.max_output_tokens) if at]
+        limits = [at for at in (*self.thresholds(), window - self.limits.max_output_tokens) if at]
         adapter, known = self.adapter(), (self.adapter_name, self.model)
         if not wants_provider_count(count, limits) or not adapter.counts_tokens(self.model):
             return
@@ -301,60 +300,6 @@ class ContextControl:
                 # Not every request shall wait as long.
                 self._counts_late.add(known)
             _log.info("the provider's count could not be had, the estimate decides: %s", error)
-
-    def _learn_window(self, tokens: int) -> None:
-        """Go on with the window that the provider named, and say so."""
-        old = self.limits
-        self._named_windows[self.adapter_name, self.model] = tokens
-        self.limits = self._resolved_limits()
-        self.notice(
-            "WARN",
-            f"{self.model or self.adapter_name} takes {tokens} tokens, not {old.context_window}."
-            f' Set models["{self.model}"].context_window to {tokens}.',
-        )
-
-    def refresh_limits(self) -> bool:
-        """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""
-        old, self.limits = self.limits, self._resolved_limits()
-        return old != self.limits
-
-    async def _make_sure_of_window(self) -> None:
-        """Ask the endpoint for the window before a guess of it decides anything, once (R-506, lesson 30).
-
-        Right after a restart what it says of its models may be still on its way.
-        """
-        self.take_in_window()
-        known = self.adapter_name, self.model
-        if self.limits.source != "default" or not self._reaches_a_limit():
-            return
-        if known not in self._asked_windows:
-            self._asked_windows.add(known)
-            try:
-                # It waits for an answer no longer than a few seconds; what else it does the request needs as well.
-                await self.adapter().warm_up()
-            except AdapterError as error:
-                _log.info("the endpoint did not tell its windows: %s", error)
-            self.take_in_window()
-        self.tell_unknown_window()
-
-    def _reaches_a_limit(self) -> bool:
-        limits = [self._threshold(stage) for stage in self.policy.stages]
-        limits.append(self.limits.context_window - self.limits.max_output_tokens)
-        return self.measured().upper >= min(at for at in limits if at > self.room.fixed)
-
-    def take_in_window(self) -> None:
-        """Take in what the endpoint has told of the model since; some can tell only once it is loaded."""
-        if self.adapter().limits(self.model) != self._told:
-            self.refresh_limits()
-
-    def _resolved_limits(self) -> ResolvedLimits:
-        """Return the limits in force; a window that a refusal named is not forgotten."""
-        self._told = self.adapter().limits(self.model)
-        limits = self.services.limits(self.adapter_name, self.model, self.policy.default_window)
-        named = self._named_windows.get((self.adapter_name, self.model), limits.context_window)
-        if named < limits.context_window:
-            return msgspec.structs.replace(limits, context_window=named, source="endpoint")
-        return limits
 
     def new_record(self) -> CompactionRecord:
         """Return the record of a compaction that may come."""
@@ -478,31 +423,6 @@ class ContextControl:
             f" (system prompt and tools alone have {self.meter.measure(()).tokens})"
         )
 
-    def tell_unknown_window(self) -> None:
-        """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
-        known = self.adapter_name, self.model
-        if self.limits.source != "default" or known in self._told_unknown_window:
-            return
-        self._told_unknown_window.add(known)
-        self.notice(
-            "WARN",
-            f"The context window of {self.model or self.adapter_name} is unknown; {self.limits.context_window} tokens"
-            f' are assumed. Set models["{self.model}"].context_window to its real size.',
-        )
-
-    def tell_missing_budget(self) -> None:
-        """Say once per model that its window has no room beside the system prompt and a reply (R-109)."""
-        known, room = (self.adapter_name, self.model), self.room
-        targets = [stage.target for stage in self.policy.stages if stage.target is not None]
-        if known in self._told_missing_budget or not self.policy.enabled or not lacks_budget(room, *targets):
-            return
-        self._told_missing_budget.add(known)
-        self.notice(
-            "WARN",
-            f"The window of {room.window} tokens leaves nothing beside the system prompt ({room.fixed} tokens) and a"
-            " reply; compactions aim at half of it. Use a model with a larger window, or fewer tools and rules.",
-        )
-
     def meter_event(self) -> Meter:
         """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
@@ -521,6 +441,10 @@ class ContextControl:
         """Return where the first stage of that kind starts, 0 when none does; one that always looks has no limit."""
         limits = [self._threshold(stage) for stage in self.policy.stages if stage.event == event]
         return min((at for at in limits if at > self.room.fixed), default=0)
+
+    def thresholds(self) -> list[int]:
+        """Return where each stage starts, in tokens of the whole request; 0 = it is off."""
+        return [self._threshold(stage) for stage in self.policy.stages]
 
     def _threshold(self, stage: Stage) -> int:
         if not self.policy.enabled:

@@ -247,7 +247,7 @@ class Session:
 
     def refresh_limits(self) -> None:
         """Take in what the endpoint has told about its models since the chat was opened."""
-        if self.control.refresh_limits():
+        if self.control.window.refresh():
             self.show_meter()
 
     def use_overrides(self, overrides: Mapping[str, Any]) -> None:

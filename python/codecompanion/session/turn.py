@@ -289,9 +289,9 @@ class Turn:
         )
         if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
             self._notice("The model's answer is empty. Send another message, or regenerate.")
-        session.control.take_in_window()
-        session.control.tell_unknown_window()
-        session.control.tell_missing_budget()
+        session.control.window.take_in()
+        session.control.window.tell_unknown()
+        session.control.window.tell_no_room()
         for edit in finished.server_edits:
             self._notice(
                 f"{self._prepared_for[0]} left out {edit.cleared_items} old tool results on its side"

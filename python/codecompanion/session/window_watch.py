@@ -1,0 +1,123 @@
+"""The window of the model a chat talks to: what it is, who said so, and what the user is told of it (K4, R-506, R-109).
+
+Limits are resolved again whenever the endpoint has told something new, or a refusal named the true size.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codecompanion.context.budget import lacks_budget
+from codecompanion.errors import AdapterError
+from codecompanion.models import ModelLimits, ResolvedLimits
+
+if TYPE_CHECKING:
+    from codecompanion.session.context_control import ContextControl
+
+_log = logging.getLogger(__name__)
+
+
+class WindowWatch:
+    """Limits of the adapter and model in use; there are none before the first `resolve`."""
+
+    limits: ResolvedLimits
+
+    def __init__(self, control: ContextControl) -> None:
+        self._control = control
+        self._told_of_endpoint: ModelLimits | None = None
+        self._named: dict[tuple[str, str], int] = {}
+        self._asked: set[tuple[str, str]] = set()
+        self._told_unknown: set[tuple[str, str]] = set()
+        self._told_no_room: set[tuple[str, str]] = set()
+
+    def resolve(self) -> None:
+        """Find the limits in force; a window that a refusal named is not forgotten."""
+        control, known = self._control, self._model
+        self._told_of_endpoint = control.adapter().limits(control.model)
+        limits = control.services.limits(*known, control.policy.default_window)
+        named = self._named.get(known, limits.context_window)
+        if named < limits.context_window:
+            limits = msgspec.structs.replace(limits, context_window=named, source="endpoint")
+        self.limits = limits
+
+    def refresh(self) -> bool:
+        """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""
+        old = self.limits
+        self.resolve()
+        return old != self.limits
+
+    def take_in(self) -> None:
+        """Take in what the endpoint has told of the model since; some can tell only once it is loaded."""
+        if self._control.adapter().limits(self._control.model) != self._told_of_endpoint:
+            self.resolve()
+
+    def learn(self, tokens: int) -> None:
+        """Go on with the window that the provider named, and say so."""
+        old, (_, model) = self.limits, self._model
+        self._named[self._model] = tokens
+        self.resolve()
+        self._control.notice(
+            "WARN",
+            f"{self._name} takes {tokens} tokens, not {old.context_window}."
+            f' Set models["{model}"].context_window to {tokens}.',
+        )
+
+    async def make_sure(self) -> None:
+        """Ask the endpoint for the window before a guess of it decides anything, once (R-506, lesson 30).
+
+        Right after a restart what it says of its models may be still on its way.
+        """
+        self.take_in()
+        known = self._model
+        if self.limits.source != "default" or not self._reaches_a_limit():
+            return
+        if known not in self._asked:
+            self._asked.add(known)
+            try:
+                # It waits for an answer no longer than a few seconds; what else it does the request needs as well.
+                await self._control.adapter().warm_up()
+            except AdapterError as error:
+                _log.info("the endpoint did not tell its windows: %s", error)
+            self.take_in()
+        self.tell_unknown()
+
+    def tell_unknown(self) -> None:
+        """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
+        known = self._model
+        if self.limits.source != "default" or known in self._told_unknown:
+            return
+        self._told_unknown.add(known)
+        self._control.notice(
+            "WARN",
+            f"The context window of {self._name} is unknown; {self.limits.context_window} tokens are assumed."
+            f' Set models["{known[1]}"].context_window to its real size.',
+        )
+
+    def tell_no_room(self) -> None:
+        """Say once per model that its window has no room beside the system prompt and a reply (R-109)."""
+        known, policy, room = self._model, self._control.policy, self._control.room
+        targets = [stage.target for stage in policy.stages if stage.target is not None]
+        if known in self._told_no_room or not policy.enabled or not lacks_budget(room, *targets):
+            return
+        self._told_no_room.add(known)
+        self._control.notice(
+            "WARN",
+            f"The window of {room.window} tokens leaves nothing beside the system prompt ({room.fixed} tokens) and a"
+            " reply; compactions aim at half of it. Use a model with a larger window, or fewer tools and rules.",
+        )
+
+    def _reaches_a_limit(self) -> bool:
+        control, limits = self._control, self.limits
+        ends = (*control.thresholds(), limits.context_window - limits.max_output_tokens)
+        return control.measured().upper >= min(at for at in ends if at > control.room.fixed)
+
+    @property
+    def _model(self) -> tuple[str, str]:
+        return self._control.adapter_name, self._control.model
+
+    @property
+    def _name(self) -> str:
+        return self._control.model or self._control.adapter_name
