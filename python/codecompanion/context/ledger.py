@@ -164,7 +164,8 @@ def _current(facts: Facts, limit: int, count: Count) -> list[str]:
     for call, failed in reversed(facts.recent_calls[-8:]):
         status = " (failed)" if failed else ""
         lines.append(f"- {plain(describe_call(call), 140)}{status}")
-    kept = fit(lines, limit // 2, count)[::-1]
+    # The same words again (another part of the same file) say nothing new.
+    kept = fit(dict.fromkeys(lines), limit // 2, count)[::-1]
     if facts.statements:
         room = limit - count("\n".join(kept)) - 12
         said = shorten(facts.statements[-1].strip(), room, count)
