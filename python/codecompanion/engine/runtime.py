@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from codecompanion import settings, text_files, tokens
 from codecompanion.adapters import catalog
-from codecompanion.adapters.redact import redact as hide_keys
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach, read_settings
 from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
-from codecompanion.engine.log import count_secrets, register_secrets
-from codecompanion.engine.log import redact as hide_secrets
+from codecompanion.engine.configured import configure
+from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
-from codecompanion.errors import CodeCompanionError, ConfigError, InputError, StoreError
+from codecompanion.errors import CodeCompanionError, InputError, StoreError
 from codecompanion.events import Event, Notice
 from codecompanion.messages import Message, Usage
 from codecompanion.models import ModelLimits
@@ -62,7 +58,6 @@ from codecompanion.requests import (
     Submit,
 )
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
-from codecompanion.session.effects import Keeping
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
@@ -71,8 +66,6 @@ from codecompanion.session.preview import compare_with_last, preview
 from codecompanion.session.reporting import Reports
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.memory import MemoryFiles, compile_exclusions
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store, durable
 from codecompanion.store.vocabulary import load_encoder
@@ -173,30 +166,14 @@ class Runtime:
             memory_dir=data_dir / "memories",
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=_report_bug,
-            keeping=self._keeping(request, loaded, data_dir),
         )
-        self._check_policies(services)
+        configure(services, request)
         for learned in await asyncio.to_thread(store.load_calibration):
             known = Calibration(learned.ratio, learned.weight, learned.extra)
             services.calibrations[learned.adapter, learned.model] = known
         previous, self._services, self._reports = self._services, services, Reports()
         if previous is not None:
             await previous.store.aclose()
-
-    def _keeping(self, request: Hello, loaded: settings.Settings, data_dir: Path) -> Keeping:
-        """Return where checkpoints and memories go; a wrong exclusion is said, and then nothing is remembered."""
-        state_dir = Path(request.state_dir) if request.state_dir else data_dir
-        memory, exclusions = loaded.chat.memory, tuple[re.Pattern[str], ...]()
-        remembers = memory.enabled
-        try:
-            exclusions = compile_exclusions(memory.exclude, "interactions.chat.opts.memory.exclude")
-        except InputError as error:
-            remembers = False
-            self._tell_text(f"{error}. Nothing is remembered until that is mended.")
-        files, memories = CheckpointFiles(state_dir), MemoryFiles(data_dir / "memories", state_dir)
-        return Keeping(
-            files, memories, lambda text: hide_keys(hide_secrets(text)), remembers, exclusions, count_secrets
-        )
 
     async def _keep(self, request: ListCheckpoints | ListMemories | RestoreChat) -> object:
         """Carry out what is about the files beside the database."""
@@ -210,16 +187,6 @@ class Runtime:
                 return await asyncio.to_thread(services.keeping.memories.list_memories)
             case RestoreChat():
                 return await restore_chat(services, request.checkpoint, request.snapshot.cwd)
-
-    def _check_policies(self, services: Services) -> None:
-        """Make sure that the configured policies can be used; when not, say why and go on with the default."""
-        try:
-            services.policies()
-        except ConfigError as error:
-            default = settings.load({}).chat.policy
-            chat = msgspec.structs.replace(services.settings.chat, policy=default, policies={}, adapter_policies={})
-            services.settings = msgspec.structs.replace(services.settings, chat=chat)
-            self._tell_text(f"{error}. Policy {default} is used instead.")
 
     async def _text_counter(self, tokenizer: str, cache_dir: Path) -> tokens.TextCounter:
         """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""

@@ -131,6 +131,8 @@ def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft
     )
     session.context.show()
     session.show_meter()
+    for mistake in session.services.mistakes:
+        session.emit(Notice(chat=session.chat_id, level="WARN", text=mistake))
     session.control.tell_ignored_settings()
 
 

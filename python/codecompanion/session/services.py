@@ -44,7 +44,7 @@ class Services:
     windows (None = unknown), `price(adapter, model, passes)` what calls cost in US dollars (None = unknown),
     `report_bug` logs a bug of ours and returns what the user reads of it. `keeping` is where checkpoints
     and memories go, None = nowhere. `calibrations` holds what was learned about
-    (adapter, model).
+    (adapter, model). `mistakes` are sentences about the configuration that each chat says when it is opened.
     """
 
     settings: Settings
@@ -60,6 +60,7 @@ class Services:
     report_bug: Callable[[BaseException], str]
     calibrations: dict[tuple[str, str], Calibration] = field(default_factory=dict)
     keeping: Keeping | None = None
+    mistakes: list[str] = field(default_factory=list)
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
