@@ -76,7 +76,7 @@ M.list = {
       compacted_input_bytes = "integer: their size as sent",
       omitted_prior_turns = "integer: turns that only the summary stands for",
       omitted_input_bytes = "integer: their size",
-      turn_ids = "string[]: the turns left out",
+      turn_ids = "string[]: those left out since the last such event; all of them in the first one behind a restart",
     },
   },
   {

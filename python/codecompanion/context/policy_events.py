@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 from codecompanion.checkpoint import SCHEMA
 from codecompanion.checkpoint import VERSION as SCHEMA_VERSION
 from codecompanion.context.budget import warning_level
-from codecompanion.context.request_parts import compile_prompt, count_prior_turns
+from codecompanion.context.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
 from codecompanion.messages import SUMMARY_TAG, Message, ToolSpec
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class Occasion:
     """Where an event is due, as far as it is known there; each name reads what it needs.
 
     `report`: the stage that ran. `tokens`: the request before it (else the report's). `sent` is what goes out, `raw`
-    the same without shaping, both with the system prompt; `turn_id` the running turn. `model`, `duration_ms`: who wrote
+    the same without shaping, both with the system prompt; `left_out` the prior turns `raw` does not hold; `turn_id` the
+    running turn. `model`, `duration_ms`: who wrote
     the summary, and how long the compaction took. `kind`, `targets`, `text`: a flush to the memory.
     """
 
@@ -82,6 +83,7 @@ class Occasion:
     exact: bool = False
     sent: tuple[Message, ...] = ()
     raw: tuple[Message, ...] = ()
+    left_out: LeftOut = NO_TURNS
     tools: tuple[ToolSpec, ...] = ()
     turn_id: str = ""
     kind: str = ""
@@ -118,7 +120,7 @@ def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
         case "prompt_compiled":
             return compile_prompt(on.sent, on.tools, on.turn_id, compact=bool(on.more.get("compact")))
         case "context_pruned":
-            return count_prior_turns(on.raw, on.sent, on.turn_id)
+            return count_prior_turns(on.raw, on.sent, on.turn_id, on.left_out)
         case "context_summarized":
             return _summarized(on)
         case "context_tools_truncated":

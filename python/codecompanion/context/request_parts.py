@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from codecompanion.cycles import turn_name
 from codecompanion.messages import RULES_TAG, SUMMARY_TAG, Message, ToolSpec, is_system_prompt
 
 Layer = Literal["instructions", "tools", "summary", "history", "turn"]
@@ -34,6 +35,11 @@ def layer_of(message: Message, turn_id: str) -> Layer:
     if is_system_prompt(message) or message.tag == RULES_TAG:
         return "instructions"
     return "turn" if turn_id and message.turn_id == turn_id else "history"
+
+
+def turn_of(message: Message) -> str:
+    """Return the turn as placeholders and summaries name it (R-002); without a cycle, as the log does."""
+    return message.turn_id if message.cycle is None else turn_name(message.cycle)
 
 
 def request_mix(sent: Iterable[Message], tools_tokens: int, count: Callable[[Message], int]) -> dict[str, int]:
@@ -130,17 +136,37 @@ def _tool_fragments(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def count_prior_turns(raw: Sequence[Message], sent: Sequence[Message], turn_id: str) -> dict[str, Any]:
+class LeftOut(msgspec.Struct, frozen=True):
+    """Turns that only the summary stands for: how many, their size as logged, and the names of those not named yet."""
+
+    turns: int = 0
+    size_bytes: int = 0
+    turn_ids: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> LeftOut:
+        """Return the figures of the turns these messages are of; instructions and summaries are of none."""
+        gone = [message for message in messages if layer_of(message, "") == "history" and message.turn_id]
+        turn_ids = tuple(dict.fromkeys(map(turn_of, gone)))
+        return cls(len(turn_ids), sum(map(text_bytes, gone)), turn_ids)
+
+
+NO_TURNS = LeftOut()
+
+
+def count_prior_turns(
+    raw: Sequence[Message], sent: Sequence[Message], turn_id: str, earlier: LeftOut = NO_TURNS
+) -> dict[str, Any]:
     """Return the fields of `context_pruned`: what became of the turns before the running one on the way into it.
 
     `raw` is the conversation as logged, `sent` what goes out: a turn is replayed unchanged, replayed with other
-    contents (compacted), or only the summary stands for it (omitted).
+    contents (compacted), or only the summary stands for it (omitted). `earlier` are omitted turns `raw` does not hold.
     """
     replayed = {message.id: message for message in sent}
     turns: dict[str, list[Message]] = {}
     for message in raw:
         if layer_of(message, turn_id) == "history" and message.turn_id:
-            turns.setdefault(message.turn_id, []).append(message)
+            turns.setdefault(turn_of(message), []).append(message)
     figures = dict.fromkeys(("raw", "compacted", "omitted"), 0), dict.fromkeys(("raw", "compacted", "omitted"), 0)
     left_out = []
     for turn, messages in turns.items():
@@ -159,7 +185,7 @@ def count_prior_turns(raw: Sequence[Message], sent: Sequence[Message], turn_id: 
         "raw_input_bytes": sizes["raw"],
         "compacted_prior_turns": counts["compacted"],
         "compacted_input_bytes": sizes["compacted"],
-        "omitted_prior_turns": counts["omitted"],
-        "omitted_input_bytes": sizes["omitted"],
-        "turn_ids": left_out,
+        "omitted_prior_turns": counts["omitted"] + earlier.turns,
+        "omitted_input_bytes": sizes["omitted"] + earlier.size_bytes,
+        "turn_ids": [*earlier.turn_ids, *left_out],
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from codecompanion.history import PolicyEvent
 from codecompanion.reports.budgets import Budget
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
@@ -172,7 +173,7 @@ def _calls(record: Record, sums: Sums) -> list[str]:
             f"- {plural(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens, {price}"
         )
     updates = sum(change.kind == "compacted" for stretch in record.stretches for change in stretch.changes)
-    pruned = sum(event.name == "context_pruned" for stretch in record.stretches for event in stretch.named)
+    pruned = sum(_has_pruned(event) for stretch in record.stretches for event in stretch.named)
     lines.append(f"- {plural(updates, 'summary update')}, {plural(pruned, 'pruning pass').replace('passs', 'passes')}")
     packet = sum(shaped_tokens(call, "packet") for call in record.calls)
     left_out = sum(shaped_tokens(call, "packet_omitted") for call in record.calls)
@@ -181,6 +182,12 @@ def _calls(record: Record, sums: Sums) -> list[str]:
     said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
     lines.append(f"- {plural(sum(outcomes.values()), 'tool call')}{f': {said}' if said else ''}")
     return lines
+
+
+def _has_pruned(event: PolicyEvent) -> bool:
+    """Return whether the event tells of a request that did not replay every turn as it was."""
+    figures = event.fields.get("compacted_prior_turns", 0), event.fields.get("omitted_prior_turns", 0)
+    return event.name == "context_pruned" and any(figures)
 
 
 def _budgets(budgets: Sequence[Budget]) -> list[str]:

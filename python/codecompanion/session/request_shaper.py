@@ -32,7 +32,7 @@ from codecompanion.events import PolicyEvent as PolicyEventTold
 from codecompanion.history import PolicyEvent, View
 from codecompanion.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.requests import Snapshot
-from codecompanion.session.summary_sources import full_history
+from codecompanion.session.prior_turns import PriorTurns
 from codecompanion.workspace.git import read_status
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class RequestShaper:
         self._read_cycle = self._logged_cycle = self._pressed_cycle = -1
         self._seen: tuple[tuple[object, ...], Shaped | None] = ((), None)
         self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], int]] = {}
+        self._prior_turns = PriorTurns(control.log)
         self.sent: Shaped | None = None
         """The request that was made last."""
 
@@ -193,7 +194,10 @@ class RequestShaper:
             await self._log_request(shaped)
 
     async def fail(self, reason: str, detail: str, shaped: Shaped | None = None) -> None:
-        """Log and tell that the history could not be made to fit, under the policy's name for it, if it has one."""
+        """Log and tell that the history could not be made to fit, under the policy's names for it, if it has any.
+
+        It is a compaction that began and ended: both events, with one id, in one transaction (R-332).
+        """
         shaped = shaped or self.current()
         stage = next((stage for stage in self._control.policy.stages if stage.emits.failed), None)
         if stage is None:
@@ -207,7 +211,8 @@ class RequestShaper:
             reason=reason,
             detail=detail,
         )
-        await self._write((stage.emits.failed,), occasion)
+        names = [name for name in (stage.emits.started, stage.emits.failed) if name]
+        await self._write(names, occasion, self._control.services.new_token())
 
     async def give_up(self, problem: str) -> None:
         """Log that a provider's refusal could not be mended, where that is the policy's word for it (R-335)."""
@@ -217,22 +222,30 @@ class RequestShaper:
     async def _log_request(self, shaped: Shaped) -> None:
         log = self._control.log
         turn_id = log.view.messages[-1].turn_id if log.view.messages else ""
-        raw = full_history(await log.events()) if log.has_removed else log.view.messages
+        raw, left_out = await self._prior_turns.read()
         occasion = Occasion(
             sent=(shaped.system, *shaped.messages),
             raw=raw,
+            left_out=left_out,
             tools=shaped.specs,
             turn_id=turn_id,
             more={"compact": shaped.is_compact},
         )
         await self._write(self._control.policy.request_events, occasion)
 
-    async def _write(self, names: Sequence[str], occasion: Occasion) -> None:
+    async def _write(self, names: Sequence[str], occasion: Occasion, compaction_id: str = "") -> None:
         control = self._control
-        events = [PolicyEvent(name=n, fields=fields_of(cast(PolicyEventName, n), occasion)) for n in names]
+        events = [
+            PolicyEvent(name=n, fields=fields_of(cast(PolicyEventName, n), occasion), compaction_id=compaction_id)
+            for n in names
+        ]
         await control.log.write(*events)
         for event in events:
-            control.services.emit(PolicyEventTold(chat=control.log.chat_id, name=event.name, fields=event.fields))
+            control.services.emit(
+                PolicyEventTold(
+                    chat=control.log.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
+                )
+            )
 
     def savings(self) -> dict[str, int]:
         """Return what the last request left out, in tokens by kind, as the log writes it (R-354, R-356)."""

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codecompanion.history import PolicyEvent
 from codecompanion.messages import Usage
 from codecompanion.reports.budgets import Budget
 from codecompanion.reports.cost import EMPTY, cost_report
@@ -126,6 +127,16 @@ def test_the_context_packet_is_counted_sent_and_left_out() -> None:
     text = written(log)
     assert "- context packet: 30 tokens sent, 40 left out" in text
     assert "- ~40 tokens were not sent again, 40 of them by shaping requests" in text
+
+
+def test_a_pass_that_pruned_nothing_is_none() -> None:
+    """R-330, R-356: KodaCode's policy tells every turn what it replays; a pass is one that left something out."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(10_000))
+    for figures in ({}, {"compacted_prior_turns": 1}, {"omitted_prior_turns": 3, "turn_ids": ["turn-1"]}):
+        log.add(PolicyEvent(name="context_pruned", fields={"prior_turns": 2, **figures}))
+    assert "2 pruning passes" in written(log)
 
 
 def test_what_context_management_cost_is_not_hidden() -> None:

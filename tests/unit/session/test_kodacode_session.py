@@ -8,12 +8,14 @@ import pytest
 
 from codecompanion.context.artifact_schema import read_consolidated
 from codecompanion.context.prompt_shape import TERSE
+from codecompanion.context.request_parts import text_bytes, turn_of
 from codecompanion.errors import ConfigError, ContextOverflow
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
 from codecompanion.events import PolicyEvent as Told
 from codecompanion.history import ChangeUndone, CompactionBegan, PolicyEvent, RequestSent, ViewChanged, project
 from codecompanion.messages import SUMMARY_TAG, Usage
 from codecompanion.requests import Buffer, Diagnostic, Snapshot, Submit
+from codecompanion.session.summary_sources import full_history
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 KODACODE = {"policy": "kodacode"}
@@ -35,6 +37,19 @@ def logged(bench, kind=PolicyEvent):
 
 def named(bench, name):
     return [event for event in logged(bench) if event.name == name]
+
+
+def assert_paired(bench):
+    """Every compaction, also one that could not even begin, has one start and one end behind it, logged and told."""
+    ends = ("session_history_continuation_updated", "context_compaction_failed")
+    for events in (logged(bench), bench.of(Told)):
+        about = [(e.compaction_id, e.name) for e in events if e.name in ("context_compaction_started", *ends)]
+        started, ended = about[::2], about[1::2]
+        assert [name for _, name in started] == ["context_compaction_started"] * len(started)
+        assert all(name in ends for _, name in ended)
+        ids = [compaction_id for compaction_id, _ in started]
+        assert ids == [compaction_id for compaction_id, _ in ended]
+        assert len({*ids, ""}) == len(ids) + 1
 
 
 async def talk(bench, session, number, first=1, text="question"):
@@ -175,6 +190,7 @@ async def test_every_compaction_has_one_beginning_and_one_end(tmp_path):
     assert first["attribution"]["summary_source"] == "runtime"
     assert {"session_objective", "constraints", "open_threads", "page_in_hints"} <= set(first["artifact"])
     assert started[0].fields["scope"] == "history"
+    assert_paired(bench)
 
 
 async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
@@ -245,7 +261,7 @@ async def test_an_undone_summary_is_not_carried_on(tmp_path):
 
 
 async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
-    """R-310, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
+    """R-310, R-332, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     script = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(4)] + [says("done")]
     bench = Bench(tmp_path, ScriptedAdapter("s", script), window=5_800, settings=KODACODE)
@@ -257,10 +273,11 @@ async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
     assert not any("rests" in e.text for e in bench.of(Notice))
     pressed = named(bench, "context_compaction_failed")
     assert [e.fields["reason"] for e in pressed][:1] == ["input_limit_pressure"]
+    assert_paired(bench)
 
 
 async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
-    """R-311, R-335: one clear sentence, one event, and the next message goes on."""
+    """R-311, R-332, R-335: one clear sentence, one event, and the next message goes on."""
     adapter = talker(20)
     bench = Bench(tmp_path, adapter, window=4_000, settings=KODACODE)
     session = await bench.open()
@@ -273,6 +290,7 @@ async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
     assert "not sent" in ended.error
     (failed,) = named(bench, "context_compaction_failed")
     assert failed.fields["reason"] == "input_limit_unreachable"
+    assert_paired(bench)
     assert failed.fields["estimated_request_tokens"] > failed.fields["input_limit_tokens"] == 4000
     session.submit(submit("something short", 2))
     await bench.idle(session)
@@ -281,13 +299,14 @@ async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
 
 
 async def test_a_providers_refusal_has_the_same_reason(tmp_path):
-    """R-335: "too long" from the provider, when nothing more can be done."""
+    """R-332, R-335: "too long" from the provider, when nothing more can be done."""
     adapter = ScriptedAdapter("s", lambda request: (ContextOverflow("prompt is too long"),))
     bench = Bench(tmp_path, adapter, settings=KODACODE)
     session = await bench.open()
     session.submit(submit("hi"))
     await bench.idle(session)
     assert named(bench, "context_compaction_failed")[-1].fields["reason"] == "input_limit_unreachable"
+    assert_paired(bench)
 
 
 async def test_turns_are_limited(tmp_path):
@@ -335,10 +354,14 @@ async def test_what_was_assembled_is_logged_once_a_turn(tmp_path):
 
 
 async def test_which_turns_were_left_out_is_logged(tmp_path):
-    """R-328, R-330: counted against the whole log, with the turns' names; all figures ≥ 0."""
+    """R-328, R-330: counted against the whole log, each turn named once; all figures ≥ 0."""
     bench, _, _ = await compacting(tmp_path)
-    last = named(bench, "context_pruned")[-1].fields
-    assert last["omitted_prior_turns"] == len(last["turn_ids"]) > 0
+    pruned = [event.fields for event in named(bench, "context_pruned")]
+    last, ids = pruned[-1], [turn for fields in pruned for turn in fields["turn_ids"]]
+    assert last["omitted_prior_turns"] == len(ids) > 0
+    assert ids == [f"turn-{i}" for i in range(1, len(ids) + 1)]
+    history = full_history(bench.store.load_events("chat-1"))
+    assert last["omitted_input_bytes"] == sum(text_bytes(m) for m in history if turn_of(m) in ids)
     assert last["omitted_prior_turns"] + last["prior_turns"] == 13
     assert all(value >= 0 for value in last.values() if isinstance(value, int))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from codecompanion.events import Compacted
+from codecompanion.history import PolicyEvent
 from codecompanion.messages import Message, Usage
 from codecompanion.session import native_side
 from codecompanion.tokens import MessageCounter
@@ -35,3 +37,41 @@ async def test_a_request_looks_only_at_new_messages(tmp_path, monkeypatch, repor
     monkeypatch.setattr(MessageCounter, "count_messages", count)
     await talk(bench, session, 3, first=2)
     assert 0 < len(looked_at) < 60
+
+
+async def test_a_turn_reads_the_log_only_behind_a_change_of_the_view(tmp_path, monkeypatch):
+    """R-330: which turns a request leaves out is known without looking at all of them again."""
+    adapter = ScriptedAdapter("s", lambda request: says("words and words " * 100))
+    bench = Bench(tmp_path, adapter, window=16_000, settings={"policy": "kodacode"})
+    session = await bench.open()
+    number = 0
+    while len(bench.of(Compacted)) < 2:
+        number += 1
+        await talk(bench, session, 1, first=number)
+    loads, load_events = [], bench.store.load_events
+
+    def counted(chat_id):
+        loads.append(chat_id)
+        return load_events(chat_id)
+
+    monkeypatch.setattr(bench.store, "load_events", counted)
+    await talk(bench, session, 3, first=number + 1)
+    assert len(bench.of(Compacted)) == 2
+    assert loads == []
+    pruned = [e.payload.fields for e in load_events("chat-1") if _is_pruned(e.payload)]
+    ids = [turn for fields in pruned for turn in fields["turn_ids"]]
+    assert [fields["turn_ids"] for fields in pruned[-3:]] == [[], [], []]
+    assert {fields["omitted_prior_turns"] for fields in pruned[-3:]} == {len(ids)}
+    assert pruned[-1]["omitted_prior_turns"] + pruned[-1]["prior_turns"] == number + 2
+
+    again = await bench.resume()
+    assert again is not None
+    loads.clear()
+    await talk(bench, again, 3, first=number + 4)
+    assert len(loads) <= 1
+    pruned = [e.payload.fields for e in load_events("chat-1") if _is_pruned(e.payload)]
+    assert [fields["turn_ids"] for fields in pruned[-3:]] == [ids, [], []]
+
+
+def _is_pruned(payload):
+    return isinstance(payload, PolicyEvent) and payload.name == "context_pruned"
