@@ -25,7 +25,7 @@ def write_answer(
 
     The messages are those of the request: what shaping left out of it alone is a placeholder in them (R-338).
     """
-    before, after = env.measure(transcript.messages).tokens, prepared.measure.tokens
+    before, after = env.measure(transcript.messages).tokens, shaped.measure.tokens
     changed = [report for report in prepared.reports if report.outcome == "changed"]
     actions = ["repaired"] if prepared.repair.changed else []
     actions += [_ACTIONS[report.event] for report in changed]
@@ -36,7 +36,7 @@ def write_answer(
         "window": env.window,
         "actions": actions,
         "before": {"messages": len(transcript.messages), "tokens": before},
-        "after": {"messages": len(shaped.messages), "tokens": shaped.measure.tokens},
+        "after": {"messages": len(shaped.messages), "tokens": after},
         "messages": _written(transcript, shaped.messages),
         "events": [
             *_events(prepared, asked),
@@ -46,7 +46,7 @@ def write_answer(
         "result": {
             "compacted": compacted,
             "originalCount": len(transcript.messages),
-            "finalCount": len(prepared.messages),
+            "finalCount": len(shaped.messages),
             "originalTokens": before,
             "finalTokens": after,
             "tier": max((report.tier for report in changed), default=0),
