@@ -97,6 +97,20 @@ def test_the_gauge_has_ten_cells(config: Config, ratio: float, expected: str) ->
 
 
 @pytest.mark.parametrize(
+    ("ratio", "group"),
+    [(0.799, "CodeCompanionMeter"), (0.8, "CodeCompanionMeterHigh"), (0.949, "CodeCompanionMeterHigh"),
+     (0.95, "CodeCompanionMeterFull"), (1.2, "CodeCompanionMeterFull")],
+)  # fmt: skip
+def test_the_meter_changes_its_colour(config: Config, ratio: float, group: str) -> None:
+    """R-303: a warning from 80 % on, an error from 95 % on."""
+    meter = {"tokens": 1, "window": 1000, "ratio": ratio, "exact": True}
+    chunks = config.nvim.lua(
+        "return require('codecompanion.chat.status').meter_chunks({ bufnr = 1, meter = ... })", meter
+    )
+    assert {chunk[1] for chunk in chunks} == {group}
+
+
+@pytest.mark.parametrize(
     ("meter", "expected"),
     [
         ({"tokens": 35_800, "window": 40_000, "ratio": 0.895, "exact": False}, "ctx~ 35.8k/40.0k 89%"),

@@ -84,6 +84,7 @@ def test_what_is_known_narrows_the_bounds() -> None:
 def test_the_provider_is_asked_when_a_threshold_lies_within_more_than_a_percent_of_doubt(
     lower: int, tokens: int, upper: int, threshold: int, asked: bool
 ) -> None:
+    """R-312: the estimate first; no call where the answer could decide nothing."""
     count = Count(tokens=tokens, lower=lower, upper=upper)
     assert wants_provider_count(count, [1, threshold]) is asked
     assert not wants_provider_count(count, [])

@@ -21,12 +21,16 @@ from codecompanion.history import PolicyEvent
 
 @dataclass(frozen=True, slots=True)
 class Announcer:
-    """The named events of one preparation. `exact`: the provider has counted the request."""
+    """The named events of one preparation.
+
+    `exact`: the provider has counted the request. `limit_source`: who said how large the window is (R-325).
+    """
 
     chat_id: str
     policy: Policy
     room: Room
     exact: bool
+    limit_source: str
     emit: Callable[[Event], None]
 
     def started(self, ask: Ask, compaction_id: str) -> tuple[PolicyEvent, ...]:
@@ -94,6 +98,7 @@ class Announcer:
             exact=self.exact,
             model=model,
             duration_ms=duration_ms,
+            more={**occasion.more, "input_limit_source": self.limit_source},
         )
 
     def _events(self, names: Sequence[str], occasion: Occasion, compaction_id: str) -> tuple[PolicyEvent, ...]:

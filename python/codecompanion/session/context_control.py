@@ -333,6 +333,7 @@ class ContextControl:
             policy=self.policy,
             room=self.room,
             exact=self.meter.count(self.log.view).exact,
+            limit_source=self.limits.source,
             emit=self.services.emit,
         )
 

@@ -188,9 +188,28 @@ async def test_every_compaction_has_one_beginning_and_one_end(tmp_path):
     assert first["input_budget"]["target_tokens"] == 3600
     assert first["input_budget"]["consolidated_request_tokens"] < first["input_budget"]["estimated_request_tokens"]
     assert first["attribution"]["summary_source"] == "runtime"
+    assert (first["attribution"]["model"], first["attribution"]["input_limit_source"]) == ("no model", "adapter")
+    assert set(first["attribution"]) == {
+        "model", "input_limit_source", "measurement_source", "summary_source", "algorithm", "duration_ms",
+    }  # fmt: skip
     assert {"session_objective", "constraints", "open_threads", "page_in_hints"} <= set(first["artifact"])
     assert started[0].fields["scope"] == "history"
     assert_paired(bench)
+
+
+async def test_the_provider_counts_at_most_once_a_request_and_only_when_it_matters(tmp_path):
+    """R-312: nothing is asked far below the target; never more than one count for one request."""
+    adapter = ScriptedAdapter("s", lambda request: says("word " * 400), counts=[3_500] * 100)
+    bench = Bench(tmp_path, adapter, window=6_000, settings=KODACODE)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert adapter.counted == []
+    for number in range(3, 13):
+        before = len(adapter.counted)
+        await talk(bench, session, 1, first=number)
+        assert len(adapter.counted) - before <= 1
+    assert adapter.counted
+    assert len(adapter.requests) == 12
 
 
 async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):

@@ -57,6 +57,17 @@ def test_the_head_asks_for_nothing_stored_and_nothing_truncated() -> None:
     assert body["prompt_cache_key"] != body_of(request(user(2), chat_id="other"))["prompt_cache_key"]
 
 
+def test_a_summary_of_the_system_stays_where_it_stands() -> None:
+    """Pipeline 5.6: as a developer's message, in place; behind the prompt and between turns alike (R-129)."""
+    summary = Message(id="s", role="system", content="[Conversation Summary]", tag="compact_summary")
+    told = {"type": "message", "role": "developer", "content": "[Conversation Summary]"}
+    first = body_of(request(system("be good"), summary, user(1)))
+    assert first["instructions"] == "be good"
+    assert first["input"][0] == told
+    later = body_of(request(system("be good"), user(1), summary, user(2)))
+    assert [item["role"] for item in later["input"]] == ["user", "developer", "user"]
+
+
 @pytest.mark.parametrize("model", ["gpt-4.1", "gpt-4o-mini", "openai/gpt-4.1", "gpt-3.5-turbo", "ft:gpt-4o:me"])
 def test_a_model_that_does_not_reason_is_not_asked_to(model: str) -> None:
     """It answers 400 to `reasoning` and to sealed reasoning."""
