@@ -75,6 +75,20 @@ def test_an_undone_card_is_shut_its_turns_are_open_and_redo_folds_them_again(cha
     assert chat.text() == before
 
 
+def test_redo_draws_a_card_as_its_policy_wants_it(chat: ChatDriver) -> None:
+    """R-327, R-545: a durable summary is a closed card, also after it was taken back and done again."""
+    old_turns(chat)
+    made = compacted("## 1. Intent\nthe summary")
+    fields = {name: getattr(made, name) for name in made.__struct_fields__}
+    chat.push(started(), events.Compacted(**fields | {"title": "History Summary", "folded": True}))
+    chat.nvim.wait_screen("▸ History Summary")
+    chat.push(marks(undone=("k",), next_redo="k"))
+    chat.nvim.wait_screen("▸ undone · <C-r> redo · History Summary")
+    chat.push(marks(next_undo="k"))
+    screen = chat.nvim.wait_screen("▸ History Summary · 42 messages")
+    assert "the summary" not in screen
+
+
 def test_the_next_compaction_also_folds_turns_that_came_back(chat: ChatDriver) -> None:
     """R-545: they are in the context again."""
     old_turns(chat)

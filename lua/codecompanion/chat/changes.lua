@@ -233,7 +233,7 @@ local function refold(chat, change)
   end
   for _, fold in pairs(chat.folds) do
     if fold.change == change.id then
-      folds.set_closed(chat, fold, change.undone)
+      folds.set_closed(chat, fold, change.undone or change.event.folded == true)
     end
   end
 end
