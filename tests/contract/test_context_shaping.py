@@ -38,6 +38,18 @@ def test_older_results_of_the_running_turn_are_placeholders():
     assert event["tokens_before"] - event["tokens_after"] == 225 - 19
 
 
+def test_a_summary_without_a_model_has_a_start_and_an_end():
+    """R-327, R-332: exactly one of each, in this order, as in the log of a chat."""
+    turn = [{"role": "user", "content": "q" * 400}, {"role": "assistant", "content": "a" * 400}]
+    answer = context(turn * 20, "--policy", "kodacode", "--window", "4500")
+    assert answer["actions"] == ["compacted"]
+    named = [event for event in answer["events"] if "scope" in event or "artifact" in event]
+    assert [event["type"] for event in named] == [
+        "context_compaction_started", "session_history_continuation_updated",
+    ]  # fmt: skip
+    assert named[0]["estimated_request_tokens"] == answer["before"]["tokens"] > named[0]["trigger_tokens"]
+
+
 def test_other_policies_print_what_they_got():
     """K14: shaping belongs to the policies that ask for it."""
     answer = context(CHAT)

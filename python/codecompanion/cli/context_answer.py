@@ -111,15 +111,17 @@ def _named_events(
     """Yield what happened under the policy's own names, as a chat would log it."""
     triggers = [trigger for stage in policy.stages for trigger in (stage.trigger, stage.target)]
     room = room_of(env, messages, *triggers)
-    announcer = Announcer(chat_id="", policy=policy, room=room, exact=False, emit=lambda event: None)
+    announcer = Announcer("", policy, room, exact=False, limit_source="user", emit=lambda event: None)
     events: list[PolicyEvent] = []
     for report in prepared.reports:
         asks = [ask for ask in asked if ask.stage == report.stage]
         if asks:
             events += announcer.started(asks[0], report.stage)
+        elif report.event == "context_compacted" and report.removed_messages:
+            events += announcer.began(report, report.stage)
         if report.work is not None:
             events += announcer.changed(report, report.stage, "", 0)
-        elif report.outcome == "failed":
+        elif report.outcome == "failed" and asks:
             events += announcer.failed(report.stage, report.before.tokens, report.detail, report.stage)
     events += announcer.status(prepared)
     for event in events:
