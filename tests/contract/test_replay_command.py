@@ -46,12 +46,19 @@ def test_replay_json_has_the_same_figures_per_file_and_in_total() -> None:
         (("replay", "/nowhere/x.jsonl"), "/nowhere/x.jsonl: No such file"),
         (("summarize", "/nowhere/x.jsonl"), "/nowhere/x.jsonl: No such file"),
         (("summarize", "--max-tokens", "0", SESSION), "--max-tokens 0"),
+        (("replay", "/dev/null"), "/dev/null: no message in it; expected at least one"),
+        (("replay", "--window", "12x", SESSION), "argument --window: invalid int value: '12x'; `codecompanion replay"),
+        (("import", SESSION), "--from"),
+        (("nonsense",), "invalid choice: 'nonsense'"),
+        ((), "COMMAND"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named_and_nothing_is_printed(arguments: tuple[str, ...], words: str) -> None:
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert words in err
+    assert err.startswith("codecompanion: ")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["replay", "summarize"])

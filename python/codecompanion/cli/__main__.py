@@ -10,15 +10,24 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from codecompanion import __version__
 from codecompanion.cli import context, demo, doctor, import_, replay, sessions, summarize
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
 
+class Parser(argparse.ArgumentParser):
+    """Says in one line, as every other mistake is said, what is wrong with the arguments; subcommands are alike."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2."""
+        self.exit(2, f"codecompanion: {message}; `{self.prog} --help` shows what is expected\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    parser = argparse.ArgumentParser(prog="codecompanion", description="Context management without Neovim.")
+    parser = Parser(prog="codecompanion", description="Context management without Neovim.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (context, replay, summarize, import_, demo, sessions, doctor):

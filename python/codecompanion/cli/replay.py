@@ -70,13 +70,16 @@ def replay_file(
     """Return the figures of one file under each policy.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or holds no message.
     """
     try:
         raw = Path(name).read_bytes()
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}; expected a transcript in JSON Lines") from error
-    recording = read_recording(read_bytes(raw.split(b"\n"), name).messages)
+    messages = read_bytes(raw.split(b"\n"), name).messages
+    if not messages:
+        raise InputError(f"{name}: no message in it; expected at least one")
+    recording = read_recording(messages)
     return [walk(recording, policy, window, cache) for _, policy in policies]
 
 
