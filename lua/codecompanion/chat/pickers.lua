@@ -10,33 +10,54 @@ local function when(updated)
   return type(updated) == "number" and tostring(os.date("%Y-%m-%d %H:%M", math.floor(updated))) or tostring(updated)
 end
 
+---@class CodeCompanion.StoredChoice
+---@field method string What lists the items
+---@field payload table
+---@field empty string What is said when there are none
+---@field prompt string
+---@field kind string For `vim.ui.select`
+---@field newest? boolean Take the first one without asking
+---@field line fun(item: table): string How an item reads
+
+---Ask the host for stored items and let the user choose one.
+---@param choice CodeCompanion.StoredChoice
+---@param callback fun(item: table)
+local function choose_stored(choice, callback)
+  local say = require("codecompanion.say")
+  require("codecompanion.host").request(choice.method, choice.payload, function(err, items)
+    if err then
+      return say(err, vim.log.levels.ERROR)
+    elseif #items == 0 then
+      return say(choice.empty, vim.log.levels.WARN)
+    elseif choice.newest then
+      return callback(items[1])
+    end
+    vim.ui.select(items, { prompt = choice.prompt, kind = choice.kind, format_item = choice.line }, function(item)
+      if item then
+        callback(item)
+      end
+    end)
+  end)
+end
+
 ---Choose a stored chat, or take the newest one, and hand its id to `callback`.
 ---@param newest boolean
 ---@param callback fun(id: string)
 function M.session(newest, callback)
-  local say = require("codecompanion.say")
-  local payload = { cwd = "", limit = newest and 1 or 100 }
-  require("codecompanion.host").request("list_sessions", payload, function(err, sessions)
-    if err then
-      return say(err, vim.log.levels.ERROR)
-    elseif #sessions == 0 then
-      return say("there is no stored chat yet", vim.log.levels.WARN)
-    elseif newest then
-      return callback(sessions[1].id)
-    end
-    vim.ui.select(sessions, {
-      prompt = "Resume a chat",
-      kind = "codecompanion.session",
-      format_item = function(item)
-        local title = item.title ~= "" and item.title or "(untitled)"
-        local owned = item.owned and " · open elsewhere" or ""
-        return ("%s  %s · %d messages%s"):format(when(item.updated), title, item.messages, owned)
-      end,
-    }, function(item)
-      if item then
-        callback(item.id)
-      end
-    end)
+  choose_stored({
+    method = "list_sessions",
+    payload = { cwd = "", limit = newest and 1 or 100 },
+    empty = "there is no stored chat yet",
+    newest = newest,
+    prompt = "Resume a chat",
+    kind = "codecompanion.session",
+    line = function(item)
+      local title = item.title ~= "" and item.title or "(untitled)"
+      local owned = item.owned and " · open elsewhere" or ""
+      return ("%s  %s · %d messages%s"):format(when(item.updated), title, item.messages, owned)
+    end,
+  }, function(item)
+    callback(item.id)
   end)
 end
 
@@ -44,50 +65,36 @@ end
 ---@param of string Id of a chat, "" = all
 ---@param callback fun(id: string)
 function M.checkpoint(of, callback)
-  local say = require("codecompanion.say")
-  require("codecompanion.host").request("list_checkpoints", { of = of }, function(err, checkpoints)
-    if err then
-      return say(err, vim.log.levels.ERROR)
-    elseif #checkpoints == 0 then
-      return say("there is no checkpoint yet", vim.log.levels.WARN)
-    end
-    vim.ui.select(checkpoints, {
-      prompt = "Restore a chat from a checkpoint",
-      kind = "codecompanion.checkpoint",
-      format_item = function(item)
-        local title = item.title ~= "" and item.title or item.chat
-        local kind = item.kind:gsub("_", "-")
-        return ("%s  %-14s %4d messages · %s"):format(when(item.time / 1000), kind, item.messages, title)
-      end,
-    }, function(item)
-      if item then
-        callback(item.id)
-      end
-    end)
+  choose_stored({
+    method = "list_checkpoints",
+    payload = { of = of },
+    empty = "there is no checkpoint yet",
+    prompt = "Restore a chat from a checkpoint",
+    kind = "codecompanion.checkpoint",
+    line = function(item)
+      local title = item.title ~= "" and item.title or item.chat
+      local kind = item.kind:gsub("_", "-")
+      return ("%s  %-14s %4d messages · %s"):format(when(item.time / 1000), kind, item.messages, title)
+    end,
+  }, function(item)
+    callback(item.id)
   end)
 end
 
 ---Choose a memory that a compaction wrote down, and hand its path to `callback`.
 ---@param callback fun(path: string)
 function M.memory(callback)
-  local say = require("codecompanion.say")
-  require("codecompanion.host").request("list_memories", vim.empty_dict(), function(err, memories)
-    if err then
-      return say(err, vim.log.levels.ERROR)
-    elseif #memories == 0 then
-      return say("nothing was remembered yet", vim.log.levels.WARN)
-    end
-    vim.ui.select(memories, {
-      prompt = "Memories",
-      kind = "codecompanion.memory",
-      format_item = function(item)
-        return ("%s  %s%s"):format(when(item.time), item.title, item.private and " · private" or "")
-      end,
-    }, function(item)
-      if item then
-        callback(item.path)
-      end
-    end)
+  choose_stored({
+    method = "list_memories",
+    payload = vim.empty_dict(),
+    empty = "nothing was remembered yet",
+    prompt = "Memories",
+    kind = "codecompanion.memory",
+    line = function(item)
+      return ("%s  %s%s"):format(when(item.time), item.title, item.private and " · private" or "")
+    end,
+  }, function(item)
+    callback(item.path)
   end)
 end
 

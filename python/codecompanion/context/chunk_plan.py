@@ -6,12 +6,8 @@ Everything is in tokens, uncalibrated, except where a parameter says otherwise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import msgspec
-
-from codecompanion.context.work import Messages
-from codecompanion.messages import Message
 
 _DENSE = 0.1
 _DENSITY_DROP = 0.25
@@ -55,26 +51,6 @@ def chunk_tokens(
     overhead = min(formula.overhead, summariser_window // 4)
     room = math.floor((summariser_window - overhead) / summariser_ratio)
     return max(formula.least, min(size, formula.cap, room))
-
-
-def chunk_messages(messages: Messages, limit: int, size_of: Callable[[Message], int]) -> tuple[Messages, ...]:
-    """Return the messages in greedy chunks of at most `limit` tokens, in order (R-124).
-
-    One that is larger by itself is a chunk of its own. Put together, the chunks are the messages again.
-    """
-    chunks: list[Messages] = []
-    current: list[Message] = []
-    used = 0
-    for message in messages:
-        size = size_of(message)
-        if current and used + size > limit:
-            chunks.append(tuple(current))
-            current, used = [], 0
-        current.append(message)
-        used += size
-    if current:
-        chunks.append(tuple(current))
-    return tuple(chunks)
 
 
 def is_oversized(tokens: int, window: int, formula: ChunkFormula) -> bool:

@@ -13,8 +13,8 @@ from collections.abc import Generator
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.context.chunk_plan import ChunkFormula, chunk_messages, chunk_tokens, is_oversized
-from codecompanion.context.chunking import chunk_entries
+from codecompanion.context.chunk_plan import ChunkFormula, chunk_tokens, is_oversized
+from codecompanion.context.chunking import chunk_entries, chunk_greedily
 from codecompanion.context.sections import schema_names
 from codecompanion.context.summary import accept_reply, summary_prompt
 from codecompanion.context.transcript import escape, wrap
@@ -103,7 +103,7 @@ class _Run:
         limit = chunk_tokens(average, window, self.window, formula, self.env.summariser_ratio)
         chunks: list[_Chunk] = []
         notes: list[str] = []
-        for chunk in chunk_messages(messages, limit, self.size):
+        for chunk in chunk_greedily(((message, self.size(message)) for message in messages), limit):
             oversized = [is_oversized(self.size(message), window, formula) for message in chunk]
             notes += [self.note(message) for message, left_out in zip(chunk, oversized, strict=True) if left_out]
             fitting = tuple(message for message, left_out in zip(chunk, oversized, strict=True) if not left_out)

@@ -1,32 +1,42 @@
-"""Cut a transcript into chunks that fit the summariser (R-525, R-124, lesson 1)."""
+"""Cut a transcript into chunks that fit the summariser: greedy, in order (R-525, R-124, lesson 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from codecompanion.context.transcript import shorten_middle
+
+T = TypeVar("T")
+
+
+def chunk_greedily(sized: Iterable[tuple[T, int]], limit: int) -> tuple[tuple[T, ...], ...]:
+    """Return the items, each given with its size, in chunks of at most `limit`; a larger one is a chunk of its own.
+
+    Put together, the chunks are the items again.
+    """
+    chunks: list[tuple[T, ...]] = []
+    current: list[T] = []
+    used = 0
+    for item, size in sized:
+        if current and used + size > limit:
+            chunks.append(tuple(current))
+            current, used = [], 0
+        current.append(item)
+        used += size
+    if current:
+        chunks.append(tuple(current))
+    return tuple(chunks)
 
 
 def chunk_entries(
     entries: Sequence[str], limit_tokens: int, count_text: Callable[[str], int]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the entries in greedy chunks of at most `limit_tokens` each, in order.
+    """Return the entries in chunks of at most `limit_tokens` each.
 
     An entry larger than a whole chunk is shortened to head and tail; no other entry is changed.
     """
-    chunks: list[tuple[str, ...]] = []
-    current: list[str] = []
-    used = 0
-    for entry in entries:
-        fitted, size = fit_entry(entry, limit_tokens, count_text)
-        if current and used + size > limit_tokens:
-            chunks.append(tuple(current))
-            current, used = [], 0
-        current.append(fitted)
-        used += size
-    if current:
-        chunks.append(tuple(current))
-    return tuple(chunks)
+    return chunk_greedily((fit_entry(entry, limit_tokens, count_text) for entry in entries), limit_tokens)
 
 
 def fit_entry(entry: str, limit_tokens: int, count_text: Callable[[str], int]) -> tuple[str, int]:

@@ -23,6 +23,7 @@ from codecompanion.context.ledger_lines import (
     quote,
     shorten,
     todo_lines,
+    write_within,
 )
 from codecompanion.context.sections import Role, Schema, guess_schema, load_schema, parse_sections
 from codecompanion.context.user_quotes import Quote, Quotes, fit_quotes, read_quotes, render_quotes
@@ -60,13 +61,7 @@ def summarise(messages: Sequence[Message], max_tokens: int, count: Count, schema
     if not chosen.number_of("files"):
         chosen = load_schema(_DEFAULT)
     facts = gather(messages)
-    budget = max_tokens
-    for _ in range(12):
-        text = _write(facts, budget, count, chosen)
-        size = count(text)
-        if size <= max_tokens:
-            return text
-        budget = int(budget * min(0.9, max_tokens / size))
+    text = write_within(lambda budget: _write(facts, budget, count, chosen), max_tokens, count, tries=12)
     return _cut_to(text, max_tokens, count)
 
 

@@ -21,6 +21,7 @@ from codecompanion.context.ledger_lines import (
     fit,
     name_line,
     todo_lines,
+    write_within,
 )
 from codecompanion.context.sections import parse_sections
 from codecompanion.context.work import Env, Outcome, Work
@@ -60,14 +61,8 @@ def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
 
 def write_ledger(facts: Facts, max_tokens: int, prose: str, count: Count) -> str:
     """Return the ledger in at most `max_tokens`, "" when there is nothing to tell or no room."""
-    budget = max_tokens
-    for _ in range(8):
-        text = _write(facts, budget, prose, count)
-        size = count(text)
-        if size <= max_tokens:
-            return text
-        budget = int(budget * min(0.9, max_tokens / size))
-    return ""
+    text = write_within(lambda budget: _write(facts, budget, prose, count), max_tokens, count, tries=8)
+    return text if count(text) <= max_tokens else ""
 
 
 def _write(facts: Facts, budget: int, prose: str, count: Count) -> str:

@@ -39,6 +39,22 @@ def plain(text: str, limit: int) -> str:
     return neutral(one_line(text, limit)).replace("`", "'")
 
 
+def write_within(write: Callable[[int], str], max_tokens: int, count: Count, tries: int) -> str:
+    """Return what `write` makes of a budget that keeps the text within `max_tokens`; the last try, if none does.
+
+    Lines are counted one by one, the text as a whole: together they may be more than the budget.
+    """
+    budget = max_tokens
+    text = write(budget)
+    for _ in range(tries - 1):
+        size = count(text)
+        if size <= max_tokens:
+            break
+        budget = int(budget * min(0.9, max_tokens / size))
+        text = write(budget)
+    return text
+
+
 def fit(lines: Iterable[str], limit: int, count: Count) -> list[str]:
     """Return the first lines that fit."""
     kept: list[str] = []

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.messages import Message, ToolSpec
+from codecompanion.messages import ToolSpec
 
 Above = Literal["always", "target", "trigger"]
 """Above which size of the request a step is taken: the policy's target or its trigger."""
@@ -100,8 +100,3 @@ def _without_descriptions(schema: Any, depth: int, level: int = 0) -> Any:
         else:
             shaped[key] = value
     return shaped
-
-
-def with_system(system: Message, text: str, tokens: int) -> Message:
-    """Return the system message with another text."""
-    return msgspec.structs.replace(system, content=text, tokens=tokens)

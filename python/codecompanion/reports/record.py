@@ -7,7 +7,7 @@ an idle chat) is kept apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codecompanion.history import (
@@ -190,11 +190,3 @@ class LogReader:
         call = Call(ts, report.adapter, report.model, "summary" if report.usage == Usage() else "chat")
         self._add(call)
         return call
-
-
-def read_log(events: Sequence[LogEvent]) -> Record:
-    """Return the log as turns and calls."""
-    reader = LogReader()
-    for event in events:
-        reader.read(event)
-    return reader.record()

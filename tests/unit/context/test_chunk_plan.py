@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.context.chunk_plan import ChunkFormula, chunk_messages, chunk_ratio, chunk_tokens, is_oversized
+from codecompanion.context.chunk_plan import ChunkFormula, chunk_ratio, chunk_tokens, is_oversized
+from codecompanion.context.chunking import chunk_greedily
 from tests.unit.context.builders import chat, count, user
 
 FORMULA = ChunkFormula()
@@ -76,7 +77,7 @@ def test_a_chunk_fits_the_window_of_the_summariser(summariser, ratio, expected):
 def test_chunks_put_together_are_the_messages(sizes, limit):
     """R-124: greedy, in order; a chunk exceeds the limit only when it is one message."""
     messages = chat(*[user("xxxx" * size) for size in sizes])
-    chunks = chunk_messages(messages, limit, count)
+    chunks = chunk_greedily([(message, count(message)) for message in messages], limit)
     assert tuple(m for chunk in chunks for m in chunk) == messages
     for chunk in chunks:
         assert chunk

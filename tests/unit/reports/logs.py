@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from codecompanion.history import (
@@ -22,6 +23,16 @@ from codecompanion.history import (
     ViewChanged,
 )
 from codecompanion.messages import Message, Usage
+from codecompanion.reports.record import LogReader, Record
+
+
+def read_log(events: Iterable[LogEvent]) -> Record:
+    """Return the log as turns and calls."""
+    reader = LogReader()
+    for event in events:
+        reader.read(event)
+    return reader.record()
+
 
 PRICES = Prices(input=3, output=15, cache_read=0.3, cache_write=3.75)
 

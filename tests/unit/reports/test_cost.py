@@ -11,10 +11,9 @@ from codecompanion.messages import Usage
 from codecompanion.reports.budgets import Budget
 from codecompanion.reports.cost import EMPTY, cost_report
 from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, cells, cut, table, tokens_text, usd_text
-from codecompanion.reports.record import read_log
 from codecompanion.reports.trace import find_turn, trace_report
 
-from .logs import LogWriter, worked_chat
+from .logs import LogWriter, read_log, worked_chat
 
 PAGE = Page(width=80, price_table="genai-prices 1")
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from codecompanion.history import ChangeUndone, LogEvent, UsageReported
 from codecompanion.messages import Usage
-from codecompanion.reports.record import read_log
 from codecompanion.reports.sums import estimate_savings, sum_calls
 
-from .logs import LogWriter, price, worked_chat
+from .logs import LogWriter, price, read_log, worked_chat
 
 SIZES = st.integers(0, 200_000)
 USAGES = st.builds(Usage, SIZES, SIZES, SIZES, SIZES)

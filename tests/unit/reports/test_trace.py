@@ -9,10 +9,9 @@ from codecompanion.errors import InputError
 from codecompanion.history import CompactionEnded, PolicyEvent, RequestSent, ServerEdited, TurnBegan, UsageReported
 from codecompanion.messages import Message, Usage
 from codecompanion.reports.markdown import Page, cells
-from codecompanion.reports.record import read_log
 from codecompanion.reports.trace import find_turn, trace_report
 
-from .logs import LogWriter, worked_chat
+from .logs import LogWriter, read_log, worked_chat
 
 
 def written(log: LogWriter, number: int | None = None, width: int = 80) -> str:

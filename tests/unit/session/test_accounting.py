@@ -8,8 +8,8 @@ from codecompanion.adapters.base import Finished, RetryScheduled, TextDelta
 from codecompanion.errors import NetworkFailed
 from codecompanion.history import Prices, RequestEnded, RequestSent, Retry, UsageReported
 from codecompanion.messages import Usage
-from codecompanion.reports.record import read_log
 from codecompanion.session.state import State
+from tests.unit.reports.logs import read_log
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 USAGE = Usage(input_tokens=100, cache_read_tokens=900, output_tokens=50)
