@@ -53,6 +53,21 @@ def test_a_card_has_the_title_of_its_policy_and_may_be_folded(chat: ChatDriver) 
     assert "1. **Request**" in chat.nvim.wait_screen("1. \\*\\*Request")
 
 
+def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver) -> None:
+    """R-434: a transcript in a summary's place is a closed card, also when headings follow or it is done again."""
+    turn(chat, 1)
+    text = "\n".join(f"[tool] TOOL_RESULT line {number}" for number in range(31))
+    chat.push(card(1, summary=text + "\n\n## A heading of a tool"))
+    screen = chat.nvim.wait_screen("▸ Session context compacted")
+    assert "TOOL_RESULT" not in screen
+    chat.push(events.ViewMarks(undone=("k1",), cleared=(), pinned=(), next_redo="k1"))
+    chat.nvim.wait_screen("▸ undone")
+    chat.push(events.ViewMarks(undone=(), cleared=(), pinned=(), next_undo="k1"))
+    assert "TOOL_RESULT" not in chat.nvim.wait_screen("▸ Session context compacted")
+    chat.toggle_fold("Session context compacted")
+    chat.nvim.wait_screen("TOOL_RESULT line 3")
+
+
 def test_the_tier_of_a_compaction_stands_below_its_title(chat: ChatDriver) -> None:
     """R-137: how many messages became how many, what that saved, and which tier it was."""
     turn(chat, 1)

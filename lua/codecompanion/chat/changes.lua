@@ -15,6 +15,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 ---@field id string
 ---@field kind "edited"|"compacted"
 ---@field undone boolean
+---@field folded? boolean A card that is drawn closed
 ---@field superseded? boolean A newer card counts in its place (R-333)
 ---@field event table The event or entry it was drawn from
 ---@field mark? integer Extmark of the line of an edit
@@ -233,7 +234,7 @@ local function refold(chat, change)
   end
   for _, fold in pairs(chat.folds) do
     if fold.change == change.id then
-      folds.set_closed(chat, fold, change.undone or change.event.folded == true)
+      folds.set_closed(chat, fold, change.undone or change.folded == true)
     end
   end
 end

@@ -14,6 +14,8 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.compaction")
 
 ---Sections that tell what goes on: they are open, the others are folded.
 local OPEN = { [1] = true, [7] = true, [8] = true, [9] = true }
+---More lines than this that no section folds (a transcript in a summary's place) are drawn as a closed card.
+local MOST_OPEN_LINES = 30
 
 ---The number and title of a section heading: `## 7. Pending`, `7. **Pending**`, `## Ledger`.
 ---@param line string
@@ -99,6 +101,9 @@ function M.card(chat, event)
   local summary = blocks.split(vim.trim(event.summary or event.text or ""))
   vim.list_extend(lines, summary)
   local last = #lines - 1
+  local parts = sections(summary)
+  local loose = parts[1] and parts[1].first - 1 or #summary
+  local folded = event.folded == true or loose > MOST_OPEN_LINES
   local block = {
     kind = "card",
     lines = lines,
@@ -106,12 +111,12 @@ function M.card(chat, event)
     marks = { { row = 1, from = 0, to = #lines[2], group = "CodeCompanionCompacted" } },
     markdown = { 2, #lines },
     item = { compaction_id = id },
-    change = { id = id, kind = "compacted", undone = event.undone == true, event = event },
+    change = { id = id, kind = "compacted", undone = event.undone == true, folded = folded, event = event },
     folds = {
       {
         first = 1,
         last = last,
-        closed = event.undone == true or event.folded == true,
+        closed = event.undone == true or folded,
         change = id,
         text = function()
           local chunks = require("codecompanion.chat.changes").title(chat, id, text)
@@ -121,7 +126,7 @@ function M.card(chat, event)
       },
     },
   }
-  for _, part in ipairs(sections(summary)) do
+  for _, part in ipairs(parts) do
     local label = (part.number > 0 and part.number .. ". " or "") .. part.title .. amount(summary, part)
     -- the blank line before the next section belongs to the fold: closed sections stand in a list
     block.folds[#block.folds + 1] = {
