@@ -131,7 +131,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
                 tokens_text(sums.output_tokens) if call.reported else "-",
                 usd_text(call.cost_usd) if call.cost_usd is not None else "no price" if call.reported else "-",
-                _result(call),
+                _result(call, runs=turn.number > 0 and turn.end is None and number == len(turn.calls)),
             )
         )
     lines = ["", "## Provider calls", "", *table(head, rows, page.width, "llrrrrr")]
@@ -147,12 +147,16 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
     return lines
 
 
-def _result(call: Call) -> str:
-    if call.purpose == "summary":
-        return "summary"
+def _result(call: Call, *, runs: bool) -> str:
+    """Return how the call ended; the newest one of a turn that goes on has not."""
     if call.ended is not None:
-        return call.ended.result
-    return "reply" if call.reported else "no end logged"
+        said = call.ended.result
+        if call.purpose == "summary":
+            return f"summary {said}" if said in ("failed", "stopped") else "summary"
+        return said
+    if call.purpose == "summary" and not runs:
+        return "summary"
+    return "reply" if call.reported else "running" if runs else "no end logged"
 
 
 def _assembly(turn: Stretch, page: Page) -> list[str]:

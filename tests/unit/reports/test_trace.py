@@ -154,6 +154,20 @@ def test_what_the_provider_left_out_is_said() -> None:
     assert "still running" in written(log)
 
 
+def test_a_call_says_how_it_ended_or_that_it_runs() -> None:
+    """R-357: also one that was to write a summary; only the newest of a turn that goes on can be running."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(purpose="summary", result="failed", error="too slow")
+    log.call(purpose="summary", result="end_turn")
+    for id in ("r1", "r2"):
+        log.add(RequestSent(turn_id="t1", adapter="a", model="m", messages=1, estimated_tokens=5, request_id=id))
+    rows = section(written(log), "Provider calls").splitlines()[3:7]
+    assert [row.split("|")[-2].strip() for row in rows] == ["summary failed", "summary", "no end logged", "running"]
+    log.end()
+    assert "running" not in written(log)
+
+
 def test_a_turn_without_a_call_is_whole() -> None:
     """A turn that a budget ended has nothing but its reason."""
     log = LogWriter()
