@@ -75,7 +75,7 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
     written, source, detail = seen, "runtime", ""
     if _wants_model(work, params, env, render(seen, limit)):
         known = scope.older.turn_ids | {turn.turn_id for turn in scope.turns}
-        prompt = overlay_prompt(scope, seen, params, env)
+        prompt = overlay_prompt(scope, params, env)
         if prompt:
             reply = yield SummaryRequest(prompt=prompt, subject=work.removed, max_output_tokens=params.overlay_tokens)
             said = _read_reply(reply, known)
@@ -189,7 +189,7 @@ def _read_reply(reply: SummaryReply, known: frozenset[str]) -> Artifact | Failed
     return text if isinstance(text, Failed) else read_artifact(text, known)
 
 
-def overlay_prompt(scope: Scope, seen: Artifact, params: SummarizeArtifact, env: Env) -> str:
+def overlay_prompt(scope: Scope, params: SummarizeArtifact, env: Env) -> str:
     """Return what the utility model is asked, within its window; "" when not even the frame fits (lesson 3)."""
     window = env.summariser_window or env.window
     older = msgspec.json.encode(scope.older).decode() if scope.older != Artifact() else "none"

@@ -58,7 +58,7 @@ DOCUMENTED = {
 
 @pytest.mark.parametrize("entry", DOCUMENTED)
 def test_a_strategy_has_the_parameters_of_the_document(entry: str) -> None:
-    """S2…S15, S17…S21: the word, its number, its parameters and what they are when nobody says otherwise."""
+    """S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S17 S18 S19 S20 S21: word, number, parameters, their values."""
     number, word = entry.split()
     params = SHAPERS[word] if word in SHAPERS else STRATEGIES[word].params
     assert word in SHAPERS or STRATEGIES[word].number == number
