@@ -59,11 +59,13 @@ def sanitise_memory(text: str, cap: int = LONGEST) -> str:
 
     Doing it twice changes nothing more (R-242).
     """
-    text = unicodedata.normalize("NFKC", text)
-    before = ""
+    text, before = unicodedata.normalize("NFKC", text), ""
     while before != text:
         before, text = text, _ROLE.sub(REMOVED, leave_out_orders(text)[0])
-    return unicodedata.normalize("NFKC", text[:cap])[:cap]
+        if before == text:
+            # A cut may end a word, and with it an order.
+            text = unicodedata.normalize("NFKC", text[:cap])[:cap]
+    return text
 
 
 def _flat(text: str) -> str:
