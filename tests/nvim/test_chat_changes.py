@@ -103,6 +103,24 @@ def test_the_next_compaction_also_folds_turns_that_came_back(chat: ChatDriver) -
     assert screen.count("42 messages compacted") == 1
 
 
+def test_clearing_leaves_no_mark_of_what_was_drawn(chat: ChatDriver) -> None:
+    """`/clear`: marks of tools, edits, cards and pins do not gather on the input, nor when the clearing is undone."""
+    chat.accept("question", tokens=7)
+    tool(chat, "c1")
+    tool(chat, "c2")
+    chat.push(edited("c1"), edited("c2", change_id="e2"))
+    chat.push(marks(cleared=("c1",), undone=("e2",), next_undo="e1", next_redo="e2"))
+    chat.push(started(), compacted("## 1. Intent\nthe summary"))
+    chat.nvim.wait_screen("u undo")
+    chat.push(events.Cleared())
+    clean = chat.nvim.wait_for(lambda: "Session" not in chat.nvim.screen() and chat.nvim.screen(), "the cleared chat")
+    for left in ("✂", "✓", "cleared", "undo", "tokens", "compacted"):
+        assert left not in clean, left
+    chat.accept("new question")
+    tool(chat, "c3")
+    assert chat.nvim.wait_screen("✓").count("✓") == 1
+
+
 def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> None:
     """R-545: after a restart as before it."""
     entries = (

@@ -257,7 +257,20 @@ function M.wipe(chat)
       require("codecompanion.chat.folds").remove(chat, fold)
     end
   end
-  buffer.remove(chat, (buffer.position(chat, "top")), (buffer.position(chat, "tail")))
+  local top, tail = (buffer.position(chat, "top")), (buffer.position(chat, "tail"))
+  -- Marks outlive their lines: with them their virtual text would gather on the line below.
+  local draw = require("codecompanion.chat.draw")
+  for _, ns in ipairs({
+    draw.roles,
+    draw.items,
+    draw.decor,
+    require("codecompanion.chat.paint").pieces,
+    require("codecompanion.chat.compaction").ns,
+    require("codecompanion.chat.changes").ns,
+  }) do
+    api.nvim_buf_clear_namespace(chat.bufnr, ns, top, tail)
+  end
+  buffer.remove(chat, top, tail)
   require("codecompanion.chat.record").reset(chat)
 end
 
