@@ -109,13 +109,15 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
 def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
     """Return what the new summary is made from (R-319, R-324, R-326).
 
-    By hand, or when the last summary does not fit the turns, it is made from turn 1; where the log is not at hand, what
-    is readable of the last summary is carried on.
+    By hand, or when the last summary does not fit the turns, it is made from turn 1. What is readable of a summary is
+    carried on where the turns it stands for are in no log: none is at hand, or it begins with that summary because the
+    chat was restored from a checkpoint.
     """
     removed = split_turns(message for message in work.removed if message.tag != RULES_TAG)
     last = read_consolidated(env.artifact)
     summary = next((message for message in work.removed if message.tag == SUMMARY_TAG), None)
-    history = split_turns(env.history()) if env.history is not None else ()
+    logged = env.history() if env.history is not None else ()
+    history = split_turns(logged)
     fits = last is not None and summary is not None and _fits(last, removed, history)
     if last is not None and fits and not (env.manual and history):
         covered = last.consolidated_turn_count + len(removed)
@@ -125,7 +127,11 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
         end = removed[-1].turn_id if removed else last.frontier_turn_id if last else ""
         names = [turn.turn_id for turn in history]
         turns = history[: names.index(end) + 1] if end in names else removed
-        return Scope(Artifact(), turns, len(turns), reason)
+        restored = next((message for message in logged if message.tag == SUMMARY_TAG), None)
+        if restored is None:
+            return Scope(Artifact(), turns, len(turns), reason)
+        reason = "checkpoint_restore" if last is None and not env.manual else reason
+        return Scope(artifact_from_text(restored.text), turns, len(turns), reason)
     older = artifact_from_text(summary.text) if summary is not None else Artifact()
     return Scope(older, removed, len(removed), reason)
 

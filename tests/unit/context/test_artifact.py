@@ -158,6 +158,29 @@ def test_a_summary_whose_turns_are_back_in_the_view_covers_nothing():
     assert again.details["update_reason"] == "rebuild"
 
 
+def test_a_chat_that_was_restored_carries_its_summary_on():
+    """R-325, R-326: the turns that summary stands for are in no log, also when it is made again by hand."""
+    messages = chat(*turns(5))
+    first, _ = run(work_of(messages[:12]))
+    restored = Message(id="s", role="assistant", content=first.summary, tag=SUMMARY_TAG, cycle=3)
+    log = (restored, *messages[12:])
+    result, _ = run(work_of(log), history=lambda: log)
+    assert result.details["update_reason"] == "checkpoint_restore"
+    done = {line.replace("- ", "earlier: ", 1) for line in first.summary.splitlines() if line.startswith("- turn-")}
+    assert len(done) == 3
+    assert done <= {fact["fact"] for fact in result.artifact["workspace_facts"]}
+    assert "- earlier: turn-1: question 0" in result.summary
+    assert named(result.artifact)[-2:] == [("turn-4",), ("turn-5",)]
+    by_hand, _ = run(work_of(log), history=lambda: log, manual=True)
+    assert by_hand.details["update_reason"] == "manual_request"
+    assert by_hand.summary == result.summary
+    more = chat(*turns(6))[20:]
+    view = (summary_of(result, 5), *more)
+    later, _ = run(work_of(view), artifact=result.artifact, history=lambda: (*log, *more))
+    assert later.details["newly_consolidated_turn_count"] == 1
+    assert done <= {fact["fact"] for fact in later.artifact["workspace_facts"]}
+
+
 def test_by_hand_the_summary_is_made_again_from_turn_1():
     """R-326: `/compact` rebuilds, it does not add to the old artifact."""
     messages = chat(*turns(5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import msgspec
 import pytest
@@ -176,6 +177,14 @@ def test_a_threshold_that_is_none_is_refused(value):
     """R-306 as lesson 13 wants it: no silent default in place of what the user wrote, but an error naming the key."""
     with pytest.raises(ConfigError, match=r"context_management\.compaction\.trigger"):
         with_options(POLICY, {"compaction": {"trigger": value}}, "context_management")
+
+
+def test_what_older_documents_had_is_no_default_but_can_be_said():
+    """R-362: not required: 40,000 protected, 20,000 to save, ten turns kept, 0.9."""
+    assert not {"40000", "20000", "10", "0.9"} & set(re.findall(r"[0-9.]+", json.dumps(policy_to_table(POLICY))))
+    old = {"old": {"extends": "kodacode", "compaction.trigger": 0.9}}
+    (stage,) = load_policy("old", old, "policies").stages
+    assert stage.trigger.at == 0.9
 
 
 def test_thresholds_are_of_the_input_limit():
