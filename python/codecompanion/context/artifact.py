@@ -130,8 +130,9 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
         restored = next((message for message in logged if message.tag == SUMMARY_TAG), None)
         if restored is None:
             return Scope(Artifact(), turns, len(turns), reason)
-        reason = "checkpoint_restore" if last is None and not env.manual else reason
-        return Scope(artifact_from_text(restored.text), turns, len(turns), reason)
+        is_first = last is None and not env.manual
+        why = "checkpoint_restore" if is_first else reason
+        return Scope(artifact_from_text(restored.text), turns, len(turns), why)
     older = artifact_from_text(summary.text) if summary is not None else Artifact()
     return Scope(older, removed, len(removed), reason)
 
