@@ -90,7 +90,7 @@ def threshold_tokens(trigger: Trigger, room: Room) -> int | None:
     """
     if trigger.at is None:
         return None
-    basis = _basis_tokens(trigger.basis, room)
+    basis = basis_tokens(trigger.basis, room)
     wanted = math.floor(_exact_product(trigger.at, basis)) if trigger.at <= 1 else int(trigger.at)
     if trigger.measure == "slack":
         wanted = basis - wanted
@@ -99,7 +99,8 @@ def threshold_tokens(trigger: Trigger, room: Room) -> int | None:
     return max(1, min(wanted, room.window - room.reserve))
 
 
-def _basis_tokens(basis: Basis, room: Room) -> int:
+def basis_tokens(basis: Basis, room: Room) -> int:
+    """Return what thresholds on that basis are a share of."""
     match basis:
         case "window":
             return room.window

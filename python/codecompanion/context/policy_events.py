@@ -60,7 +60,8 @@ VERSION = 1
 class Occasion:
     """Where an event is due, as far as it is known there; each name reads what it needs.
 
-    `report`: the stage that ran. `tokens`: the request before it (else the report's). `sent` is what goes out, `raw`
+    `report`: the stage that ran. `tokens`: the request before it (else the report's). `available`: CoWork's word for
+    window − 8000 − system prompt (R-402). `sent` is what goes out, `raw`
     the same without shaping, both with the system prompt; `left_out` the prior turns `raw` does not hold; `turn_id` the
     running turn. `model`, `duration_ms`: who wrote
     the summary, and how long the compaction took. `kind`, `targets`, `text`: a flush to the memory.
@@ -70,6 +71,7 @@ class Occasion:
     trigger: Trigger = "proactive"
     tokens: int = 0
     window: int = 0
+    available: int = 0
     input_limit: int = 0
     trigger_tokens: int = 0
     target_tokens: int = 0
@@ -181,7 +183,7 @@ def run_metadata(on: Occasion) -> Fields:
     saved = sum(old.tokens - new.tokens for old, new in truncated)
     kind = "message_removal" if gone else "tool_truncation_only" if truncated else "none"
     return {
-        "availableTokens": on.input_limit or on.window,
+        "availableTokens": on.available,
         "originalTokens": on.before,
         "truncatedToolResults": {
             "didTruncate": bool(truncated),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from codecompanion.context.budget import Room, aim_tokens, threshold_tokens, warning_level
+from codecompanion.context.budget import Room, aim_tokens, basis_tokens, threshold_tokens, warning_level
 from codecompanion.context.pipeline import Ask, Prepared, StageReport
 from codecompanion.context.policy_events import Occasion, PolicyEventName, applies, fields_of
 from codecompanion.context.policy_schema import Policy
@@ -92,6 +92,7 @@ class Announcer:
         return replace(
             occasion,
             window=room.window,
+            available=basis_tokens("available", room),
             input_limit=room.input_limit or room.window,
             trigger_tokens=trigger or 0,
             target_tokens=target,

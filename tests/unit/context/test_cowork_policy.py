@@ -101,6 +101,21 @@ def test_first_pinned_and_newest_stay_and_the_summary_stands_behind_the_first():
     assert summaries(answer)[0]["meta"]["pinned"]
 
 
+def test_the_event_carries_the_metadata_of_the_run():
+    """R-402, R-423, R-453: available is window − 8000 − system prompt; removed and cut results are told apart."""
+    messages = [say("system", 100), say("user", 100), *used("c1", "x" * 60_000), *talk(20, 1000)]
+    answer = prepare(messages, 35_000)
+    (event,) = [event for event in answer["events"] if event["type"] == "context_summarized"]
+    metadata = event["metadata"]
+    assert metadata["availableTokens"] == 35_000 - 8_000 - 100
+    assert metadata["originalTokens"] == event["tokensBefore"] == answer["before"]["tokens"]
+    assert metadata["kind"] == "message_removal"
+    removed = metadata["removedMessages"]
+    assert removed["didRemove"]
+    assert removed["count"] == len(removed["messages"]) == event["removedCount"] > 0
+    assert event["tokensAfter"] == answer["after"]["tokens"]
+
+
 def test_other_pinned_blocks_follow_the_summary_in_their_order():
     """R-444: summary, user profile, shared context, memory recall; kept messages are never put in another order."""
     messages = talk(20, 500)

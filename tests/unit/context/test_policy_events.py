@@ -112,11 +112,11 @@ def test_the_metadata_of_a_run_tells_truncation_from_removal() -> None:
     """R-423, R-411: kind, counts and the size behind each of the two steps."""
     shorter = with_changes(TALK[1], content="x" * 10, tokens=10)
     cut = report(TALK, (TALK[0], shorter, TALK[2]))
-    metadata = run_metadata(Occasion(report=cut, window=1000))
+    metadata = run_metadata(Occasion(report=cut, available=1000))
     assert metadata["kind"] == "tool_truncation_only"
     assert metadata["truncatedToolResults"] == {"didTruncate": True, "count": 1, "tokensAfter": 20}
     assert fields_of("context_tools_truncated", Occasion(report=cut)) == {"count": 1, "before": 60, "after": 20}
-    both = run_metadata(Occasion(report=report(TALK, (shorter, TALK[2])), window=1000))
+    both = run_metadata(Occasion(report=report(TALK, (shorter, TALK[2])), available=1000))
     assert both["kind"] == "message_removal"
     assert both["removedMessages"] == {"didRemove": True, "count": 1, "tokensAfter": 15, "messages": ["a"]}
     assert both["availableTokens"] == 1000
