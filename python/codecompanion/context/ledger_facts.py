@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.context.ledger_earlier import earlier_files
+from codecompanion.context.transcript import TRUNCATED
 from codecompanion.messages import FILE_TAGS, IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, ToolCall, is_typed_by_user
 
 Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
@@ -76,6 +77,8 @@ _MOST_TIMES = 99
 # What is read of one long result: names and paths stand at its ends and repeat.
 _HEAD_CHARS, _TAIL_CHARS = 24_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
+# Where a text was shortened, with the pieces of words around it: half a name is none.
+_CUT = re.compile(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
 
 
 class FileFact(msgspec.Struct):
@@ -401,6 +404,6 @@ def _last_distinct(lines: Sequence[str], number: int) -> list[str]:
 
 def _shortened(text: str) -> str:
     text = COLOUR.sub("", text) if "[" in text else text
-    if len(text) <= _HEAD_CHARS + _TAIL_CHARS:
-        return text
-    return text[:_HEAD_CHARS] + "\n" + text[-_TAIL_CHARS:]
+    if len(text) > _HEAD_CHARS + _TAIL_CHARS:
+        text = text[:_HEAD_CHARS] + TRUNCATED + text[-_TAIL_CHARS:]
+    return _CUT.sub("\n", text)

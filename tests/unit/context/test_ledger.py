@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from codecompanion.context.ledger import summarise
 from codecompanion.context.ledger_facts import gather, one_line
 from codecompanion.context.sections import load_schema
+from codecompanion.context.transcript import keep_head_and_tail, shorten_middle
 from codecompanion.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, Role, ToolCall
 from codecompanion.tokens import chars4, estimate_text
 
@@ -39,6 +41,24 @@ def section(summary: str, number: int) -> str:
     start = summary.index(f"{number}. **{SECTIONS[number - 1]}**")
     end = summary.find(f"\n\n{number + 1}. **", start)
     return summary[start : end if end >= 0 else None].split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("shorten", [keep_head_and_tail, shorten_middle])
+def test_half_a_name_where_a_text_was_shortened_is_not_told(shorten: Callable[[str, int], str]) -> None:
+    """Lesson 11: it occurs nowhere, so that it would be marked as unverified."""
+    text = "see load_everything_at_once " + "make_one_more_thing " * 400
+    cut = shorten(text, 3_001)
+    pieces = {piece for piece in re.findall(r"\w+_\w+", cut) if piece not in text.split()}
+    assert pieces
+    names = summarise([call("run_command", command="make"), result(cut)], 1000, estimate_text)
+    assert "load_everything_at_once" in names
+    assert not [piece for piece in pieces if re.search(rf"\b{piece}\b", names)]
+
+
+def test_half_a_name_at_the_end_of_what_is_read_is_not_told() -> None:
+    """Of a very long result only the ends are read."""
+    text = "x" * 23_990 + " parse_the_whole_file " + "y" * 20_000
+    assert "parse_the" not in summarise([call("run_command", command="make"), result(text)], 1000, estimate_text)
 
 
 def test_an_empty_log_gives_nine_sections_that_say_none() -> None:
