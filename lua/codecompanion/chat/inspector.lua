@@ -103,32 +103,44 @@ local function fill(bufnr, lines, rows)
   end
 end
 
+---@param current { result: table }
+---@return table? row What the cursor is on
+local function row_under_cursor(current)
+  return current.result.rows[api.nvim_win_get_cursor(0)[1] - 3]
+end
+
+---@param row? table
+---@return string? id Of its message; the system prompt and the tools have none
+local function message_id(row)
+  local is_message = row and row.id and row.id ~= "" and row.role ~= "system" and row.role ~= "tools"
+  return is_message and row.id or nil
+end
+
+---Ask again what the next request holds, and write it anew.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+---@param current { result: table }
+local function refill(chat, bufnr, current)
+  require("codecompanion.chat.session").request(chat, "inspect", {}, function(result)
+    if api.nvim_buf_is_valid(bufnr) then
+      current.result = result
+      fill(bufnr, M.lines(result, chat.meter and chat.meter.exact), result.rows)
+    end
+  end)
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 ---@param current { result: table }
 local function set_keys(chat, bufnr, current)
   local history = require("codecompanion.chat.history")
 
-  ---@return table?
-  local function row()
-    return current.result.rows[api.nvim_win_get_cursor(0)[1] - 3]
-  end
-
-  ---The id of the message under the cursor, none on the system prompt and the tools.
-  ---@return string?
   local function id()
-    local this = row()
-    local is_message = this and this.id and this.id ~= "" and this.role ~= "system" and this.role ~= "tools"
-    return is_message and this.id or nil
+    return message_id(row_under_cursor(current))
   end
 
   local function refresh()
-    require("codecompanion.chat.session").request(chat, "inspect", {}, function(result)
-      if api.nvim_buf_is_valid(bufnr) then
-        current.result = result
-        fill(bufnr, M.lines(result, chat.meter and chat.meter.exact), result.rows)
-      end
-    end)
+    refill(chat, bufnr, current)
   end
 
   local function map(lhs, desc, rhs)
@@ -139,13 +151,13 @@ local function set_keys(chat, bufnr, current)
     map(key, "Show the message", function()
       if id() then
         history.show_original(chat, id())
-      elseif row() then
+      elseif row_under_cursor(current) then
         require("codecompanion.chat.actions").system_prompt(chat)
       end
     end)
   end
   map("p", "Pin, or unpin", function()
-    if id() and row().state == "pinned" then
+    if id() and row_under_cursor(current).state == "pinned" then
       history.unpin(chat, { item = id() }, refresh)
     elseif id() then
       history.pin(chat, { item = id() }, refresh)
