@@ -312,12 +312,22 @@ def read_arguments(arguments: str) -> Any:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the text on one line, its middle left out when it is longer than `limit` characters."""
+    """Return the text on one line, its middle left out when it is longer than `limit` characters.
+
+    Words are left out whole where that costs less than half of an end: half a name would be taken for one.
+    """
     text = " ".join(text.split())
     if len(text) <= limit:
         return text
+    if limit <= 12:
+        return text[:limit]
     tail = limit // 3
-    return text[: limit - tail - 3] + " … " + text[-tail:] if limit > 12 else text[:limit]
+    head, end = text[: limit - tail - 3], text[-tail:]
+    if text[len(head)] != " " and head.rfind(" ") > len(head) // 2:
+        head = head[: head.rfind(" ")]
+    if text[-tail - 1] != " " and 0 <= end.find(" ") < len(end) // 2:
+        end = end[end.find(" ") + 1 :]
+    return f"{head} … {end}"
 
 
 def describe_call(call: ToolCall) -> str:

@@ -55,6 +55,17 @@ def test_half_a_name_where_a_text_was_shortened_is_not_told(shorten: Callable[[s
     assert not [piece for piece in pieces if re.search(rf"\b{piece}\b", names)]
 
 
+@given(
+    st.lists(st.sampled_from(["run_tests", "data/stays-2025-12.csv", "x"]), min_size=1, max_size=40),
+    st.integers(60, 200),
+)
+def test_a_line_that_is_shortened_has_whole_words(words: list[str], limit: int) -> None:
+    """Lesson 11: half a name in a command would be marked as unverified."""
+    line = one_line(" ".join(words), limit)
+    assert len(line) <= limit
+    assert set(line.split()) <= {*words, "…"}
+
+
 def test_half_a_name_at_the_end_of_what_is_read_is_not_told() -> None:
     """Of a very long result only the ends are read."""
     text = "x" * 23_990 + " parse_the_whole_file " + "y" * 20_000
