@@ -67,7 +67,7 @@ _DECISION = re.compile(
 # What an edit defines, in the languages people edit; lines of a diff begin with a sign.
 _DEFINITION = re.compile(
     r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)\s+)*"
-    r"(?:def|class|function|fn|func|struct|enum|trait|interface|module)\s+(?:\([^)\n]*\)\s*)?(?=.{3})([A-Za-z_$][\w$]{0,59}(?:(?:\.|::?)[\w$]{1,59})*)",
+    r"(?:def|class|function|fn|func|struct|enum|trait|interface|module)\s+(?:\([^)\n]*\)\s*)?(?=.{3})([A-Za-z_$][\w$]{0,99}(?:(?:\.|::?)[\w$]{1,99})*)(?![\w$])",
     re.MULTILINE,
 )
 _CHANGE_FOLDER = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")

@@ -154,6 +154,10 @@ def test_files_are_read_back_as_they_were_written():
         ("export default class UserStore {", "UserStore"),
         ("struct Point { x: i32 }", "Point"),
         ("export interface Props {", "Props"),
+        (
+            "def test_clearance_is_a_tenth_but_never_less_than_sixty_centimetres():",
+            "test_clearance_is_a_tenth_but_never_less_than_sixty_centimetres",
+        ),
     ],
 )
 def test_symbols_are_what_an_edit_defines(text, symbols):
