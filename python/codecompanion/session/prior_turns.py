@@ -30,9 +30,10 @@ class PriorTurns:
         log = self._log
         if not log.has_removed:
             return log.view.messages, NO_TURNS
-        if self._changes != log.changes:
-            self._changes = log.changes
+        changes = log.changes
+        if self._changes != changes:
             self._tell_apart(full_history(await log.events()))
+            self._changes = changes
         known = {message.id for message in self._logged}
         joined = (message for message in log.view.messages if message.id not in known)
         left_out = self._left_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.events import Compacted
-from codecompanion.history import PolicyEvent
+from codecompanion.history import PolicyEvent, ViewChanged
 from codecompanion.messages import Message, Usage
 from codecompanion.session import native_side
 from codecompanion.tokens import MessageCounter
@@ -71,6 +71,14 @@ async def test_a_turn_reads_the_log_only_behind_a_change_of_the_view(tmp_path, m
     assert len(loads) <= 1
     pruned = [e.payload.fields for e in load_events("chat-1") if _is_pruned(e.payload)]
     assert [fields["turn_ids"] for fields in pruned[-3:]] == [ids, [], []]
+
+    newest = [e.payload.change_id for e in load_events("chat-1") if isinstance(e.payload, ViewChanged)][-1]
+    await again.log.undo([newest], by_user=True)
+    await talk(bench, again, 1, first=number + 7)
+    undone = [e.payload.fields for e in load_events("chat-1") if _is_pruned(e.payload)][-1]
+    assert undone["omitted_prior_turns"] < len(ids)
+    assert undone["omitted_prior_turns"] + undone["prior_turns"] == number + 6
+    assert undone["turn_ids"] == []
 
 
 def _is_pruned(payload):
