@@ -68,6 +68,16 @@ def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver)
     chat.nvim.wait_screen("TOOL_RESULT line 3")
 
 
+def test_the_ledger_below_the_prose_is_a_fold_of_its_own(chat: ChatDriver) -> None:
+    """ui.md: what code wrote below the model's words is there to be opened."""
+    turn(chat, 1)
+    ledger = "**Ledger** (read from the log, not written by a model)\nFiles:\n- a.py (edited)\n- b.py (read)"
+    chat.push(card(1, summary=f"{SUMMARY}\n\n{ledger}"))
+    screen = chat.nvim.wait_screen("▸ Ledger \\(2\\)")
+    assert "a.py (edited)" not in screen
+    assert "7. **Pending**" in screen
+
+
 def test_the_tier_of_a_compaction_stands_below_its_title(chat: ChatDriver) -> None:
     """R-137: how many messages became how many, what that saved, and which tier it was."""
     turn(chat, 1)

@@ -37,7 +37,8 @@ local function section(line, after)
     end
     return nil
   end
-  title = line:match("^##+%s+(.+)$")
+  -- the ledger below a model's prose stands on its own (`append_ledger`)
+  title = line:match("^##+%s+(.+)$") or line:match("^%*%*(Ledger)%*%*")
   if title then
     return 0, (title:gsub("%*", ""))
   end
