@@ -56,6 +56,7 @@ lock: ## solve the dependencies anew: uv.lock, requirements.lock (needs uv)
 bench: setup ## measure start-up, first paint, stalls, passes; BENCH=--quick to see that it works
 	@$(PYTHON_ENV) -m bench.editor $(BENCH)
 
+ci: export HYPOTHESIS_PROFILE = ci
 ci: setup lint types doc-check test ## what .ci/run runs
 
 clean: ## remove what make made

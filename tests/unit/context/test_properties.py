@@ -150,10 +150,7 @@ def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manu
     assert changed or after == prepared.repair.messages
     _nothing_is_lost_without_a_trace(prepared, after)
 
-    again, _ = run(after, window, policy=policy, script=lambda ask: reply)
-    third, _ = run(again.messages, window, policy=policy, script=lambda ask: reply)
-    # A flush to the memory changes nothing of the view; what keeps it from being repeated is the session's.
-    assert [r.stage for r in third.reports if r.outcome == "changed" and r.event != "memory_flushed"] == []
+    _settles(after, window, policy, reply)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -164,9 +161,29 @@ def test_what_was_done_is_not_done_again(name, messages, fullness, reply):
     whole = run(messages, 10**9, policy=load_policy("codecompanion"))[0].messages
     window = max(50, int(sum(map(count, messages)) / fullness))
     first, _ = run(whole, window, policy=POLICIES[name], script=lambda ask: reply)
-    second, _ = run(first.messages, window, policy=POLICIES[name], script=lambda ask: reply)
-    assert [r.stage for r in second.reports if r.outcome == "changed" and r.event != "memory_flushed"] == []
-    assert second.messages == first.messages
+    if first.measure.upper < 0.5 * window:
+        second, _ = run(first.messages, window, policy=POLICIES[name], script=lambda ask: reply)
+        assert _changed(second) == []
+        assert second.messages == first.messages
+    _settles(first.messages, window, POLICIES[name], reply)
+
+
+def _settles(messages, window, policy, reply):
+    """Repeating ends, and never makes a request larger: what stays above a trigger may be worked on again."""
+    before = sum(map(count, messages))
+    for _ in range(6):
+        prepared, _ = run(messages, window, policy=policy, script=lambda ask: reply)
+        if not _changed(prepared):
+            return
+        messages, after = prepared.messages, prepared.measure.tokens
+        assert after < before or prepared.repair.changed
+        before = after
+    raise AssertionError("it changes the same chat again and again")
+
+
+def _changed(prepared):
+    """Return the stages that changed the view; a flush to the memory does not."""
+    return [r.stage for r in prepared.reports if r.outcome == "changed" and r.event != "memory_flushed"]
 
 
 def _nothing_is_lost_without_a_trace(prepared, after):
