@@ -32,7 +32,7 @@ def test_text_streams_in_and_the_meter_shows_what_was_reported(endpoint, aimock,
     chat.nvim.wait_screen("the end")
     chat.wait_state("idle")
     assert chat.view().messages[-1].text == f"{words} the end"
-    assert "ctx 912/128k" in chat.nvim.screen()
+    assert "ctx 912/128.0k" in chat.nvim.screen()
     assert said(sent(aimock)) == ["hello"]
     assert chat.nvim.messages() == ""
 
