@@ -16,6 +16,7 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.events import Compacted, Notice
 from codecompanion.events import PolicyEvent as Told
 from codecompanion.history import PolicyEvent, ViewChanged
+from codecompanion.messages import Message
 from codecompanion.session.effects import Keeping
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.memory import MemoryFiles, compile_exclusions
@@ -152,6 +153,25 @@ async def test_every_so_many_messages_a_checkpoint_is_kept(tmp_path):
     assert [one.source_metadata.meaningful_exchange_count for one in periodic] == [4, 8]
     assert [one.evidence_packet.span_count for one in periodic] == [4, 8]
     assert [one.evidence_packet.spans[-1].text[:5] for one in periodic] == ["word ", "word "]
+
+
+async def test_a_long_chat_is_not_written_behind_every_turn(tmp_path, monkeypatch):
+    """Lesson 31: a snapshot is of the whole view, so a turn must not cost one in a chat of 1,000 messages."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = kept(tmp_path, adapter, settings={"checkpoint_every_messages": 1000})
+    session = await bench.open()
+    for number in range(1000):
+        await session.attach(Message(id=f"f{number}", role="user", tag="file", path=f"{number}", content="words"))
+    written = []
+    real = bench.services.keeping.checkpoints.save_snapshot
+    monkeypatch.setattr(
+        bench.services.keeping.checkpoints, "save_snapshot", lambda *given: (written.append(1), real(*given))[1]
+    )
+    for number in range(1, 9):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+    assert 1 <= len(written) <= 4
 
 
 async def test_the_policy_says_how_often_unless_the_user_does(tmp_path):
