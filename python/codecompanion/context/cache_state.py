@@ -14,10 +14,13 @@ READ_PRICE, WRITE_PRICE = 0.1, 1.25
 DEFAULT_LIFETIME_S = 300.0
 
 
-def find_cache_state(messages: Messages, now: float, lifetime_s: float = DEFAULT_LIFETIME_S) -> CacheState:
+def find_cache_state(
+    messages: Messages, now: float, lifetime_s: float = DEFAULT_LIFETIME_S, total: int | None = None
+) -> CacheState:
     """Return the state for the next request at `now` (seconds since the epoch, 0 = unknown).
 
-    `lifetime_s` 0 = the provider caches nothing: every token costs the same, always.
+    `lifetime_s` 0 = the provider caches nothing: every token costs the same, always. `total` are the tokens of all the
+    messages, where they are known: then only the newest are looked at.
     """
     if lifetime_s <= 0:
         return CacheState(read_price=1.0, write_price=1.0)
@@ -26,5 +29,10 @@ def find_cache_state(messages: Messages, now: float, lifetime_s: float = DEFAULT
         return CacheState(read_price=READ_PRICE, write_price=WRITE_PRICE)
     answered = messages[newest].ts
     cold = bool(now and answered) and now - answered > lifetime_s
-    warm = 0 if cold else sum(message.tokens for message in messages[:newest])
+    if cold:
+        warm = 0
+    elif total is None:
+        warm = sum(message.tokens for message in messages[:newest])
+    else:
+        warm = total - sum(message.tokens for message in messages[newest:])
     return CacheState(warm_tokens=warm, read_price=READ_PRICE, write_price=WRITE_PRICE)

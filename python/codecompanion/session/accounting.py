@@ -74,12 +74,21 @@ class RequestParts:
         self._counter = counter
         self._system: tuple[Message | None, int] = (None, 0)
         self._tools: tuple[Sequence[ToolSpec] | None, int] = (None, 0)
+        self._seen: tuple[tuple[Message, ...], dict[str, int]] = ((), {})
 
     def described(self, request: ChatRequest, sent: RequestSent) -> RequestSent:
         """Return the entry with the mix of the request (R-357)."""
         if request.tools is not self._tools[0]:
             self._tools = request.tools, self._counter.tools(request.tools)
-        return msgspec.structs.replace(sent, mix=request_mix(request.messages, self._tools[1], self._count))
+        messages = tuple(request.messages)
+        before, mix = self._seen
+        # Tuples ask for identity before equality: what the last request held is not looked at again.
+        if messages[: len(before)] != before:
+            before, mix = (), {}
+        added = request_mix(messages[len(before) :], 0, self._count)
+        mix = {part: tokens + mix.get(part, 0) for part, tokens in added.items()}
+        self._seen = messages, mix
+        return msgspec.structs.replace(sent, mix={**mix, "tools": self._tools[1]})
 
     def _count(self, message: Message) -> int:
         if message.role != "system":

@@ -367,7 +367,7 @@ class ContextControl:
             has_utility=bool(self.policy.summary_adapter.name),
             prompt_text=self.system_message.text,
             last_flush=self.effects.last_flush,
-            cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s),
+            cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s, view.tokens),
         )
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:

@@ -22,6 +22,8 @@ CHAT = (
 )
 def test_what_the_last_request_held_is_warm_until_its_time_is_over(now: float, lifetime_s: float, warm: int) -> None:
     assert find_cache_state(CHAT, now, lifetime_s).warm_tokens == warm
+    total = sum(message.tokens for message in CHAT)
+    assert find_cache_state(CHAT, now, lifetime_s, total) == find_cache_state(CHAT, now, lifetime_s)
 
 
 def test_nothing_is_warm_before_the_first_reply_or_without_a_cache() -> None:
