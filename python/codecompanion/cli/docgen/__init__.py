@@ -1,6 +1,6 @@
 """Generators of what is written down once and needed in several places.
 
-From the Lua option schema, the wire structs and the texts in `doc/parts/`: the help file `doc/codecompanion.txt`, the
+From the Lua option schema, the wire structs and the texts in `parts/`: the help file `doc/codecompanion.txt`, the
 types `lua/codecompanion/types.lua`, and the Python defaults `settings_defaults.json`.
 
     python -m codecompanion.cli.docgen            writes them

@@ -11,6 +11,9 @@ from codecompanion.cli.docgen.schema import ROOT, read_schema
 
 __all__ = ["ROOT", "generate"]
 
+# Not below doc/: `:helptags doc` reads every text file there, and a tag must not occur twice.
+PARTS = Path(__file__).parent / "parts"
+
 
 def generate() -> dict[Path, str]:
     """Return the text of every generated file by its path; nothing is written.
@@ -21,7 +24,7 @@ def generate() -> dict[Path, str]:
     dump = read_schema()
     defaults = json.dumps(dump.for_host, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     return {
-        ROOT / "doc" / "codecompanion.txt": help_file(ROOT / "doc" / "parts", dump),
+        ROOT / "doc" / "codecompanion.txt": help_file(PARTS, dump),
         ROOT / "lua" / "codecompanion" / "types.lua": lua_types(dump.schema),
         ROOT / "python" / "codecompanion" / "settings_defaults.json": defaults,
     }

@@ -1,4 +1,4 @@
-"""`doc/codecompanion.txt`: the texts of `doc/parts/`, with lists made from the option schema put into them.
+"""`doc/codecompanion.txt`: the texts of `parts/`, with lists made from the option schema put into them.
 
 The first line of a part is its title and tag (`Options *codecompanion-options*`). A line `{{name}}` stands for a list
 of that name. Lines that end in a tag are set to the right edge; the table of contents is made from the titles.
