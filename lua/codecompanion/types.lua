@@ -139,6 +139,9 @@
 ---@field duration_ms integer
 
 ---A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
+---
+---A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
+---where there is no file, and both for a file too large to be compared in the editor.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -147,6 +150,9 @@
 ---@field title string
 ---@field body string
 ---@field filetype string
+---@field path string
+---@field before string
+---@field after string
 
 ---The question was answered (or the turn cancelled): the block goes away.
 ---@class CodeCompanion.Event.ApprovalClosed
@@ -406,12 +412,15 @@
 ---@field group string
 
 ---Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
+---
+---`text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
 ---@class CodeCompanion.Request.Approve
 ---@field id? integer
 ---@field chat? string
 ---@field call_id string
 ---@field decision "always"|"cancel"|"once"|"reject"
 ---@field reason? string
+---@field text? string|nil
 
 ---Switch approvals off (`on`) or on again for the chat.
 ---@class CodeCompanion.Request.SetYolo

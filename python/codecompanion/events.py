@@ -155,13 +155,20 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
 
 
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
-    """A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`)."""
+    """A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
+
+    A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
+    where there is no file, and both for a file too large to be compared in the editor.
+    """
 
     call_id: str
     name: str
     title: str
     body: str
     filetype: str = "text"
+    path: str = ""
+    before: str = ""
+    after: str = ""
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):

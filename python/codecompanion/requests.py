@@ -113,11 +113,15 @@ class AddRules(Request, frozen=True, kw_only=True):
 
 
 class Approve(Request, frozen=True, kw_only=True):
-    """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat."""
+    """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
+
+    `text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
+    """
 
     call_id: str
     decision: Literal["once", "always", "reject", "cancel"]
     reason: str = ""
+    text: str | None = None
 
 
 class SetYolo(Request, frozen=True, kw_only=True):

@@ -308,7 +308,7 @@ class Runtime:
             case AddRules():
                 await self._add_rules(session, request.group)
             case Approve():
-                session.desk.answer(request.call_id, request.decision, request.reason)
+                session.desk.answer(request.call_id, request.decision, request.reason, request.text)
             case SetYolo():
                 session.desk.approvals = session.desk.approvals.with_yolo(request.on)
             case SetModel():

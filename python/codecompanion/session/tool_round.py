@@ -131,9 +131,11 @@ class ToolRound:
         except ToolError as error:
             return _Ran(call, failed(str(error)), "error", title)
         if question is not None:
-            refusal = await services.desk.ask(call, question)
-            if refusal is not None:
-                return _Ran(call, ToolOutput(text=refusal, summary="rejected", is_error=True), "rejected", title)
+            verdict = await services.desk.ask(call, question)
+            if verdict.refusal is not None:
+                refused = ToolOutput(text=verdict.refusal, summary="rejected", is_error=True)
+                return _Ran(call, refused, "rejected", title)
+            context = msgspec.structs.replace(context, accepted=verdict.accepted)
             services.on_running(title)
         output = await run_call(tool, arguments, context)
         return _Ran(call, output, "error" if output.is_error else "ok", title)

@@ -72,13 +72,22 @@ class NothingRemoved:
         raise KeyError(key)
 
 
+class Accepted(msgspec.Struct, frozen=True):
+    """What the user saw of a proposal (`before` and `after`, as `ApprovalQuestion` has them) and accepted: `text`."""
+
+    before: str
+    after: str
+    text: str
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550). `walk` is
     `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
     `KeyError` or a `CodeCompanionError` when there is none. `hidden_variables` of the environment are no program's
-    business that the model runs: they hold keys. `recall` is what was taken out of the chat.
+    business that the model runs: they hold keys. `recall` is what was taken out of the chat. `accepted` is the
+    proposal as the user left it, None unless the user edited it: the tool writes exactly that.
     """
 
     root: Path
@@ -90,6 +99,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     walk: Walk = walk_everything
     hidden_variables: frozenset[str] = frozenset()
     recall: Recall = NothingRemoved()
+    accepted: Accepted | None = None
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,12 +119,17 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What the user is asked. `key` is what `always` covers.
 
     It is the tool's name, for a shell the exact command (`run_command:make test`), for a deletion the path.
+    File tools fill in the whole texts: `before` and `after` are "" where there is no file, and both for a file too
+    large to be compared in the editor.
     """
 
     key: str
     title: str
     body: str
     filetype: str = "text"
+    path: str = ""
+    before: str = ""
+    after: str = ""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

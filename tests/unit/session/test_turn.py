@@ -245,6 +245,27 @@ async def test_an_approval_is_asked_and_answered(tmp_path, decision, expected):
         assert "not now" in adapter.requests[1].messages[-1].text
 
 
+async def test_the_proposal_as_the_user_left_it_is_what_is_written_and_the_model_reads_the_difference(tmp_path):
+    """Issue 8, section 3: the question carries both texts, the answer may carry a third one."""
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    edit = ("c1", "insert_edit", json.dumps({"path": "a.txt", "old_text": "two", "new_text": "2\nzwei"}))
+    adapter = ScriptedAdapter("s", [calls(edit), says("ok")])
+    bench = Bench(tmp_path, adapter, tools={"yolo": False})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+    asked = bench.of(ApprovalRequested)[0]
+    assert (asked.path, asked.before, asked.after) == (str(file), "one\ntwo\nthree\n", "one\n2\nzwei\nthree\n")
+    session.desk.answer("c1", "once", "", "one\n2\nthree\nfour\n")
+    await bench.idle(session)
+    assert file.read_bytes() == b"one\r\n2\r\nthree\r\nfour\r\n"
+    told = adapter.requests[1].messages[-1].text
+    assert "user edited your proposal" in told
+    assert "-zwei\n" in told
+    assert "+four\n" in told
+
+
 async def test_answering_an_approval_that_is_over_is_an_error(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()

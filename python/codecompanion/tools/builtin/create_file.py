@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, count, parameters, shown_path
-from codecompanion.tools.diff import file_diff
 from codecompanion.tools.disk import Check, in_thread, write_atomic
+from codecompanion.tools.proposal import Proposal, as_accepted, question
 
 _SPEC = ToolSpec(
     "create_file",
@@ -52,10 +53,23 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
 def _write(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
     path = _target(arguments, context)
     existed = path.exists()
-    write_atomic(path, arguments["content"].encode("utf-8"), check)
-    lines = count(len(text_files.split_lines(arguments["content"])), "line")
-    text = f"{'Replaced' if existed else 'Created'} {shown_path(path, context)}: {lines}."
-    return ToolOutput(text=text, summary=lines, changed_paths=(str(path),))
+    proposal, note = as_accepted(_proposal(path, arguments, context), context.accepted)
+    if proposal.after is None or (note and proposal.after == proposal.before):
+        return ToolOutput(text=note, summary="left out by you")
+    write_atomic(path, text_files.encode(proposal.after), check)
+    lines = count(len(text_files.split_lines(proposal.after.text)), "line")
+    text = f"{'Replaced' if existed else 'Created'} {proposal.name}: {lines}."
+    return ToolOutput(text=f"{text} {note}".rstrip(), summary=lines, changed_paths=(str(path),))
+
+
+def _proposal(path: Path, arguments: dict[str, Any], context: ToolContext) -> Proposal:
+    """Return what is there and what is to be; a file that is no text counts as none."""
+    before = None
+    if path.exists():
+        with contextlib.suppress(text_files.UnreadableFile):
+            before = text_files.read_text(path)
+    after = text_files.TextFile(arguments["content"])
+    return Proposal(path=path, name=shown_path(path, context), before=before, after=after)
 
 
 def _title(arguments: dict[str, Any]) -> str:
@@ -64,15 +78,20 @@ def _title(arguments: dict[str, Any]) -> str:
 
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
     path = _target(arguments, context)
-    name = shown_path(path, context)
-    exists = path.exists()
+    proposal = _proposal(path, arguments, context)
+    title = f"{'Replace' if path.exists() else 'Create'} {proposal.name}"
+    body = ""
+    if path.exists() and proposal.before is None:
+        body = f"{_unreadable(path)} It would be replaced by:\n{arguments['content']}"
+    return question(proposal, key="create_file", title=title, body=body)
+
+
+def _unreadable(path: Path) -> str:
     try:
-        before = text_files.read_text(path).text if exists else None
-        body = file_diff(name, before, arguments["content"])
+        text_files.read_text(path)
     except text_files.UnreadableFile as error:
-        body = f"{error} It would be replaced by:\n{arguments['content']}"
-    title = f"{'Replace' if exists else 'Create'} {name}"
-    return ApprovalQuestion(key="create_file", title=title, body=body, filetype="diff")
+        return str(error)
+    return ""
 
 
 CREATE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")

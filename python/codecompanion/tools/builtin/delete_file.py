@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
-from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.disk import Check, in_thread, write_atomic
+from codecompanion.tools.proposal import Proposal, as_accepted, question
 
 _SHOWN_LINES = 40
 
@@ -42,6 +44,11 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
 def _delete(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
     path = _target(arguments, context)
     name = shown_path(path, context)
+    proposal, note = as_accepted(_proposal(path, name), context.accepted)
+    if note and proposal.after is not None:
+        if proposal.after != proposal.before:
+            write_atomic(path, text_files.encode(proposal.after), check)
+        return ToolOutput(text=f"{name} was not deleted. {note}", summary="not deleted", changed_paths=(str(path),))
     check()
     try:
         path.unlink()
@@ -57,7 +64,16 @@ def _title(arguments: dict[str, Any]) -> str:
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
     path = _target(arguments, context)
     name = shown_path(path, context)
-    return ApprovalQuestion(key=f"delete_file:{path}", title=f"Delete {name}", body=_content(path, name))
+    return question(_proposal(path, name), key=f"delete_file:{path}", title=f"Delete {name}", body=_content(path, name))
+
+
+def _proposal(path: Path, name: str) -> Proposal:
+    """Return what is there; a link, and a file that is no text, counts as nothing."""
+    before = None
+    if not path.is_symlink():
+        with contextlib.suppress(text_files.UnreadableFile):
+            before = text_files.read_text(path)
+    return Proposal(path=path, name=name, before=before, after=None)
 
 
 def _content(path: Path, name: str) -> str:

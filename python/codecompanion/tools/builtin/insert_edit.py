@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from codecompanion import text_files
@@ -10,9 +9,9 @@ from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
-from codecompanion.tools.diff import file_diff
 from codecompanion.tools.disk import Check, in_thread, write_atomic
 from codecompanion.tools.edit import Edited, replace_text
+from codecompanion.tools.proposal import Proposal, as_accepted, question
 
 _SPEC = ToolSpec(
     "insert_edit",
@@ -37,8 +36,8 @@ _SPEC = ToolSpec(
 )
 
 
-def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Path, text_files.TextFile, Edited]:
-    """Return the file's path, what it is and what it becomes; nothing is written."""
+def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Edited]:
+    """Return what the file is and what it becomes; nothing is written."""
     path = context.resolve(arguments["path"])
     if not path.exists():
         error = missing_file(path, context)
@@ -48,7 +47,8 @@ def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Path, text_f
         edited = replace_text(before, arguments["old_text"], arguments["new_text"], arguments.get("replace_all", False))
     except ToolError as error:
         raise ToolError(f"{shown_path(path, context)}: {error}") from error
-    return path, before, edited
+    proposal = Proposal(path=path, name=shown_path(path, context), before=before, after=edited.file)
+    return proposal, edited
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
@@ -56,13 +56,18 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
 
 
 def _write(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
-    path, _, edited = _edit(arguments, context)
-    write_atomic(path, text_files.encode(edited.file), check)
-    name = shown_path(path, context)
+    proposed, edited = _edit(arguments, context)
+    proposal, note = as_accepted(proposed, context.accepted)
+    if proposal.after is None or proposal.after == proposal.before:
+        return ToolOutput(text=note, summary="left out by you")
+    write_atomic(proposal.path, text_files.encode(proposal.after), check)
+    changed = (str(proposal.path),)
+    if note:
+        return ToolOutput(text=f"Edited {proposal.name}. {note}", summary="edited by you", changed_paths=changed)
     places = [f"line {first}" if first == last else f"lines {first} to {last}" for first, last in edited.places[:20]]
     more = f" and {len(edited.places) - 20} more" if len(edited.places) > 20 else ""
-    text = f"Edited {name}: {count(len(edited.places), 'replacement')}, now at {', '.join(places)}{more}."
-    return ToolOutput(text=text, summary=count(len(edited.places), "edit"), changed_paths=(str(path),))
+    text = f"Edited {proposal.name}: {count(len(edited.places), 'replacement')}, now at {', '.join(places)}{more}."
+    return ToolOutput(text=text, summary=count(len(edited.places), "edit"), changed_paths=changed)
 
 
 def _title(arguments: dict[str, Any]) -> str:
@@ -70,10 +75,8 @@ def _title(arguments: dict[str, Any]) -> str:
 
 
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    path, before, edited = _edit(arguments, context)
-    name = shown_path(path, context)
-    body = file_diff(name, before.text, edited.file.text)
-    return ApprovalQuestion(key="insert_edit", title=f"Edit {name}", body=body, filetype="diff")
+    proposal, _ = _edit(arguments, context)
+    return question(proposal, key="insert_edit", title=f"Edit {proposal.name}")
 
 
 INSERT_EDIT = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")

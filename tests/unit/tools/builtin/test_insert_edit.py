@@ -84,7 +84,13 @@ def test_the_question_shows_the_edit_that_would_happen_and_does_nothing(root: Pa
     (root / "a").write_text("one\ntwo\n")
     question = ask("insert_edit", path="a", old_text="two", new_text="2")
     assert question == ApprovalQuestion(
-        key="insert_edit", title="Edit a", body="--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n", filetype="diff"
+        key="insert_edit",
+        title="Edit a",
+        body="--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+        filetype="diff",
+        path=str(root / "a"),
+        before="one\ntwo\n",
+        after="one\n2\n",
     )
     assert (root / "a").read_text() == "one\ntwo\n"
     with pytest.raises(ToolError, match="not found"):
