@@ -6,7 +6,7 @@ T ?=
 WORKERS ?= auto
 BENCH ?=
 
-.PHONY: help setup demo chat test test-peers lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test journeys test-peers lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -24,6 +24,10 @@ chat: setup ## the demo, then its chat in an interactive Neovim, on the offline 
 
 test: setup ## all tests; T="path -k word" selects
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(T)
+
+journeys: setup ## scripted hours in a real terminal (tmux); make test runs them too where tmux is; T="-k word" selects
+	@.ci/journeys
+	@JOURNEYS=required $(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/journeys $(T)
 
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
 	@.ci/peers

@@ -35,7 +35,8 @@ SESSION = Path(__file__).with_name("demo_session.jsonl")
 WINDOW = 128_000
 SMALLEST_WINDOW = 4_000
 TIMEOUT_S = 900
-SIZE = (110, 44)
+COLUMNS, LINES = 110, 44
+"""The screen of the headless run. A terminal's own size is never touched: Neovim would draw past its edges."""
 OLDEST_NVIM = (0, 10)
 
 
@@ -136,8 +137,9 @@ def play(
     init = home / "init.lua"
     run_plan = f'lua require("codecompanion.demo").run("{plan}")'
     init.write_text(init_file(recording.resolve(), window, rules, [run_plan], policy))
+    size = f"set columns={COLUMNS} lines={LINES}"
     result = subprocess.run(
-        [nvim, "--headless", "-u", str(init), "-i", "NONE", "-n"],
+        [nvim, "--headless", "--cmd", size, "-u", str(init), "-i", "NONE", "-n"],
         cwd=workspace, env=_environment(home), capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     lines = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()] if told.exists() else []
@@ -208,11 +210,9 @@ def init_file(recording: Path | None, window: int, rules: Sequence[str], after: 
     }
     if rules:
         options["rules"] = {"default": {"description": "Rules of the recording", "files": list(rules)}}
-    columns, lines = SIZE
     return "\n".join(
         [
             f'vim.opt.runtimepath:prepend("{REPOSITORY}")',
-            f"vim.o.columns, vim.o.lines = {columns}, {lines}",
             "vim.o.swapfile = false",
             f"require('codecompanion').setup(vim.json.decode({json.dumps(json.dumps(options))}))",
             *(f"vim.schedule(function() vim.cmd({json.dumps(command)}) end)" for command in after),

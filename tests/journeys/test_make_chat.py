@@ -1,0 +1,64 @@
+"""`make chat`: the demo plays without a screen, then its chat opens in the terminal of whoever called it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.journeys.desk import Desk, python
+from tests.journeys.terminal import Terminal
+
+SIZES = [(80, 24), (110, 40), (200, 60)]
+
+
+def recording(turns: int) -> str:
+    """Return a short session with tools, as JSON Lines."""
+    messages = []
+    for number in range(turns):
+        call = {"id": "same", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a.py"}'}}
+        messages += [
+            {"role": "user", "content": f"question {number}"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "same", "content": f"line {number}\n" * 200},
+            {"role": "assistant", "content": f"This is answer {number} in a sentence that ends with berth N{number}."},
+        ]
+    return "".join(json.dumps(message) + "\n" for message in messages)
+
+
+def assert_whole(terminal: Terminal) -> str:
+    """The terminal shows what Neovim drew: a full redraw changes nothing, status and input are at the lower edge."""
+    screen = terminal.still()
+    terminal.keys("<C-l>")
+    assert terminal.still() == screen
+    rows = terminal.rows()
+    columns, lines = terminal.size
+    assert "offline" in rows[lines - 2], screen
+    assert rows[lines - 1] == "", screen
+    assert any(len(row) > columns - 12 for row in rows), f"nothing reaches the right edge\n{screen}"
+    return screen
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_chat_fits_the_terminal_and_follows_its_size(desk: Desk, size: tuple[int, int]) -> None:
+    """Issue 8, 1: the size of the headless run (110x44) must not reach the terminal, whatever its size."""
+    path = desk.write("session.jsonl", recording(6))
+    argv = [python(), "-m", "codecompanion", "demo", "--chat", "--nvim", desk.binary, "--window", "20000", str(path)]
+    terminal = desk.terminal(argv, size=size)
+    terminal.wait(lambda screen: "This is answer 5" in screen and terminal.full_screen(), 90)
+    assert "This is answer 5" in assert_whole(terminal)
+
+    terminal.keys("Gizebra crossing<Esc>")
+    terminal.wait(r"^zebra crossing")
+    terminal.keys("<CR>")
+    terminal.wait(r"I am the offline adapter")
+
+    for columns, lines in ((100, 30), (60, 16), size):
+        terminal.resize(columns, lines)
+        terminal.wait(lambda _: "offline" in terminal.rows()[-2])
+        assert "Choose a model" in assert_whole(terminal)
+    terminal.keys("gg0")
+    terminal.wait(r"question 0|messages 1|compacted")
+
+    terminal.keys(":qa!<CR>")
+    terminal.wait_ended()
