@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tests.adapters.loopback import LoopbackServer
+from tests.adapters.token_count import encode
 
 Server = TypeVar("Server", bound=LoopbackServer)
 
@@ -27,6 +28,8 @@ class LoopbackThread(Generic[Server]):
         return self.server
 
     async def _start(self) -> None:
+        # The vocabulary takes a second or two: the first request must not wait for it, tests look at the clock.
+        encode("warm")
         self.server = self._make()
         await self.server.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import pytest
@@ -192,20 +193,55 @@ def test_a_buffer_wiped_in_the_middle_of_a_stream(nvim_factory, tmp_path):
         assert server.refusals == []
 
 
-def test_a_provider_that_drips_is_stopped_at_once(nvim_factory, tmp_path):
-    bytes_ = chunk({"content": "drip"}) * 50
-    drip = Answer(parts=tuple(p for b in bytes_ for p in (bytes([b]), 1.0)))
-    with ChatServerThread([drip, reply("fine")], key=KEY) as server:
+DRIP = Answer(parts=tuple(part for byte in chunk({"content": "drip"}) * 50 for part in (bytes([byte]), 1.0)))
+
+
+def only_go_is_slow(slow):
+    """Return a server's answers: by what is asked, because a stopped request may never have reached the server."""
+    return lambda request: slow if request.json["messages"][-1]["content"] == "go" else reply("fine")
+
+
+@pytest.mark.parametrize(
+    ("slow", "begun"),
+    [
+        pytest.param(silence(), "waiting for the model", id="before the answer begins"),
+        pytest.param(DRIP, "waiting for the model", id="in the middle of a line"),
+        pytest.param(reply("word " * 400, chunk_chars=5, delay_s=0.2), "word word", id="between two words"),
+    ],
+)
+def test_a_slow_reply_is_stopped_at_once_and_the_next_is_there_at_once(nvim_factory, tmp_path, slow, begun):
+    """A provider that drips keeps its connection to itself: nothing waits for it."""
+    with ChatServerThread(key=KEY, default=only_go_is_slow(slow)) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.send("go")
-        chat.wait_state("streaming")
-        time.sleep(1)
+        chat.nvim.wait_for(lambda: server.requests, "the request at the server")
+        chat.nvim.wait_screen(begun)
         began = time.monotonic()
         chat.nvim.feed("q")
         chat.nvim.wait_for(lambda: chat.finished() == 1, "the end")
         assert time.monotonic() - began < 1
-        chat.say("next")
-        assert "fine" in chat.text()
+        chat.send("next")
+        chat.nvim.wait_screen("^fine", timeout=5)
+        chat.nvim.wait_for(lambda: server.requests[0].aborted, "the first connection given up")
+
+
+def test_requests_stopped_before_they_left_do_not_hold_the_next(nvim_factory, tmp_path):
+    """Each leaves a thread that still waits (for a key's command here, for a name to be resolved elsewhere)."""
+    stored = tmp_path / "key"
+    command = f"cmd:[ -e '{stored}' ] && exec cat '{stored}'; while kill -0 $PPID; do sleep 0.2; done"
+    options = {"adapters": {"http": {"loop": {"env": {"api_key": command}}}}}
+    with ChatServerThread(key=KEY, default=only_go_is_slow(DRIP)) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=options)
+        for number in range(1, min(40, (os.cpu_count() or 1) + 6)):
+            chat.send("go")
+            chat.wait_state("streaming")
+            chat.nvim.feed("<Esc>q")
+            chat.nvim.wait_for(lambda ended=number: chat.finished() == ended, "the end")
+        assert server.requests == []
+        stored.write_text(KEY)
+        chat.send("next")
+        chat.nvim.wait_screen("^fine", timeout=5)
+        assert len(server.requests) == 1
 
 
 def test_a_provider_that_sends_without_end_is_ended(nvim_factory, tmp_path):

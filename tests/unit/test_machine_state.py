@@ -1,0 +1,35 @@
+"""What a machine brings of its own never reaches a test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.machine_state import cleaned
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("OPENAI_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_BASE_URL", "MY_GATEWAY_API_KEY", "XDG_DATA_HOME"),
+        *("CODECOMPANION_CONFIG", "TIKTOKEN_CACHE_DIR", "NVIM_APPNAME", "NVIM", "VIMINIT", "MYVIMRC", "GIT_DIR"),
+        *("TZ", "LC_TIME", "COLUMNS", "NO_COLOR", "PYTHONPATH", "PYTHONWARNINGS", "OLLAMA_HOST"),
+    ],
+)
+def test_what_changes_an_outcome_is_left_out(tmp_path, name):
+    assert name not in cleaned({name: "x", "PATH": "/bin"}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "NVIM_BIN", "NVIM_BINS", "HTTPS_PROXY", "SSL_CERT_FILE", "HYPOTHESIS_PROFILE"]
+)
+def test_what_the_run_needs_stays(tmp_path, name):
+    assert cleaned({name: "x"}, tmp_path)[name] == "x"
+
+
+def test_home_is_not_the_developers():
+    """The run itself has it: this file is enough of a proof."""
+    assert "codecompanion-tests-" in str(Path.home())
+    assert not [name for name in os.environ if name.endswith("_API_KEY")]
