@@ -40,6 +40,12 @@
 ---@field read_only boolean
 ---@field draft string
 
+---The chat is called this from now on.
+---@class CodeCompanion.Event.TitleChanged
+---@field type "title_changed"
+---@field chat string
+---@field title string
+
 ---The chat talks to another adapter or model from now on.
 ---@class CodeCompanion.Event.ModelChanged
 ---@field type "model_changed"
@@ -487,12 +493,25 @@
 ---@field chat? string
 ---@field text string
 
----→ `[{id, title, updated, messages, cwd, adapter, model, owned}]`, newest first.
+---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
+---
+---Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch).
 ---@class CodeCompanion.Request.ListSessions
 ---@field id? integer
 ---@field chat? string
 ---@field cwd? string
 ---@field limit? integer
+
+---→ one sentence. Give the stored chat `chat` another title; it need not be open.
+---@class CodeCompanion.Request.RenameSession
+---@field id? integer
+---@field chat? string
+---@field title string
+
+---→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before.
+---@class CodeCompanion.Request.DeleteSession
+---@field id? integer
+---@field chat? string
 
 ---→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
 ---@class CodeCompanion.Request.ListModels
@@ -622,6 +641,7 @@
 ---| CodeCompanion.Event.Reply
 ---| CodeCompanion.Event.Notice
 ---| CodeCompanion.Event.ChatOpened
+---| CodeCompanion.Event.TitleChanged
 ---| CodeCompanion.Event.ModelChanged
 ---| CodeCompanion.Event.PolicyChanged
 ---| CodeCompanion.Event.State
@@ -673,6 +693,8 @@
 ---@field close_chat CodeCompanion.Request.CloseChat
 ---@field save_draft CodeCompanion.Request.SaveDraft
 ---@field list_sessions CodeCompanion.Request.ListSessions
+---@field rename_session CodeCompanion.Request.RenameSession
+---@field delete_session CodeCompanion.Request.DeleteSession
 ---@field list_models CodeCompanion.Request.ListModels
 ---@field list_checkpoints CodeCompanion.Request.ListCheckpoints
 ---@field restore_chat CodeCompanion.Request.RestoreChat

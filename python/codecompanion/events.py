@@ -55,6 +55,12 @@ class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
     draft: str = ""
 
 
+class TitleChanged(Event, frozen=True, kw_only=True, tag="title_changed"):
+    """The chat is called this from now on."""
+
+    title: str
+
+
 class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
     """The chat talks to another adapter or model from now on."""
 

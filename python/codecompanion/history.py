@@ -34,9 +34,22 @@ class ChatCreated(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="c
 
 
 class TitleSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="title_set"):
-    """The chat's title (the first words of the first user message until something better is known)."""
+    """The chat's title: the first words of its first message, or what the user called it (`by_user`)."""
 
     title: str
+    by_user: bool = False
+
+
+class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_forked"):
+    """Everything before this event is a copy of chat `from_chat`; what was paid for it is counted there.
+
+    `at_message`: the message that was edited and is not in the copy, "" when the whole chat was copied. `family` is
+    the first chat of the tree of branches.
+    """
+
+    from_chat: str
+    family: str
+    at_message: str = ""
 
 
 class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="model_set"):
@@ -53,9 +66,10 @@ class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="pol
 
 
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
-    """A message joins history and view, at the end."""
+    """A message joins history and view, at the end. `submit` says which submit of which editor brought it."""
 
     message: Message
+    submit: str = ""
 
 
 class ServerEdited(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -228,6 +242,7 @@ class PolicyEvent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="p
 EventPayload = (
     ChatCreated
     | TitleSet
+    | ChatForked
     | ModelSet
     | PolicySet
     | MessageAdded

@@ -187,10 +187,23 @@ class SaveDraft(Request, frozen=True, kw_only=True):
 
 
 class ListSessions(Request, frozen=True, kw_only=True):
-    """→ `[{id, title, updated, messages, cwd, adapter, model, owned}]`, newest first."""
+    """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
+
+    Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch).
+    """
 
     cwd: str = ""
     limit: int = 100
+
+
+class RenameSession(Request, frozen=True, kw_only=True):
+    """→ one sentence. Give the stored chat `chat` another title; it need not be open."""
+
+    title: str
+
+
+class DeleteSession(Request, frozen=True, kw_only=True):
+    """→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before."""
 
 
 class ListCheckpoints(Request, frozen=True, kw_only=True):
@@ -335,6 +348,8 @@ VERBS: dict[str, type[Request]] = {
     "close_chat": CloseChat,
     "save_draft": SaveDraft,
     "list_sessions": ListSessions,
+    "rename_session": RenameSession,
+    "delete_session": DeleteSession,
     "list_models": ListModels,
     "list_checkpoints": ListCheckpoints,
     "restore_chat": RestoreChat,

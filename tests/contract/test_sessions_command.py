@@ -134,3 +134,26 @@ def test_doctor_fails_when_the_history_cannot_be_used(tmp_path):
     status, out, _ = run("doctor", XDG_DATA_HOME=str(tmp_path))
     assert status == 1
     assert "FAIL  history" in out
+
+
+def test_rename_gives_another_title(data_dir):
+    """The beginning of an id is enough; a title without a word is refused."""
+    status, out, _ = run("sessions", "--data-dir", data_dir, "rename", "chat-a", "The", "parser")
+    assert (status, out.split()) == (0, ["chat-abc", "The", "parser"])
+    _, listed, _ = run("sessions", "--data-dir", data_dir, "list")
+    assert "The parser" in listed
+    assert run("sessions", "--data-dir", data_dir, "rename", "chat-a", " ")[0] == 2
+
+
+def test_delete_asks_for_yes_and_deletes_for_good(data_dir, tmp_path):
+    """Without a terminal nobody can answer: exit 2, and nothing is deleted. The other chat is untouched."""
+    place = ("--state-dir", str(tmp_path / "state"))
+    status, _, error = run("sessions", "--data-dir", data_dir, "delete", "chat-abc", *place)
+    assert status == 2
+    assert "--yes" in error
+    status, out, _ = run("sessions", "--data-dir", data_dir, "delete", "chat-abc", "--yes", *place)
+    assert status == 0
+    assert out.startswith("deleted: chat-abc")
+    _, listed, _ = run("sessions", "--data-dir", data_dir, "list")
+    assert [line.split()[0] for line in listed.splitlines()] == ["chat-xyz"]
+    assert run("sessions", "--data-dir", data_dir, "show", "chat-abc")[0] == 2

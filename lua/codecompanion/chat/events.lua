@@ -72,6 +72,10 @@ function M.model_changed(chat, event)
   require("codecompanion.chat.session").send_overrides(chat)
 end
 
+function M.title_changed(chat, event)
+  chat.title = event.title
+end
+
 function M.policy_changed(chat, event)
   chat.policy = event.policy
   say(chat, ("Policy %s: %s"):format(event.policy, event.description), "info")

@@ -25,6 +25,8 @@ local NAMES = {
   "cost",
   "trace",
   "continue",
+  "title",
+  "rename",
   "clear",
   "help",
 }

@@ -1,4 +1,4 @@
-"""`sessions list|show|export|search|restore`: stored chats without Neovim (design.md, Command line); only read."""
+"""`sessions list|show|export|search|restore|rename|delete`: stored chats without Neovim (design.md, Command line)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from codecompanion.cli.restore import add_restore
+from codecompanion.cli.restore import add_restore, state_dir
 from codecompanion.errors import InputError
-from codecompanion.history import LogEvent, MessageAdded, payload_type, project
+from codecompanion.history import LogEvent, MessageAdded, TitleSet, payload_type, project
 from codecompanion.messages import Message
+from codecompanion.session.stored_chats import given_title
+from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
 from codecompanion.store.search import match_expression
 from codecompanion.store.store import Store
@@ -25,7 +27,7 @@ def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show, export or search stored chats")
     parser.add_argument("--data-dir", type=Path, default=None, help="folder of sessions.db (default: Neovim's)")
-    actions = parser.add_subparsers(required=True, metavar="list|show|export|search|restore")
+    actions = parser.add_subparsers(required=True, metavar="list|show|export|search|restore|rename|delete")
     listing = actions.add_parser("list", help="one line per chat, newest first")
     listing.add_argument("--json", action="store_true", help="print JSON, one object per line")
     listing.add_argument("--limit", type=int, default=50, help="at most so many (default: 50)")
@@ -44,6 +46,15 @@ def add_parser(commands: Any) -> None:
     search.add_argument("--limit", type=int, default=20, help="at most so many (default: 20)")
     search.set_defaults(act=_search)
     add_restore(actions)
+    rename = actions.add_parser("rename", help="give a chat another title")
+    rename.add_argument("chat", help="id, or the beginning of it")
+    rename.add_argument("title", nargs="+", metavar="TITLE")
+    rename.set_defaults(act=_rename)
+    delete = actions.add_parser("delete", help="delete a chat for good, with its checkpoints")
+    delete.add_argument("chat", help="id, or the beginning of it")
+    delete.add_argument("--yes", action="store_true", help="do not ask; needed where nobody can answer")
+    delete.add_argument("--state-dir", type=Path, default=None, help="folder of transcripts/ (default: Neovim's)")
+    delete.set_defaults(act=_delete)
     parser.set_defaults(run=run)
 
 
@@ -152,4 +163,28 @@ def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         messages = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
     for message in messages:
         print(json.dumps(write_message(message), ensure_ascii=False), file=out)
+    return 0
+
+
+def _rename(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    chat, title = _find_chat(store, arguments.chat), given_title(" ".join(arguments.title))
+    store.append(chat, [TitleSet(title=title, by_user=True)]).result()
+    print(f"{chat}  {title}", file=out)
+    return 0
+
+
+def _delete(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    chat = _find_chat(store, arguments.chat)
+    info = store.find_session(chat)
+    about = f"{chat}  {info.messages} messages  {info.title}" if info else chat
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"{about}: expected --yes, for nobody can answer here; nothing was deleted")
+        print(f"Delete for good: {about}  [y/N] ", end="", file=sys.stderr, flush=True)
+        if not sys.stdin.readline().strip().lower().startswith("y"):
+            raise InputError("nothing was deleted")
+    store.acquire(chat).result()
+    CheckpointFiles(arguments.state_dir or state_dir()).delete(chat)
+    store.delete(chat).result()
+    print(f"deleted: {about}", file=out)
     return 0

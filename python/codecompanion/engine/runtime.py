@@ -29,6 +29,7 @@ from codecompanion.requests import (
     Clear,
     CloseChat,
     Compact,
+    DeleteSession,
     Detach,
     Doctor,
     GiveSecrets,
@@ -44,6 +45,7 @@ from codecompanion.requests import (
     OpenChat,
     Preview,
     Regenerate,
+    RenameSession,
     Request,
     RestoreChat,
     SaveDraft,
@@ -57,6 +59,7 @@ from codecompanion.requests import (
     ShowTrace,
     Submit,
 )
+from codecompanion.session import stored_chats
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.inspection import inspect, original, state_of
@@ -103,6 +106,11 @@ class Runtime:
             case ListSessions():
                 found = await asyncio.to_thread(self.services.store.list_sessions, request.cwd or None, request.limit)
                 return list(found)
+            case RenameSession(chat=chat_id, title=title):
+                is_open = self._chats.get(chat_id)
+                return await stored_chats.rename(self.services, chat_id, title, is_open.log if is_open else None)
+            case DeleteSession(chat=chat_id):
+                return await stored_chats.delete(self.services, chat_id, self._chats)
             case ListModels():
                 return await self._list_models(request.adapter)
             case ListRules():

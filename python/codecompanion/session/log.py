@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from codecompanion.history import ChangeUndone, EventPayload, LogEvent, View, ViewChanged, apply, project
+from codecompanion.history import ChangeUndone, EventPayload, LogEvent, TitleSet, View, ViewChanged, apply, project
 from codecompanion.session.undo import Chain, Rest, chain_of, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store
 
@@ -48,6 +48,8 @@ class ChatLog:
         """Whether anything was ever taken out of the view."""
         self.rest = Rest()
         """Which stages rest because the user undid what they did."""
+        self.title = ""
+        """What the chat is called, "" before its first message."""
         self.undone: tuple[str, ...] = ()
         """The changes that do not count now."""
         self.chain = Chain()
@@ -69,6 +71,8 @@ class ChatLog:
             events = await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
             for event in events:
                 self.view = apply(self.view, event)
+                if isinstance(event.payload, TitleSet):
+                    self.title = event.payload.title
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
                     self.compactions += event.payload.kind == "compacted"
@@ -84,6 +88,7 @@ class ChatLog:
     def resume(self, events: Sequence[LogEvent]) -> None:
         """Take in what a stored log says besides its view."""
         self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
+        self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
         self._read_undos(events)
 
     def _read_undos(self, events: Sequence[LogEvent]) -> None:

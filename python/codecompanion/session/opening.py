@@ -119,7 +119,7 @@ def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft
     session.emit(
         ChatOpened(
             chat=session.chat_id,
-            title="",
+            title=session.log.title,
             adapter=session.adapter_name,
             model=session.model,
             window=session.limits.context_window,

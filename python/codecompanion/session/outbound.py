@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections import deque
 
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import MessageSent, SubmitFailed
+from codecompanion.events import MessageSent, SubmitFailed, TitleChanged
 from codecompanion.history import EventPayload, MessageAdded, TitleSet
 from codecompanion.messages import Message, is_typed_by_user
 from codecompanion.requests import Submit
 from codecompanion.session.log import ChatLog, to_the_end
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.services import Services
-
-TITLE_CHARS = 60
+from codecompanion.session.stored_chats import title_of
 
 
 class OutboundQueue:
@@ -93,16 +92,13 @@ class OutboundQueue:
 
     async def _log_message(self, submit: Submit, message: Message) -> None:
         payloads: list[EventPayload] = [MessageAdded(message=message)]
-        if not any(is_typed_by_user(old) for old in self._log.view.messages):
+        is_untitled = not self._log.title
+        if is_untitled:  # only once: no compaction and no /clear gives a chat another title
             payloads.insert(0, TitleSet(title=title_of(submit.text)))
         try:
             await self._log.write(*payloads)
         except CodeCompanionError:
             self._waiting.appendleft(submit)
             raise
-
-
-def title_of(text: str) -> str:
-    """Return a chat's title: the first words of its first message, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
+        if is_untitled:
+            self._services.emit(TitleChanged(chat=self._log.chat_id, title=self._log.title))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError
@@ -39,7 +40,9 @@ class Blobs:
             return name
         with told_as_ours(self._folder):
             target = self._folder / name
-            if not (target.exists() and target.stat().st_size == len(content)):
+            if target.exists() and target.stat().st_size == len(content):
+                target.touch()  # it is about to be used again: not to be deleted as unused now
+            else:
                 self._folder.mkdir(mode=0o700, exist_ok=True)
                 write_durably(target, content)
         return name
@@ -64,3 +67,19 @@ class Blobs:
         if hashlib.sha256(content).hexdigest() != name:
             raise StoreCorrupt(f"the stored content {name[:12]}… in {self._folder} is damaged")
         return content
+
+    def stored(self) -> Iterator[tuple[str, float]]:
+        """Yield the name of every stored content, and when it was last stored (seconds since the epoch)."""
+        if self._folder is None:
+            yield from [(name, 0.0) for name in self._in_memory]
+        elif self._folder.is_dir():
+            for path in sorted(self._folder.iterdir()):
+                if _SHA256.fullmatch(path.name):
+                    yield path.name, path.stat().st_mtime
+
+    def delete(self, name: str) -> None:
+        """Delete a stored content that nobody uses."""
+        if self._folder is None:
+            self._in_memory.pop(name, None)
+        else:
+            (self._folder / name).unlink(missing_ok=True)

@@ -119,6 +119,20 @@ class CheckpointFiles:
             if path.exists() and path.stat().st_size > SPANS_BYTES:
                 _halve(path)
 
+    def delete(self, chat_id: str) -> None:
+        """Delete everything that is kept of the chat.
+
+        Raises:
+            StoreUnavailable: a file could not be deleted.
+        """
+        name = file_name(chat_id)
+        self._known_spans.pop(chat_id, None)
+        with told_as_ours(self.folder):
+            for path in self._files(name):
+                path.unlink(missing_ok=True)
+            if (self._checkpoints / name).is_dir():
+                shutil.rmtree(self._checkpoints / name)
+
     # ---- reading
 
     def list_checkpoints(self, chat_id: str = "") -> list[StoredCheckpoint]:

@@ -1,9 +1,9 @@
 """The database format, one numbered migration per change; `PRAGMA user_version` says how far a file has come.
 
-A migration is never edited after a release: the next change is a new entry. A new payload type of `history` needs one
-too, if only an empty one: an older plugin must refuse such a log, not take its entries for damaged ones. Each runs in
-one transaction together with its version number, so a crash leaves the file at one version or the next. A file of a
-newer version is refused untouched.
+A step is a statement, or a function where SQL would not do. A migration is never edited after a release: the next
+change is a new entry. A new payload type of `history` needs one too, if only an empty one: an older plugin must refuse
+such a log, not take its entries for damaged ones. Each runs in one transaction together with its version number, so a
+crash leaves the file at one version or the next. A file of a newer version is refused untouched.
 
 `events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
 with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three times the size and no faster to read.
@@ -13,11 +13,12 @@ with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three tim
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from codecompanion.errors import StoreUnavailable
+from codecompanion.store.previews import fill_blob_uses, fill_previews
 
-Migration = tuple[str, ...]
+Migration = tuple[str | Callable[[sqlite3.Connection], None], ...]
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
@@ -84,6 +85,23 @@ MIGRATIONS: tuple[Migration, ...] = (
             )
         )""",
     ),
+    (
+        # New payload: chat_forked. The picker shows what was asked and where a branch comes from without reading logs;
+        # a chat can be deleted, and with it the contents that no other chat uses.
+        "ALTER TABLE chats ADD COLUMN first_question TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE chats ADD COLUMN last_question TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE chats ADD COLUMN forked_from TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE chats ADD COLUMN family TEXT NOT NULL DEFAULT ''",
+        """CREATE TABLE blob_uses (
+            sha256 TEXT NOT NULL,
+            chat_id TEXT NOT NULL,
+            PRIMARY KEY (sha256, chat_id)
+        ) WITHOUT ROWID""",
+        # What was spent in chats that were deleted still counts for the budget of all chats.
+        "CREATE TABLE deleted_spending (usd REAL NOT NULL, unpriced INTEGER NOT NULL)",
+        fill_previews,
+        fill_blob_uses,
+    ),
 )
 
 
@@ -107,8 +125,11 @@ def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[Migr
     for number, statements in enumerate(migrations[found:], start=found + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for statement in statements:
-                connection.execute(statement)
+            for step in statements:
+                if callable(step):
+                    step(connection)
+                else:
+                    connection.execute(step)
             connection.execute(f"PRAGMA user_version = {number}")
             connection.execute("COMMIT")
         except BaseException:

@@ -2,7 +2,7 @@
 
 Appending happens inside a transaction of `writer.Writer` and keeps three things in step: the events themselves (the
 truth), one row of totals per chat for the picker, and the full-text index over what was said. Nothing here ever
-changes or deletes an event.
+changes an event; `deletion` deletes whole chats.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 
 from codecompanion.history import (
     ChatCreated,
+    ChatForked,
     EventPayload,
     LogEvent,
     MessageAdded,
@@ -28,16 +29,16 @@ from codecompanion.history import (
 from codecompanion.messages import RULES_TAG, Message, is_typed_by_user
 from codecompanion.store import scratch
 from codecompanion.store.db import is_damage
+from codecompanion.store.previews import note_blobs, preview_of
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload) VALUES (?, ?, ?, ?, ?, ?)"
-_SELECT_TOTALS = (
-    "SELECT title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, unpriced "
-    "FROM chats WHERE chat_id = ?"
+_TOTALS = (
+    "title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, unpriced, "
+    "first_question, last_question, forked_from, family"
 )
-_SAVE_TOTALS = (
-    "INSERT OR REPLACE INTO chats(chat_id, title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, "
-    "unpriced) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_SELECT_TOTALS = f"SELECT {_TOTALS} FROM chats WHERE chat_id = ?"  # noqa: S608 - a constant
+_MARKS = ", ".join("?" * len(_TOTALS.split(",")))
+_SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}) VALUES (?, {_MARKS})"  # noqa: S608 - likewise
 _SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
 _SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
 _SELECT_ONE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq = ?"
@@ -46,7 +47,9 @@ _SELECT_ONE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq = ?
 class SessionInfo(msgspec.Struct, frozen=True):
     """A stored chat in the picker. `updated` is seconds since the epoch, `messages` counts what user and model said.
 
-    `owned`: another living Neovim has it open, so it can only be read here.
+    `owned`: another living Neovim has it open, so it can only be read here. `first_question` and `last_question` are
+    the beginnings of what the user typed first and last. `forked_from` is the chat this one is a branch of, `family`
+    the first chat of that tree ("" for a chat that was never forked from another).
     """
 
     id: str
@@ -57,6 +60,11 @@ class SessionInfo(msgspec.Struct, frozen=True):
     adapter: str
     model: str
     owned: bool = False
+    created: float = 0.0
+    first_question: str = ""
+    last_question: str = ""
+    forked_from: str = ""
+    family: str = ""
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -77,11 +85,16 @@ class _Totals(msgspec.Struct):
     last_seq: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
+    first_question: str = ""
+    last_question: str = ""
+    forked_from: str = ""
+    family: str = ""
 
     def count(self, payload: EventPayload, ts: float) -> None:
-        """Take one more event into account."""
-        self.updated = ts
+        """Take one more event into account. A new name makes a chat no newer."""
         self.last_seq += 1
+        if not (isinstance(payload, TitleSet) and payload.by_user):
+            self.updated = ts
         match payload:
             case ChatCreated():
                 self.adapter, self.model, self.cwd = map(storable, (payload.adapter, payload.model, payload.cwd))
@@ -89,7 +102,14 @@ class _Totals(msgspec.Struct):
                 self.adapter, self.model = storable(payload.adapter), storable(payload.model)
             case TitleSet():
                 self.title = storable(payload.title)
-            case MessageAdded(message=message) if is_typed_by_user(message) or message.role == "assistant":
+            case ChatForked():
+                self.forked_from, self.family = payload.from_chat, payload.family
+                self.cost_usd, self.unpriced = 0.0, 0  # what was copied was paid for in the other chat
+            case MessageAdded(message=message) if is_typed_by_user(message):
+                self.messages += 1
+                self.last_question = preview_of(message.text)
+                self.first_question = self.first_question or self.last_question
+            case MessageAdded(message=message) if message.role == "assistant":
                 self.messages += 1
             case UsageReported(cost_usd=None):
                 self.unpriced += 1
@@ -100,9 +120,13 @@ class _Totals(msgspec.Struct):
 
 
 def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Spent:
-    """Return what one chat has cost, or all of them together; from the totals, whatever the length of the logs."""
+    """Return what one chat has cost, or all of them together, deleted ones too; from totals, whatever their length."""
     row = connection.execute(
-        "SELECT TOTAL(cost_usd), COALESCE(SUM(unpriced), 0) FROM chats WHERE ?1 IS NULL OR chat_id = ?1", (chat_id,)
+        """SELECT TOTAL(usd), COALESCE(SUM(unpriced), 0) FROM (
+            SELECT cost_usd AS usd, unpriced FROM chats WHERE ?1 IS NULL OR chat_id = ?1
+            UNION ALL SELECT usd, unpriced FROM deleted_spending WHERE ?1 IS NULL
+        )""",
+        (chat_id,),
     ).fetchone()
     return Spent(*row)
 
@@ -169,9 +193,10 @@ def append_events(
 
 def insert_event(connection: sqlite3.Connection, chat_id: str, event: LogEvent) -> None:
     """Insert one event and index its text."""
-    payload = event.payload
+    payload, stored = event.payload, to_bytes(event.payload)
     turn = storable(turn_of(payload))
-    cursor = connection.execute(_INSERT, (chat_id, event.seq, turn, event.ts, payload_type(payload), to_bytes(payload)))
+    cursor = connection.execute(_INSERT, (chat_id, event.seq, turn, event.ts, payload_type(payload), stored))
+    note_blobs(connection, chat_id, stored)
     if isinstance(payload, MessageAdded) and is_searchable(payload.message):
         connection.execute(
             "INSERT INTO message_text(rowid, text) VALUES (?, ?)", (cursor.lastrowid, storable(payload.message.text))
@@ -249,15 +274,22 @@ def decode_rows(rows: Iterable[Row]) -> tuple[list[LogEvent], list[int]]:
 
 
 def list_rows(
-    connection: sqlite3.Connection, *, cwd: str | None = None, chat_id: str | None = None, limit: int = 1
+    connection: sqlite3.Connection,
+    *,
+    cwd: str | None = None,
+    chat_id: str | None = None,
+    family: str | None = None,
+    limit: int = 1,
 ) -> list[tuple[SessionInfo, str | None]]:
     """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner."""
     rows = connection.execute(
-        """SELECT chats.chat_id, title, updated, messages, cwd, adapter, model, owner
+        """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,
+            last_question, forked_from, family
         FROM chats LEFT JOIN leases ON leases.chat_id = chats.chat_id
         WHERE (?1 IS NULL OR cwd = ?1) AND (?2 IS NULL OR chats.chat_id = ?2)
+          AND (?3 IS NULL OR family = ?3 OR chats.chat_id = ?3)
           AND (messages > 0 OR EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id))
-        ORDER BY updated DESC, chats.chat_id LIMIT ?3""",
-        (cwd if cwd is None else storable(cwd), chat_id, limit),
+        ORDER BY updated DESC, chats.chat_id LIMIT ?4""",
+        (cwd if cwd is None else storable(cwd), chat_id, family, limit),
     ).fetchall()
-    return [(SessionInfo(*row[:7]), row[7]) for row in rows]
+    return [(SessionInfo(*info), owner) for owner, *info in rows]

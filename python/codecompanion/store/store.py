@@ -21,7 +21,7 @@ import msgspec
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.history import EventPayload, LogEvent
-from codecompanion.store import lease, scratch, search, sessions
+from codecompanion.store import deletion, lease, scratch, search, sessions
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.db import Database, create_private_file
 from codecompanion.store.lease import Lease, Owner
@@ -109,6 +109,43 @@ class Store:
         with self._reading() as connection:
             rows = sessions.list_rows(connection, chat_id=chat_id)
         return self._with_owned(*rows[0]) if rows else None
+
+    def knows(self, chat_id: str) -> bool:
+        """Return whether there is such a chat, also one in which nothing was said."""
+        with self._reading() as connection:
+            return connection.execute("SELECT 1 FROM chats WHERE chat_id = ?", (chat_id,)).fetchone() is not None
+
+    def list_family(self, family: str) -> list[SessionInfo]:
+        """Return the branches of a tree of chats (by its first chat), newest first."""
+        with self._reading() as connection:
+            rows = sessions.list_rows(connection, family=family, limit=1_000)
+        return [self._with_owned(info, owner) for info, owner in rows]
+
+    def delete(self, chat_id: str) -> Future[int]:
+        """Delete the chat with everything the database knows of it, and the contents only it used.
+
+        The future gives the number of events; checkpoints are files of their own (`checkpoints`).
+
+        Raises (in the future):
+            LeaseHeld: another host owns the chat; nothing was deleted.
+        """
+
+        def run(connection: sqlite3.Connection) -> int:
+            lease.refuse_foreign(connection, self._owner, chat_id)
+            return deletion.delete_chat(connection, chat_id)
+
+        future = self._writer.submit(run)
+        future.add_done_callback(self._delete_unused_blobs)  # the rows are gone for good before the first file is
+        return future
+
+    def _delete_unused_blobs(self, deleted: Future[int]) -> None:
+        if deleted.exception() is not None:
+            return
+        try:
+            with self._reading() as connection:
+                deletion.delete_unused_blobs(connection, self._blobs, self._clock())
+        except StoreError as error:
+            self._report(error)
 
     def spent(self, chat_id: str | None = None) -> Spent:
         """Return what a chat has cost so far, or all chats together; what was appended is in it at once."""

@@ -62,12 +62,16 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(desk: Desk, version
             )
         if version >= 3:
             connection.execute("UPDATE chats SET cost_usd = 0.25, unpriced = 2")
+        if version >= 4:
+            connection.execute("UPDATE chats SET first_question = 'old', last_question = 'old'")
     connection.close()
     store = desk.open()
     if version >= 1:
         assert store.spent("c") == store.spent() == Spent(0.25, 2)
         assert store.load_events("c")[0] == LogEvent(1, 5.0, said("old"))
-        assert store.find_session("c").title == "Old"  # type: ignore[union-attr]
+        stored = store.find_session("c")
+        assert stored is not None
+        assert (stored.title, stored.first_question, stored.last_question) == ("Old", "old", "old")
     assert store.append("c", [said("new")]).result()[0].seq == (5 if version >= 1 else 1)
 
 

@@ -1,0 +1,52 @@
+---Stored chats as a whole: rename and delete, also those that are not open. The host decides, and answers one sentence.
+
+local say = require("codecompanion.say")
+
+local M = {}
+
+---@param verb string
+---@param payload table
+---@param done? fun()
+local function ask(verb, payload, done)
+  require("codecompanion.host").request(verb, payload, function(err, sentence)
+    if err then
+      return say(err, vim.log.levels.WARN)
+    end
+    say(sentence)
+    if done then
+      done()
+    end
+  end)
+end
+
+---Give a chat another title; without one the user is asked.
+---@param id string
+---@param title? string
+---@param opts? { present?: string, done?: fun() }
+function M.rename(id, title, opts)
+  opts = opts or {}
+  if title and vim.trim(title) ~= "" then
+    return ask("rename_session", { chat = id, title = title }, opts.done)
+  end
+  vim.ui.input({ prompt = "Title of the chat: ", default = opts.present or "" }, function(given)
+    if given and vim.trim(given) ~= "" then
+      ask("rename_session", { chat = id, title = given }, opts.done)
+    end
+  end)
+end
+
+---Delete a stored chat for good; asks first.
+---@param item { id: string, title: string, messages: integer } A row of `list_sessions`
+---@param done? fun() Called when it is gone
+function M.delete(item, done)
+  local title = item.title ~= "" and item.title or "(untitled)"
+  local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")
+  local prompt = ("Delete “%s” for good? %s"):format(title, count)
+  vim.ui.select({ "No", "Delete" }, { prompt = prompt, kind = "codecompanion.delete" }, function(choice)
+    if choice == "Delete" then
+      ask("delete_session", { chat = item.id }, done)
+    end
+  end)
+end
+
+return M

@@ -1,0 +1,12 @@
+---`/rename [text]`: call the chat something; without a text the user is asked.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "rename",
+  description = "Give the chat another title",
+  argument = "[text]",
+  run = function(chat, argument)
+    require("codecompanion.chat.session").attach(chat)
+    require("codecompanion.chat.stored").rename(chat.id, argument, { present = chat.title })
+  end,
+}

@@ -1,0 +1,78 @@
+"""Titles and deletion of chats with the real host: `/title`, `/rename`, `chat.stored` (issue 8, section 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from real_chat import KEY, RealChat, start_chat
+from tests.adapters.chat_answers import reply
+from tests.adapters.chat_thread import ChatServerThread
+
+CHOOSE = "vim.ui.select = function(items, opts, done) _G.asked = opts.prompt; done(...) end"
+LIST = """
+local done
+require("codecompanion.host").request("list_sessions", {}, function(err, rows) done = err or rows end)
+vim.wait(5000, function() return done ~= nil end, 10)
+return done
+"""
+
+
+@pytest.fixture
+def chat(nvim_factory, tmp_path):
+    with ChatServerThread(key=KEY, default=lambda received: reply("An answer.")) as server:
+        yield start_chat(nvim_factory, tmp_path, server)
+
+
+def title(chat: RealChat) -> str:
+    return str(chat.nvim.lua("return vim.b.codecompanion_chat.title"))
+
+
+def rows(chat: RealChat) -> dict[str, dict[str, object]]:
+    return {row["id"]: row for row in chat.nvim.lua(LIST)}
+
+
+def choose(chat: RealChat, answer: str) -> None:
+    chat.nvim.lua(CHOOSE.replace("...", repr(answer)))
+
+
+def delete(chat: RealChat, chat_id: str) -> None:
+    row = rows(chat)[chat_id]
+    chat.nvim.lua("_G.gone = nil; require('codecompanion.chat.stored').delete(..., function() _G.gone = true end)", row)
+
+
+def test_a_chat_is_named_after_its_first_words_until_the_user_names_it(chat: RealChat) -> None:
+    """In the buffer variable and in the list, with the questions; still there after the chat was closed and resumed."""
+    chat.say("Why is the sky blue?")
+    chat.nvim.wait_for(lambda: title(chat) == "Why is the sky blue?", "the title")
+    chat.say("And at night?")
+    chat.send("/title The colour of the sky")
+    chat.nvim.wait_for(lambda: title(chat) == "The colour of the sky", "the new title")
+    chat.send("/rename Sky")
+    chat.nvim.wait_for(lambda: title(chat) == "Sky", "the newest title")
+    row = rows(chat)[chat.id]
+    assert (row["title"], row["first_question"], row["last_question"]) == (
+        "Sky",
+        "Why is the sky blue?",
+        "And at night?",
+    )
+    chat_id = chat.id
+    chat.nvim.lua("require('codecompanion.chat').close()")
+    chat.nvim.lua("require('codecompanion.chat').resume(...)", chat_id)
+    chat.nvim.wait_for(lambda: title(chat) == "Sky", "the title after resuming")
+
+
+def test_only_a_closed_chat_is_deleted_and_only_when_the_user_says_so(chat: RealChat) -> None:
+    chat.say("Delete me")
+    first = chat.id
+    choose(chat, "Delete")
+    delete(chat, first)
+    chat.nvim.wait_for(lambda: "close it first" in chat.nvim.lua("return vim.fn.execute('messages')"), "the refusal")
+    chat.nvim.lua("require('codecompanion.chat').close()")
+    choose(chat, "No")
+    delete(chat, first)
+    assert "“Delete me” for good? 2 messages" in chat.nvim.lua("return _G.asked")
+    assert first in rows(chat)
+    choose(chat, "Delete")
+    delete(chat, first)
+    chat.nvim.wait_lua("return _G.gone")
+    assert first not in rows(chat)

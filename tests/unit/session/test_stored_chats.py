@@ -1,0 +1,66 @@
+"""Titles, renaming and deleting of stored chats (issue 8, section 4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codecompanion.errors import InputError
+from codecompanion.events import ChatOpened, TitleChanged
+from codecompanion.session import stored_chats
+
+from .fakes import Bench, ScriptedAdapter, says, submit
+
+LONG = "Why does foo() return nil on an empty table, and not an error as it says in the manual of the module?"
+
+
+async def test_a_title_is_the_first_words_of_the_first_message_for_good(tmp_path: Path) -> None:
+    """No model is asked; neither /clear nor another question gives the chat another title."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a"), says("b")]))
+    session = await bench.open()
+    session.submit(submit(LONG))
+    await bench.idle(session)
+    (told,) = bench.of(TitleChanged)
+    assert told.title == "Why does foo() return nil on an empty table, and not an err…"
+    await session.clear()
+    session.submit(submit("Another question", 2))
+    await bench.idle(session)
+    assert bench.of(TitleChanged) == [told]
+    assert bench.store.find_session("chat-1").title == told.title  # type: ignore[union-attr]
+
+
+async def test_a_chat_can_be_named_while_it_is_open_and_afterwards(tmp_path: Path) -> None:
+    """The name comes back with the chat, and is never replaced by the first words."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
+    session = await bench.open()
+    assert await stored_chats.rename(bench.services, "chat-1", "  The\n parser ", session.log)
+    session.submit(submit("hello"))
+    await bench.idle(session)
+    assert [event.title for event in bench.of(TitleChanged)] == ["The parser"]
+    await session.close()
+    assert "“Other”" in await stored_chats.rename(bench.services, "chat-1", "Other", None)
+    await bench.resume()
+    assert bench.of(ChatOpened)[-1].title == "Other"
+
+
+async def test_bad_names_and_unknown_chats_are_refused(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    with pytest.raises(InputError, match="at least one word"):
+        await stored_chats.rename(bench.services, "chat-1", " \n ", None)
+    for act in (stored_chats.rename(bench.services, "x", "t", None), stored_chats.delete(bench.services, "x", {})):
+        with pytest.raises(InputError, match="no stored chat 'x'"):
+            await act
+
+
+async def test_an_open_chat_is_not_deleted(tmp_path: Path) -> None:
+    """What is on the screen has to be in the store; closed, it goes with a sentence."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
+    session = await bench.open()
+    session.submit(submit("hello"))
+    await bench.idle(session)
+    with pytest.raises(InputError, match="close it first"):
+        await stored_chats.delete(bench.services, "chat-1", {"chat-1": session})
+    await session.close()
+    assert await stored_chats.delete(bench.services, "chat-1", {}) == "Deleted: “hello”."
+    assert bench.store.list_sessions() == []
