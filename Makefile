@@ -5,8 +5,9 @@ DEMO ?=
 T ?=
 WORKERS ?= auto
 BENCH ?=
+SCREENS ?=
 
-.PHONY: help setup demo chat test journeys test-peers lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test journeys screens test-peers lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -28,6 +29,11 @@ test: setup ## all tests; T="path -k word" selects
 journeys: setup ## scripted hours in a real terminal (tmux); make test runs them too where tmux is; T="-k word" selects
 	@.ci/journeys
 	@JOURNEYS=required $(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/journeys $(T)
+
+screens: setup ## pictures of every state, PNG and text, into shots/; SCREENS="--only edits --size 80x24" selects
+	@.ci/journeys
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" UV_PROJECT_ENVIRONMENT=.venv UV_SYSTEM_CERTS=1 uv sync --quiet --locked --inexact --group screens
+	@PYTHONPATH=python:. $(PYTHON_ENV) -m tests.journeys.screens $(SCREENS)
 
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
 	@.ci/peers

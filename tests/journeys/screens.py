@@ -1,0 +1,389 @@
+"""Pictures of every state, from a real terminal: `make screens` writes shots/<size>-<background>/<name>.png and .txt.
+
+For looking at, not for passing: each reel drives the plugin through a few states and takes a picture of each. A state
+that cannot be reached is said in the end, with the screen that stood there instead.
+
+`python -m tests.journeys.screens [--only WORD …] [--size 80x24 …] [--background dark …] [--out shots]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nvim"))
+
+from real_chat import KEY
+from tests.adapters.answers import Answer
+from tests.adapters.chat_answers import failure, reply, silence
+from tests.adapters.chat_thread import ChatServerThread
+from tests.journeys import picture
+from tests.journeys.desk import Desk
+from tests.journeys.project import lay_out
+from tests.journeys.terminal import ScreenError, Terminal
+
+PROSE = (
+    "The stack forgets to **remove** what it returns: `pop` reads the last item and leaves it where it is.\n\n"
+    "```python\ndef pop(self):\n    return self.items.pop()\n```\n\n"
+    "Two things to keep in mind:\n\n"
+    "1. `highest` stays as it is, because it says how high the stack *was*.\n"
+    "2. An empty stack raises `IndexError`, as a list does, and callers already rely on it in three places.\n"
+)
+
+
+@dataclass
+class Camera:
+    """Takes the pictures of one reel at one size and background."""
+
+    folder: Path
+    size: tuple[int, int]
+    dark: bool
+    problems: list[str]
+
+    def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = 30) -> None:
+        """Wait for `wanted`, then write the picture; what does not come is noted and its picture taken all the same."""
+        try:
+            if wanted:
+                terminal.wait(wanted, limit_s, prompt=True)
+            terminal.still(5)
+        except ScreenError as error:
+            self.problems.append(f"{self.folder.name}/{name}: {error}")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / f"{name}.txt").write_text(terminal.screen() + "\n", encoding="utf-8")
+        picture.draw(
+            terminal.screen(colours=True), self.size, self.folder / f"{name}.png", dark=self.dark,
+            cursor=terminal.cursor(),
+        )  # fmt: skip
+
+
+@dataclass
+class Stage:
+    """What a reel is given."""
+
+    desk: Desk
+    camera: Camera
+
+    def offline(self, options: dict[str, Any] | None = None, *, before: str = "", **opts: Any) -> None:
+        """Configure the offline adapter with these options of its own."""
+        adapters = {"adapters": {"http": {"offline": {"opts": opts}}}} if opts else {}
+        self.desk.configure_offline({**adapters, **(options or {})}, before=self._background() + before)
+
+    def online(self, url: str, options: dict[str, Any] | None = None, **more: Any) -> None:
+        """Configure the loopback server."""
+        self.desk.configure(url, options, before=self._background(), **more)
+
+    def nvim(self, *args: str, env: dict[str, str] | None = None) -> Terminal:
+        """Start Neovim at the camera's size."""
+        return self.desk.nvim(*args, size=self.camera.size, env=env)
+
+    def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = 30) -> None:
+        """Take a picture."""
+        self.camera.shoot(terminal, name, wanted, limit_s)
+
+    def _background(self) -> str:
+        return f"vim.o.background = '{'dark' if self.camera.dark else 'light'}'\n"
+
+
+WINDOWS = {"display": {"chat": {"window": {"layout": "vertical"}}}}
+
+
+def say(terminal: Terminal, text: str) -> None:
+    """Type a message and send it."""
+    terminal.keys("<Esc>G")
+    terminal.keys("i" + text.replace("<", "<lt>") + "<Esc>")
+    terminal.still()
+    terminal.keys("<CR>")
+
+
+def first_contact(stage: Stage) -> None:
+    """An empty chat beside a file, the help, a draft, the first answer, an unknown command."""
+    stage.offline(WINDOWS)
+    terminal = stage.nvim("src/stack.py")
+    terminal.wait("class Stack")
+    terminal.keys(":CodeCompanionChat<CR>")
+    stage.shoot(terminal, "01-empty-chat", "ctx")
+    terminal.keys("<Esc>g?")
+    stage.shoot(terminal, "02-help")
+    terminal.keys("q")
+    terminal.keys("iWhat can you do?")
+    stage.shoot(terminal, "03-draft")
+    terminal.keys("<Esc><CR>")
+    stage.shoot(terminal, "04-first-answer", "offline adapter: no model")
+    say(terminal, "/compcat")
+    stage.shoot(terminal, "05-unknown-command")
+    terminal.keys("<Esc>ggdG<Esc>")
+    stage.shoot(terminal, "06-edit-of-the-transcript")
+
+
+def edits(stage: Stage) -> None:
+    """Tools, approvals of a command and of an edit, the diff, an edit in an open file, a rejected and a failed one."""
+    stage.offline(WINDOWS)
+    terminal = stage.nvim("src/stack.py")
+    terminal.wait("class Stack")
+    terminal.keys(":CodeCompanionChat<CR>")
+    terminal.wait("ctx")
+    say(terminal, "read src/stack.py, notes.md and nothing.txt")
+    stage.shoot(terminal, "10-tool-calls", "Finished|Done")
+    say(terminal, 'run echo one && sleep 1 && printf "%s\\n" two three; exit 3')
+    stage.shoot(terminal, "11-approval-of-a-command", "approval|Approve|Run")
+    terminal.keys("g1")
+    stage.shoot(terminal, "12-after-the-command", "exit")
+    say(terminal, 'replace "return self.items[-1]" with "return self.items.pop()" in src/stack.py')
+    stage.shoot(terminal, "13-approval-of-an-edit", r"insert_edit.*approval|approval.*insert_edit|src/stack.py")
+    terminal.keys("gg/approval<CR>K")
+    stage.shoot(terminal, "14-diff-of-an-edit")
+    terminal.keys("q")
+    terminal.still()
+    terminal.keys("g1")
+    stage.shoot(terminal, "15-after-the-edit", r"✓ insert_edit")
+    say(terminal, 'create hello.txt with "Hello"')
+    terminal.wait("create_file")
+    terminal.keys("g3")
+    stage.shoot(terminal, "16-reason-of-a-rejection")
+    terminal.keys("not now<CR>")
+    stage.shoot(terminal, "17-after-a-rejection")
+
+
+def streaming(stage: Stage) -> None:
+    """A reply that comes slowly, a message queued meanwhile, a stop."""
+    with ChatServerThread([reply(PROSE * 4, chunk_chars=20, delay_s=0.4)], key=KEY) as server:
+        stage.online(server.url)
+        terminal = stage.nvim()
+        terminal.keys(":CodeCompanionChat<CR>")
+        terminal.wait("ctx")
+        say(terminal, "Why does pop not remove the item?")
+        terminal.wait("keep in mind")
+        snapshot(stage, terminal, "20-streaming")
+        terminal.keys("Giand the tests?<Esc><CR>")
+        terminal.wait("and the tests")
+        snapshot(stage, terminal, "21-queued")
+        terminal.keys("<Esc>q")
+        stage.shoot(terminal, "22-stopped")
+
+
+def snapshot(stage: Stage, terminal: Terminal, name: str) -> None:
+    """Take a picture of a screen that moves."""
+    folder = stage.camera.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.txt").write_text(terminal.screen() + "\n", encoding="utf-8")
+    picture.draw(
+        terminal.screen(colours=True), stage.camera.size, folder / f"{name}.png", dark=stage.camera.dark,
+        cursor=terminal.cursor(),
+    )  # fmt: skip
+
+
+def trouble(stage: Stage) -> None:
+    """A wrong key, a rate limit with its wait, a broken stream, a server that is not there, a dead host."""
+    script: list[Answer] = [
+        failure(401, "Incorrect API key provided: sk-p****.", code="invalid_api_key"),
+        failure(429, "Rate limit reached for requests", code="rate_limit_exceeded", headers={"retry-after": "8"}),
+        silence(),
+        reply(PROSE, break_after=30),
+        silence(),
+    ]
+    with ChatServerThread(script, key=KEY) as server:
+        stage.online(server.url, opts={"max_retries": 1})
+        terminal = stage.nvim()
+        terminal.keys(":CodeCompanionChat<CR>")
+        terminal.wait("ctx")
+        say(terminal, "Hello")
+        stage.shoot(terminal, "30-wrong-key", "✗")
+        say(terminal, "Hello again")
+        terminal.wait(r"[Rr]etry|again in|rate limit", 10)
+        snapshot(stage, terminal, "31-retry")
+        terminal.keys("<Esc>q")
+        stage.shoot(terminal, "32-stopped-retry")
+        server.script[:] = [reply(PROSE, break_after=30)]
+        say(terminal, "Why?")
+        stage.shoot(terminal, "33-cut-off", "cut|broke|connection", 10)
+        terminal.kill9("codecompanion.engine")
+        stage.shoot(terminal, "34-host-killed", "host", 10)
+    terminal.keys(":qa!<CR>")
+    stage.online("http://127.0.0.1:9/v1", opts={"max_retries": 0})
+    terminal = stage.nvim()
+    terminal.keys(":CodeCompanionChat<CR>")
+    terminal.wait("ctx")
+    say(terminal, "Anybody there?")
+    stage.shoot(terminal, "35-no-network", "connect|reach|network", 20)
+
+
+def mistakes(stage: Stage) -> None:
+    """What wrong setup() tables look like at start."""
+    wrong = {"interactions": {"chat": {"adaptor": "offline", "opts": {"policy": "codebudy"}}}, "strategies": {}}
+    stage.offline(wrong)
+    terminal = stage.nvim("src/stack.py")
+    stage.shoot(terminal, "40-setup-mistakes", "class Stack|ENTER")
+    terminal.keys("<CR>:CodeCompanionChat<CR>")
+    stage.shoot(terminal, "41-chat-after-mistakes", "ctx", 10)
+    terminal.keys("<Esc>:checkhealth codecompanion<CR>")
+    stage.shoot(terminal, "42-checkhealth", "codecompanion", 10)
+
+
+def managed(stage: Stage) -> None:
+    """A small window: results cleared, a compaction under way, its card folded and open, inspector, reports."""
+    opts = {"context_management": {"compaction": {"min_token_savings": 300}}}
+    chat = {"adapter": "offline", "opts": opts}
+    stage.offline({"interactions": {"chat": chat}}, context_window=16_000)
+    terminal = stage.nvim()
+    terminal.keys(":CodeCompanionChat<CR>")
+    terminal.wait("ctx")
+    for name in "abcd":
+        say(terminal, f"read ledger_{name}.txt")
+        terminal.wait(rf"`read_file` ledger_{name}", 20)
+        terminal.still()
+    stage.shoot(terminal, "50-results-cleared", "✂", 10)
+    terminal.keys("<Esc>gd")
+    stage.shoot(terminal, "51-inspector", "see|request")
+    terminal.keys("q")
+    terminal.keys("gp")
+    stage.shoot(terminal, "52-preview")
+    terminal.keys("q")
+    terminal.keys(":CodeCompanionCompact<CR>")
+    stage.shoot(terminal, "53-compact-question")
+    terminal.keys("1<CR>" if "1: Yes" in terminal.screen() else "y")
+    terminal.wait("compacted|Summary of|Next Step|read the summary", 20)
+    stage.shoot(terminal, "54-card")
+    terminal.keys("gg/compacted\\|Summary of<CR>")
+    stage.shoot(terminal, "55-card-under-the-cursor")
+    terminal.keys("zR")
+    stage.shoot(terminal, "56-card-open")
+    terminal.keys("zMG")
+    stage.shoot(terminal, "57-card-folded")
+    terminal.keys(":CodeCompanionCost<CR>")
+    stage.shoot(terminal, "58-cost", "[Cc]ost")
+    terminal.keys("q")
+    terminal.keys(":CodeCompanionTrace<CR>")
+    stage.shoot(terminal, "59-trace", "[Tt]urn")
+    terminal.keys("q")
+    terminal.keys(":CodeCompanionUndo<CR>")
+    stage.shoot(terminal, "60-undone", "[Uu]nd")
+    terminal.keys(":CodeCompanionRecall berth N4<CR>")
+    stage.shoot(terminal, "61-recall")
+
+
+def compacting(stage: Stage) -> None:
+    """A compaction whose model does not answer."""
+    script = [reply("Read it."), reply("Read it again."), silence()]
+    with ChatServerThread(script, key=KEY) as server:
+        stage.online(server.url)
+        terminal = stage.nvim()
+        terminal.keys(":CodeCompanionChat<CR>")
+        terminal.wait("ctx")
+        say(terminal, "one " * 60)
+        terminal.wait("Read it")
+        say(terminal, "two " * 60)
+        terminal.wait("Read it again")
+        terminal.keys(":CodeCompanionCompact!<CR>")
+        terminal.wait("[Cc]ompacting", 10)
+        snapshot(stage, terminal, "65-compacting")
+        terminal.keys("Gia message meanwhile<Esc><CR>")
+        terminal.wait("a message meanwhile")
+        snapshot(stage, terminal, "66-queued-while-compacting")
+        terminal.keys("q")
+        stage.shoot(terminal, "67-compaction-stopped")
+
+
+def pickers(stage: Stage) -> None:
+    """Every choice there is."""
+    stage.offline(WINDOWS)
+    terminal = stage.nvim("src/stack.py")
+    terminal.keys(":CodeCompanionChat<CR>")
+    terminal.wait("ctx")
+    say(terminal, "What can you do?")
+    terminal.wait("offline adapter")
+    for name, keys, leave in (
+        ("70-model", "<Esc>ga", "<CR>"),
+        ("71-resume", ":CodeCompanionChat Resume<CR>", "<CR>"),
+        ("72-file", "Gi/file<Esc><CR>", "<CR>"),
+        ("73-policy", "Gi/policy<Esc><CR>", "<CR>"),
+        ("74-rules", "Gi/rules<Esc><CR>", "<CR>"),
+        ("75-memory", "Gi/memory<Esc><CR>", "<CR>"),
+        ("76-pins", "Gi/pins<Esc><CR>", "q"),
+        ("77-checkpoints", ":CodeCompanionRestore<CR>", "<CR>"),
+    ):
+        terminal.still()
+        terminal.keys(keys)
+        stage.shoot(terminal, name)
+        terminal.keys(leave)
+    terminal.still()
+    terminal.keys("<Esc>Gi/<C-x><C-o>")
+    stage.shoot(terminal, "78-completion")
+    terminal.keys("<C-e><Esc>")
+    terminal.keys("ggdG:CodeCompanionChat<CR>")
+    stage.shoot(terminal, "79-second-chat")
+
+
+def layouts(stage: Stage) -> None:
+    """A float, a lower split, a vertical split with a wide word in it."""
+    for name, layout in (("80-float", "float"), ("81-horizontal", "horizontal"), ("82-vertical", "vertical")):
+        stage.offline({"display": {"chat": {"window": {"layout": layout}}}})
+        terminal = stage.nvim("src/stack.py")
+        terminal.wait("class Stack")
+        terminal.keys(":CodeCompanionChat<CR>")
+        terminal.wait("ctx")
+        say(terminal, "read notes.md and src/stack.py")
+        stage.shoot(terminal, name, "Done")
+        terminal.keys(":qa!<CR>")
+
+
+REELS: list[Callable[[Stage], None]] = [
+    first_contact, edits, streaming, trouble, mistakes, managed, compacting, pickers, layouts,
+]  # fmt: skip
+
+
+@contextmanager
+def _stage(camera: Camera) -> Iterator[Stage]:
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="screens-", ignore_cleanup_errors=True)))
+        desk = Desk(root, stack)
+        lay_out(desk)
+        yield Stage(desk, camera)
+
+
+def _run(reel: str, size: tuple[int, int], background: str, out: Path) -> list[str]:
+    """Run one reel; return what went wrong."""
+    folder = out / f"{size[0]}x{size[1]}-{background}"
+    camera = Camera(folder, size, background == "dark", [])
+    try:
+        with _stage(camera) as stage:
+            next(play for play in REELS if play.__name__ == reel)(stage)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)
+        line = next((frame.lineno for frame in reversed(last) if frame.filename == __file__), 0)
+        camera.problems.append(f"{folder.name}: {reel} stopped at line {line}: {error}")
+    return camera.problems
+
+
+def main() -> int:
+    """Take the pictures asked for; return 1 when a state was not reached."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="*", default=[], help="reels whose name contains one of these")
+    parser.add_argument("--size", nargs="*", default=["80x24", "120x40"])
+    parser.add_argument("--background", nargs="*", default=["dark", "light"])
+    parser.add_argument("--out", type=Path, default=Path("shots"))
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    names = [reel.__name__ for reel in REELS]
+    names = [name for name in names if not options.only or any(word in name for word in options.only)]
+    sizes = [tuple(int(part) for part in size.split("x")) for size in options.size]
+    jobs = [(name, size, ground) for size in sizes for ground in options.background for name in names]
+    problems: list[str] = []
+    with ProcessPoolExecutor(options.workers) as pool:
+        for found in [pool.submit(_run, *job, options.out) for job in jobs]:
+            problems.extend(found.result())
+    for problem in problems:
+        print(problem, end="\n\n")
+    print(f"{len(list(options.out.rglob('*.png')))} pictures in {options.out}/, {len(problems)} states not reached")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
