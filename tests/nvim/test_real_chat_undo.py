@@ -68,7 +68,7 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_ho
     edited = messages(chat)
     assert sum(m.edited for m in edited) == len(changes(chat)) == 1
     type_command(chat, "CodeCompanionUndo")
-    screen = chat.nvim.wait_screen("Undone: the clearing of 1 tool result")
+    screen = chat.nvim.wait_screen("Undid: 1 tool result restored")
     assert "K original" not in screen
     assert "undone · <C-r> redo · ✂ 1 tool result cleared" in screen
     assert list(messages(chat)) == originals(chat)
@@ -116,7 +116,7 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     chat.nvim.feed("q")
     put_cursor(chat, "Session context compacted")
     chat.nvim.feed("u")
-    screen = chat.nvim.wait_screen("Undone: the compaction of 4 messages")
+    screen = chat.nvim.wait_screen("Undid: 4 messages restored")
     assert messages(chat) == before
     assert "▸ undone · <C-r> redo · Session context compacted" in screen
     assert "messages compacted (" not in screen
@@ -169,7 +169,7 @@ def test_a_cleared_chat_comes_back_into_the_buffer_and_goes_again(chat):
     chat.nvim.wait_for(lambda: "question 0" not in chat.text(), "the empty chat")
     assert messages(chat) == ()
     type_command(chat, "CodeCompanionUndo")
-    chat.nvim.wait_screen("Undone: /clear")
+    chat.nvim.wait_screen("messages restored after /clear")
     chat.nvim.wait_for(lambda: chat.text() == text, "the text as it was")
     assert messages(chat) == before
     type_command(chat, "CodeCompanionRedo")

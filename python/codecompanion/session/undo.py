@@ -1,4 +1,4 @@
-"""What can be undone and redone of a chat, and what rests behind an undo: projections of the log alone (R-545).
+"""What can be undone and redone of a chat, and what is paused after an undo: projections of the log alone (R-545).
 
 Only the newest change is offered: an older one may be what a newer one stands on (the summary of a summary). So undoing
 is projecting without the end of a chain, and the view is exactly what it was before, with what joined later. Nothing
@@ -39,13 +39,13 @@ class Chain(msgspec.Struct, frozen=True):
             InputError: there is none, or it is another one.
         """
         if not self.undoable:
-            raise InputError("There is nothing to undo in this chat: nothing was edited, compacted or pinned.")
+            raise InputError("Nothing to undo: nothing in this chat was cleared, compacted, detached or pinned.")
         newest = self.undoable[-1]
         if change_id and change_id != newest.change_id:
-            raise InputError(f"Only the newest change can be undone, and that is {described(newest)}.")
+            raise InputError(f"Only the newest change can be undone: {outcome(newest)}.")
         if self.blocked:
             raise InputError(
-                f"{described(newest).capitalize()} cannot be undone any more: what it changed was repaired since."
+                f"The newest change ({outcome(newest)}) can no longer be undone: the messages were repaired afterwards."
             )
         return newest
 
@@ -56,10 +56,10 @@ class Chain(msgspec.Struct, frozen=True):
             InputError: there is none, or it is another one.
         """
         if not self.redoable:
-            raise InputError("There is nothing to redo: nothing was undone, or the view has changed since.")
+            raise InputError("Nothing to redo: nothing was undone, or the chat has changed since.")
         last = self.redoable[-1]
         if change_id and change_id != last.change_id:
-            raise InputError(f"Only what was undone last can be redone, and that is {described(last)}.")
+            raise InputError(f"Only the change undone last can be redone: {outcome(last)}.")
         return last
 
 
@@ -158,7 +158,7 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 def rest_of(events: Sequence[LogEvent]) -> Rest:
-    """Return what rests behind the undos of a log."""
+    """Return what is paused after the undos of a log."""
     kinds: dict[str, str] = {}
     rests: dict[str, int] = {}
     cycle = 0
@@ -183,26 +183,30 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
     return Rest(max(edits, default=0), max((*edits, *compactions), default=0))
 
 
-def described(change: ViewChanged) -> str:
-    """Return the change in words, as what it did."""
+def outcome(change: ViewChanged, *, undone: bool = False) -> str:
+    """Return in words what the change did or, with `undone`, what undoing it did: `1 tool result restored`."""
     report, number = change.report, len(change.removed)
+    title = report.get("title", "a message")
     match change.kind:
         case "edited":
             cleared = int(report.get("cleared", 0)) or len(change.replaced)
-            return f"the clearing of {_counted(cleared, 'tool result')}"
+            return f"{_counted(cleared, 'tool result')} {'restored' if undone else 'cleared'}"
         case "compacted":
-            return f"the compaction of {_counted(int(report.get('messages', number)), 'message')}{_cycles(report)}"
+            messages = _counted(int(report.get("messages", number)), "message")
+            return f"{messages} {'restored' if undone else 'compacted'}{_cycles(report)}"
         case "detached":
             names = ", ".join(report.get("names", ())) or _counted(number, "attachment")
-            return f"the detaching of {names}"
+            return f"{names} {'attached again' if undone else 'detached'}"
         case "cleared":
-            return f"/clear ({_counted(number, 'message')})"
+            return f"{_counted(number, 'message')} {'restored after' if undone else 'removed by'} /clear"
+        case "regenerated":
+            return "the previous answer restored" if undone else "the previous answer replaced"
         case "pinned" | "unpinned":
-            return f"the {'pinning' if change.kind == 'pinned' else 'unpinning'} of {report.get('title', 'a message')}"
+            return f"{title} {'pinned' if (change.kind == 'pinned') != undone else 'unpinned'}"
         case "restored":
-            return f"the restoring of {report.get('title', 'a message')}"
+            return f"{title} {'removed again' if undone else 'restored'}"
         case _:
-            return f"a change ({change.kind})"
+            return f"{change.kind} {'undone' if undone else 'done'}".replace("_", " ")
 
 
 def _counted(number: int, noun: str) -> str:

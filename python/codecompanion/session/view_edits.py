@@ -33,7 +33,7 @@ from codecompanion.session.pins import instruction, pinned, title_of, to_pin, to
 from codecompanion.session.recall import Removed
 from codecompanion.session.restore import entries, pieces
 from codecompanion.session.restoring import find, logged, restoration
-from codecompanion.session.undo import Chain, chain_of, described
+from codecompanion.session.undo import Chain, chain_of, outcome
 
 if TYPE_CHECKING:
     from codecompanion.session.session import Session
@@ -83,13 +83,13 @@ class ViewEdits:
         change = chain_of(await self.log.events()).to_undo(change_id)
         await to_the_end(self._take_back(change, redo=False))
         self._tell_outlook(change)
-        return f"Undone: {described(change)}."
+        return f"Undid: {outcome(change, undone=True)}."
 
     async def _redo(self, change_id: str) -> str:
         change = chain_of(await self.log.events()).to_redo(change_id)
         self._refuse_foreign(change)
         await to_the_end(self._take_back(change, redo=True))
-        return f"Redone: {described(change)}."
+        return f"Redid: {outcome(change)}."
 
     async def _take_back(self, change: ViewChanged, *, redo: bool) -> None:
         if redo:
@@ -107,7 +107,7 @@ class ViewEdits:
         for insertion in change.inserted:
             block = insertion.message.compaction
             if block is not None and (block.origin != origin or not self.control.native.compact_at):
-                raise InputError("This summary is another provider's own: it cannot be redone with the present model.")
+                raise InputError("This summary was written by another provider for itself; this model cannot read it, so it cannot be redone.")
 
     def _draw_anew(self, events: Sequence[LogEvent]) -> None:
         """Draw what `/clear` had wiped, or, without events, wipe it again."""
@@ -120,12 +120,12 @@ class ViewEdits:
         """Say what the next request will do about it; the size itself is what the meter shows."""
         limits, measured = self.control.limits, self.control.measured()
         if measured.upper > limits.context_window - limits.max_output_tokens:
-            text = "The request is larger now than the window takes: it will be made smaller again before it is sent."
+            text = "The request is now larger than the context window, so it will be made smaller again before it is sent."
             self.control.notice("WARN", text)
             return
-        who = {"edited": "Editing and compaction rest", "compacted": "Automatic compaction rests"}.get(change.kind)
+        who = {"edited": "Automatic editing and compaction are", "compacted": "Automatic compaction is"}.get(change.kind)
         if who:
-            self.control.notice("INFO", f"{who} for your next message, unless the request would not fit.")
+            self.control.notice("INFO", f"{who} paused for your next message, unless the request would not fit.")
 
     # ---- restore and pin
 
@@ -143,24 +143,24 @@ class ViewEdits:
         room = limits.context_window - limits.max_output_tokens
         if measured.upper > room:
             raise InputError(
-                f"It would not fit: with it the request has {measured.tokens:,} tokens, and at most {room:,} can be"
-                " sent. Nothing was changed; compact first, or read it with K."
+                f"It would not fit: the request would have {measured.tokens:,} tokens, and at most {room:,} can be sent."
+                " Nothing was changed. Compact first, or read it with K."
             )
         if not after.sound:
-            raise InputError("It cannot stand where it stood: tool calls would be torn apart. Read it with K.")
+            raise InputError("It cannot be restored in its place: that would separate a tool call from its result. Read it with K.")
         await to_the_end(self._commit(change))
         return f"Restored: {title}."
 
     async def _clear(self, item: str) -> str:
         message = find(self.log.view.messages, item)
         if message is None or message.role != "tool" or message.edited or message.pinned:
-            raise InputError("Only a tool result that is neither cleared nor pinned can be cleared.")
+            raise InputError("Only tool results that are neither cleared nor pinned can be cleared.")
         cleared = with_changes(message, content=TOOL_RESULT_CLEARED, edited=True)
         call_ids = [message.tool_call_id or ""]
         report = {"stage": "by hand", "trigger": "manual", "cleared": 1, "call_ids": call_ids}
         change = self._changed("edited", replaced=(self.control.meter.counted(cleared),), report=report)
         if change.tokens_after >= change.tokens_before:
-            raise InputError("This result is shorter than what would stand for it.")
+            raise InputError("This result is shorter than its placeholder; clearing it would save nothing.")
         await to_the_end(self._commit(change))
         edited = ContextEdited(
             chat=self.log.chat_id, cleared=1, tokens_before=change.tokens_before, tokens_after=change.tokens_after,

@@ -77,12 +77,12 @@ async def test_an_undone_edit_leaves_the_view_as_it_was(tmp_path):
     said = ""
     while cleared(session):
         said = await ask(session, undo())
-    assert said == "Undone: the clearing of 1 tool result."
+    assert said == "Undid: 1 tool result restored."
     assert list(session.log.view.messages) == list(originals.values())
     assert stored_view(bench) == session.log.view
     assert bench.of(ViewMarks)[-1].cleared == ()
     assert bench.of(Meter)[-1].tokens == session.control.measured().tokens
-    with pytest.raises(InputError, match="nothing to undo"):
+    with pytest.raises(InputError, match="Nothing to undo"):
         await ask(session, undo())
 
 
@@ -95,11 +95,11 @@ async def test_redo_brings_the_change_back_and_a_new_one_ends_that(tmp_path):
     compacted = session.log.view
     await ask(session, undo())
     assert "SUMMARY" not in " ".join(m.text for m in session.log.view.messages)
-    assert "Redone: the compaction of" in await ask(session, redo())
+    assert "messages compacted" in await ask(session, redo())
     assert session.log.view.messages == compacted.messages
     await ask(session, undo())
     await ask(session, Pin(chat="chat-1", text="use tabs"))
-    with pytest.raises(InputError, match="nothing to redo"):
+    with pytest.raises(InputError, match="Nothing to redo"):
         await ask(session, redo())
 
 
@@ -194,7 +194,7 @@ async def test_a_clear_can_be_undone(tmp_path):
     await session.clear()
     assert session.log.view.messages == ()
     bench.events.clear()
-    assert "Undone: /clear (12 messages)" in await ask(session, undo())
+    assert "Undid: 12 messages restored after /clear" in await ask(session, undo())
     assert session.log.view.messages == before
     drawn = [entry for piece in bench.of(Restored) for entry in piece.entries]
     assert len(drawn) == 12
@@ -203,17 +203,17 @@ async def test_a_clear_can_be_undone(tmp_path):
 
 
 async def test_a_detached_file_comes_back(tmp_path):
-    """R-545; a newer version of a file that replaced an older one is nothing to undo."""
+    """R-545; a newer version of a file that replaced an older one is Nothing to undo."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     for version in ("old", "new"):
         await session.attach(Message(id=version, role="user", tag="file", path="f.txt", content=version))
     await session.detach(("new",))
     assert bench.of(ContextItems)[-1].items == ()
-    assert "the detaching of f.txt" in await ask(session, undo())
+    assert "f.txt attached again" in await ask(session, undo())
     assert [item.label for item in bench.of(ContextItems)[-1].items] == ["f.txt"]
     assert [message.text for message in session.log.view.messages] == ["new"]
-    with pytest.raises(InputError, match="nothing to undo"):
+    with pytest.raises(InputError, match="Nothing to undo"):
         await ask(session, undo())
 
 
@@ -225,7 +225,7 @@ async def test_what_a_repair_has_touched_since_cannot_be_undone(tmp_path):
     await ask(session, Pin(chat="chat-1"))
     bare = session.log.view.messages[-1]
     await session.log.write(ViewChanged(change_id="r", kind="repaired", replaced=(bare,)))
-    with pytest.raises(InputError, match="repaired since"):
+    with pytest.raises(InputError, match="repaired afterwards"):
         await ask(session, undo())
 
 
@@ -258,7 +258,7 @@ async def test_an_undone_edit_is_not_done_again_by_the_next_request(tmp_path):
     assert cleared(session) == 2
     await ask(session, undo())
     await ask(session, undo())
-    assert "Editing and compaction rest for your next message" in bench.of(Notice)[-1].text
+    assert "Automatic editing and compaction are paused for your next message" in bench.of(Notice)[-1].text
     again = await bench.resume()
     await say(bench, again, 1, 60)
     assert cleared(again) == 0
@@ -318,7 +318,7 @@ async def test_another_providers_summary_is_shown_as_undone_and_cannot_be_redone
     change = next(e.payload for e in await session.log.events() if isinstance(e.payload, ViewChanged))
     await session.use_model("other", "")
     assert bench.of(ViewMarks)[-1].undone == (change.change_id,)
-    for request, why in ((undo(), "nothing to undo"), (redo(), "nothing to redo")):
+    for request, why in ((undo(), "Nothing to undo"), (redo(), "Nothing to redo")):
         with pytest.raises(InputError, match=why):
             await ask(session, request)
     again = await bench.resume()
@@ -338,7 +338,7 @@ async def test_a_users_undo_of_a_block_cannot_be_redone_with_another_provider(tm
     compacted = session.log.view.messages
     await ask(session, undo())
     await session.use_model("other", "")
-    with pytest.raises(InputError, match="another provider's own"):
+    with pytest.raises(InputError, match="written by another provider"):
         await ask(session, redo())
     await session.use_model("s", "")
     await ask(session, redo())

@@ -268,9 +268,9 @@ async def test_one_result_is_cleared_by_hand_and_that_is_undone(tmp_path):
     assert bench.of(ContextEdited)[-1].call_ids == (results[1].tool_call_id,)
     await ask(session, Pin(chat=CHAT, item=results[0].id))
     for item in (results[0].id, results[1].id, before.messages[0].id):
-        with pytest.raises(InputError, match="Only a tool result"):
+        with pytest.raises(InputError, match="Only tool results"):
             await ask(session, ClearMessage(chat=CHAT, item=item))
     await ask(session, undo())
-    assert "the clearing of 1 tool result" in await ask(session, undo())
+    assert "1 tool result restored" in await ask(session, undo())
     assert session.log.view.messages == before.messages
     assert bench.of(ViewMarks)[-1].cleared == ()
