@@ -69,7 +69,7 @@ def parse_window(text: str) -> int:
     found = re.fullmatch(r"(\d+)(k?)", text, re.IGNORECASE | re.ASCII)
     tokens = int(found[1]) * (1000 if found[2] else 1) if found else 0
     if tokens < 1:
-        raise ValueError(f"{text!r} is no context window; expected {WINDOW_FORMS}")
+        raise ValueError(f"{text!r} is not a context window; expected {WINDOW_FORMS}")
     return tokens
 
 

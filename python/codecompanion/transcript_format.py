@@ -78,7 +78,7 @@ def decode_line(line: bytes | str, where: str, expected: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def read_bytes(raw: Iterable[bytes], source: str) -> Transcript:

@@ -82,7 +82,7 @@ async def test_behind_a_providers_compaction_the_next_one_reads_the_full_history
         assert len(chat.compactions) == 1
         assert "provider" in chat.compactions[0].summariser
         await chat.play(LONG_LOOP[2:3])
-        assert any("the full history is used" in notice.text for notice in chat.bench.of(Notice))
+        assert any("the full history is sent" in notice.text for notice in chat.bench.of(Notice))
         await chat.play(LONG_LOOP[3:])
         assert chat.problems() == []
         assert len(chat.compactions) == 2

@@ -217,7 +217,7 @@ def test_half_a_surrogate_pair_comes_back_as_it_went_in(jobs_flag):
         (b'\n{"role": "user", "content": "\xff"}\n', ":2: not UTF-8 text (byte 30); expected one message"),
         (b"[" * 100_000, ":1: nested too deeply; expected one message"),
         (b'{"role": ["user"]}', ":1: role is ['user']; expected one of"),
-        (b'{"role": "user", "content": "a", "x": NaN}', ":1: not JSON (NaN is no JSON value)"),
+        (b'{"role": "user", "content": "a", "x": NaN}', ":1: not JSON (NaN is not a JSON value)"),
         (b'{"role": "user", "content": "a", "meta": {"ts": 1' + b"0" * 400 + b"}}", ":1: meta.ts is out of range"),
         (b'{"role": "user", "content": "a", "meta": {"usage": {"input_tokens": "9"}}}', "expected whole numbers"),
         (b'{"role": "user", "content": "a", "meta": {"usage": []}}', ":1: meta.usage is list; expected dict"),

@@ -172,7 +172,7 @@ def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -
 
 def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
     """What happened, what was kept, what comes next."""
-    reason = "Compaction skipped: claude-haiku did not answer in 60 s. Nothing was changed. Next try in 2 cycles."
+    reason = "Compaction failed: claude-haiku did not answer in 60 s. Nothing was changed. Next try in 2 cycles."
     old_turns(chat)
     before = chat.text()
     chat.push(started())

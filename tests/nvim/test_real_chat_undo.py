@@ -107,7 +107,7 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     assert "messages compacted" in screen
     (chat.root / "work" / "big.txt").write_text("changed\n")
     type_command(chat, "CodeCompanionRecall quick fox")
-    screen = chat.nvim.wait_screen("its file has changed on disk since")
+    screen = chat.nvim.wait_screen("its file has changed on disk since then")
     assert "read_file big.txt" in screen
     chat.nvim.feed("<CR>")
     chat.nvim.wait_screen("the quick brown fox number 7 jumps")

@@ -98,7 +98,7 @@ def test_what_cannot_be_traced_is_said_and_opens_no_window(nvim_factory, tmp_pat
     with ChatServerThread([reply("One.", usage=USAGE), failure(401, "wrong key")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 40))
         chat.send("/trace")
-        chat.nvim.wait_screen("There is no turn yet: send a message first.")
+        chat.nvim.wait_screen("No turn yet: send a message first.")
         chat.say("first")
         for typed, said in (
             ("/trace 5", "There is no turn 5: there is only turn 1."),

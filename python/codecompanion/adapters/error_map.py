@@ -92,13 +92,13 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
         case "cut":
             return StreamCut(endpoint.say(f"the connection broke{because}."))
         case "not sent":
-            return RequestRejected(endpoint.say(f"the request could not be made{because}."))
+            return RequestRejected(endpoint.say(f"the request could not be sent{because}."))
         case "not installed":
             return RequestRejected(endpoint.say(f"a package is missing{because}. Run :CodeCompanion install."))
         case "malformed":
             return MalformedReply(endpoint.say(f"the reply cannot be read{because}."))
         case None:
-            return AdapterError(endpoint.say(f"something unexpected happened: {type(error).__name__}{because}."))
+            return AdapterError(endpoint.say(f"unexpected error: {type(error).__name__}{because}."))
 
 
 def error_from_status(status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
@@ -117,7 +117,7 @@ def _of_status(status: int, code: str, quote: str, headers: Mapping[str, str], e
         )
     if status in (400, 404, 422) and is_opaque(code, quote):
         return OpaqueRefused(
-            endpoint.say(f"the provider does not accept back what it had signed or encrypted ({status}).{said}")
+            endpoint.say(f"the provider does not accept its own signed or encrypted data back ({status}).{said}")
         )
     if status == 401:
         return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
@@ -161,7 +161,7 @@ def _of_payload(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
     if is_overflow(code, quote):
         return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *read_overflow(quote))
     if is_opaque(code, quote):
-        return OpaqueRefused(endpoint.say(f"the provider does not accept back what it had signed or encrypted.{said}"))
+        return OpaqueRefused(endpoint.say(f"the provider does not accept its own signed or encrypted data back.{said}"))
     if code in KEY_NAMES:
         return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
     if code in RATE_NAMES:
@@ -202,10 +202,11 @@ def _not_found(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
     if not quote or NO_MODEL.search(f"{code} {quote}"):
         model = f"the model {endpoint.model}" if endpoint.model else "the model"
         tail = "" if quote else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
-        return ModelNotFound(endpoint.say(f"the endpoint does not know {model} (404). Choose another with ga.{tail}"))
+        said = f"the endpoint does not know {model} (404). Choose another model with ga.{tail}"
+        return ModelNotFound(endpoint.say(said))
     said = f" The provider says: {_end(quote)}"
     return RequestRejected(
-        endpoint.say(f"nothing answers at {plain_url(endpoint.base_url)} (404).{said} Check base_url and chat_path.")
+        endpoint.say(f"nothing found at {plain_url(endpoint.base_url)} (404).{said} Check base_url and chat_path.")
     )
 
 

@@ -275,7 +275,7 @@ class HttpAdapter:
             await response.aclose()
         if error is not None:
             if isinstance(error, NetworkFailed | StreamCut) and decoder.seen_output:
-                error = StreamCut(f"{error} What arrived is kept.")
+                error = StreamCut(f"{error} The part that arrived is kept.")
             raise error
 
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:

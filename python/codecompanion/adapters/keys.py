@@ -65,7 +65,7 @@ class KeyReader:
 
     def _find(self, settings: AdapterSettings) -> str:
         if settings.key == FROM_FUNCTION:
-            raise _missing(settings, "the function env.api_key returned none")
+            raise _missing(settings, "the function env.api_key returned no key")
         kind, colon, rest = settings.key.partition(":")
         if colon and kind == "cmd":
             return self._run(rest.strip(), settings)
@@ -134,7 +134,7 @@ def _checked(key: str, settings: AdapterSettings) -> str:
     if _LINE_BREAKS.search(key) or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
         # It would become an HTTP header: name the place, not the content.
         where = key_label(settings) or "the configuration"
-        raise _missing(settings, f"what {where} gives is no key (one line of ASCII)")
+        raise _missing(settings, f"{where} did not give a key (expected one line of ASCII)")
     return key
 
 

@@ -35,7 +35,7 @@ _SUMMARY_TOKENS = 3_000
 """Length of a summary when the request names no limit: what recalls best per token (lesson 21)."""
 _MODEL = "offline"
 THE_END = "The recorded transcript has ended."
-AFTER_COMPACTION = "I have read the summary. Tell me how to go on."
+AFTER_COMPACTION = "I have read the summary. Tell me how to continue."
 
 
 class OfflineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -74,21 +74,21 @@ class ReplyDecoder:
         self._flush()
         if self.seen_output:
             said = what_provider_said(payload, self._endpoint)
-            self.problem = self._cut(f"the provider broke off the reply: {said} What arrived is kept.")
+            self.problem = self._cut(f"the provider aborted the reply: {said} The part that arrived is kept.")
         else:
             self.problem = error_from_payload(payload, self._endpoint)
 
     def _why_incomplete(self) -> AdapterError:
         """Return the error for a body that ended without an end marker."""
         if self.seen_output:
-            return self._cut("the reply ended before its end marker. What arrived is kept.")
+            return self._cut("the reply was cut off before its end. The part that arrived is kept.")
         if self._begun:
-            return self._cut("the reply ended before it began.")
+            return self._cut("the reply ended before it started.")
         stray = self._sse.stray.strip()
         if stray.startswith(b"{") and any(word in stray for word in _ERROR_WORDS):
             return error_from_payload(stray, self._endpoint)
         if stray:
-            return self._malformed("the reply is no event stream; check base_url")
+            return self._malformed("the reply is not an event stream; check base_url")
         return self._cut("the reply was empty.")
 
     def _cut(self, sentence: str) -> StreamCut:

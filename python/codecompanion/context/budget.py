@@ -68,7 +68,7 @@ def parse_at(value: Any, key: str, *, whole: bool = False) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
     if value == 1 and not whole:
-        raise ConfigError(key, "1 would mean one token, and 100 % of the window is too late", TRIGGER_FORMS)
+        raise ConfigError(key, "1 would mean one token, and 100% of the window is too late", TRIGGER_FORMS)
     if value <= 0:
         raise ConfigError(key, f"{value} is not positive", TRIGGER_FORMS)
     return float(value)

@@ -79,7 +79,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     title: str = "Session context compacted"
     running: str = "Compacting the chat"
-    failed: str = "Compaction skipped"
+    failed: str = "Compaction failed"
     folded: bool = False
     shows_tier: bool = False
 

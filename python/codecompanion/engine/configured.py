@@ -41,7 +41,7 @@ def _keeping(services: Services, request: Hello) -> Keeping:
         exclusions = compile_exclusions(memory.exclude, EXCLUDE_KEY)
     except InputError as error:
         remembers = False
-        services.mistakes.append(f"{error}. Nothing is remembered until that is mended.")
+        services.mistakes.append(f"{error}. Nothing is remembered until this is fixed.")
     files, memories = CheckpointFiles(state_dir), MemoryFiles(services.memory_dir, state_dir)
     return Keeping(files, memories, lambda text: hide_keys(hide_secrets(text)), remembers, exclusions, count_secrets)
 

@@ -146,7 +146,7 @@ class Runtime:
     def services(self) -> Services:
         """Return the services; there are none before `hello`."""
         if self._services is None:
-            raise InputError("the host was not greeted yet")
+            raise InputError("the host is still starting")
         return self._services
 
     # ---- the host
@@ -267,7 +267,7 @@ class Runtime:
     def _session(self, chat_id: str) -> Session:
         session = self._chats.get(chat_id)
         if session is None:
-            raise InputError("this chat is not open in the host any more; open it again")
+            raise InputError("The host no longer has this chat open; open it again.")
         return session
 
     async def _open(self, request: OpenChat) -> None:
@@ -366,7 +366,7 @@ class Runtime:
             message, digest = await asyncio.to_thread(attach, path, data, token)
             stored = await asyncio.to_thread(self.services.store.put_blob, data)
             if stored != digest:
-                raise InputError(f"{request.path} changed while it was read; attach it again")
+                raise InputError(f"{request.path} changed while it was being read; attach it again")
             return message
         text = request.text
         if request.kind == "file":

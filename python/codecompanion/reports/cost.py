@@ -27,7 +27,7 @@ from codecompanion.reports.markdown import (
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.sums import Savings, Sums, estimate_savings, shaped_tokens, sum_calls
 
-EMPTY = "Nothing has been sent yet: there is nothing to pay for."
+EMPTY = "Nothing has been sent yet, so nothing has been paid."
 
 
 def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> str:
@@ -150,7 +150,7 @@ def _net(usd: float | None) -> str:
     if usd is None:
         return PRICE_UNKNOWN
     if usd < 0:
-        return f"~{usd_text(-usd)} more than without it so far; what pays are the requests still to come"
+        return f"~{usd_text(-usd)} more than without it so far; later requests will make up for it"
     return f"~{usd_text(usd)} less than the same requests with everything in them"
 
 

@@ -28,7 +28,7 @@ from codecompanion.reports.markdown import (
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.sums import LEFT_OUT, shaped_tokens, sum_calls
 
-EMPTY = "There is no turn yet: send a message first."
+EMPTY = "No turn yet: send a message first."
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
 
 

@@ -100,7 +100,7 @@ def reread(items: Iterable[RulesItem]) -> RulesLoaded:
                 continue
             now = _read(path, item.path)
         except (CodeCompanionError, OSError) as error:
-            problems.append(f"Rules {item.path}: {_cause(error)} The chat keeps what was read before.")
+            problems.append(f"Rules {item.path}: {_cause(error)} The chat keeps the earlier version.")
             continue
         if now.sha256 != item.sha256:
             changed.append(now)

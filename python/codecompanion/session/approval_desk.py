@@ -89,5 +89,5 @@ class ApprovalDesk:
         """
         waiting = self._answers.get(call_id)
         if waiting is None or waiting.done():
-            raise InputError("that approval is no longer open")
+            raise InputError("This approval was already answered or cancelled.")
         waiting.set_result((decision, reason, text))

@@ -81,7 +81,7 @@ class ContextBlock:
         self._waiting = deque(message for message in self._waiting if message.id not in items)
         known = tuple(message.id for message in self._log.view.messages if message.tag and message.id in items)
         if known:
-            self._must_be_idle("the context can be changed once the reply is complete")
+            self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
             self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
             names = [message.path or title_of(message) for message in self._log.view.messages if message.id in known]
             await self.remove("detached", known, names=names)

@@ -406,7 +406,7 @@ class ContextControl:
         if not self.guard.allows(cycle, after.tokens):
             self.notice(
                 "WARN",
-                f"Automatic compaction rests for {cooldown.cycles} of your messages (less when the chat grows"
+                f"Automatic compaction is paused for your next {cooldown.cycles} messages (fewer if the chat grows"
                 f" a lot) after {cooldown.failures} tries: {problem.rstrip('.')}. /compact still works.",
             )
 
@@ -420,8 +420,8 @@ class ContextControl:
     def no_help(self, after: Measure) -> str:
         """Return why a compaction was in vain that left so much."""
         return (
-            f"even compacted the request has {after.tokens} tokens, above the trigger"
-            f" (system prompt and tools alone have {self.meter.measure(()).tokens})"
+            f"the compacted request still has {after.tokens} tokens, above the trigger"
+            f" (system prompt and tools alone take {self.meter.measure(()).tokens})"
         )
 
     def meter_event(self) -> Meter:

@@ -210,7 +210,7 @@ class EffectRunner:
             await self._announce("checkpoint_failed", Occasion(reason=str(error)))
             if not self._told_failure:
                 self._told_failure = True
-                text = f"No checkpoint could be written: {error}. The chat goes on, its history is in the database."
+                text = f"No checkpoint could be written: {error}. The chat continues; its history is in the database."
                 self.emit(Notice(chat=self.chat_id, level="WARN", text=text))
             return None
 

@@ -126,4 +126,4 @@ def original(events: Sequence[LogEvent], view_messages: Sequence[Message], item:
                 return message
     if current is not None:
         return current
-    raise InputError(f"nothing in this chat has the id {item!r}")
+    raise InputError(f"Nothing in this chat has the id {item!r}")

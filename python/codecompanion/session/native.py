@@ -22,7 +22,7 @@ from codecompanion.session.log import ChatLog, to_the_end
 
 ON_THE_SERVER = "on the provider's side"
 IN_VAIN = "the provider could not compact the chat"
-UNREADABLE = "The summary is the provider's own and encrypted: only the provider can read it."
+UNREADABLE = "The provider wrote and encrypted this summary; only the provider can read it."
 
 
 class NativeCompaction:
@@ -75,7 +75,7 @@ class NativeCompaction:
 
     async def end(self, error: BaseException | None = None) -> None:
         """End what began and never came to its end; `error` is what kept it from it, None when nobody said."""
-        reason = "the reply ended before the provider had compacted"
+        reason = "the reply ended before the provider compacted the chat"
         cancelled = isinstance(error, asyncio.CancelledError)
         if cancelled:
             reason = "it was stopped"

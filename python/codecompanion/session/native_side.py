@@ -157,7 +157,7 @@ class NativeSide:
         self._silent.add((control.adapter_name, control.model))
         control.notice(
             "WARN",
-            f"{control.adapter_name} was asked to compact by itself and does not; compaction is done here from now on."
+            f"{control.adapter_name} did not compact although it was asked to; this plugin compacts from now on."
             f" Set adapters.http.{control.adapter_name}.opts.compaction = false.",
         )
 
@@ -168,7 +168,7 @@ class NativeSide:
             return
         origin = control.adapter().origin if self.compact_at else ""
         if await forget_foreign_blocks(control.log, origin):
-            control.notice("INFO", "The provider's own summary is left out; the full history is used instead.")
+            control.notice("INFO", "The provider's own summary is no longer sent; the full history is sent instead.")
 
     async def distrust_opaque(self) -> bool:
         """Leave out what the provider had signed or encrypted and now refuses; return whether there was any.

@@ -61,7 +61,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     events = await asyncio.to_thread(store.load_events, chat_id)
     if not events:
         await durable(store.release(chat_id))
-        raise InputError(f"there is no stored chat {chat_id!r}")
+        raise InputError(f"No stored chat has the id {chat_id!r}")
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     log.resume(events)
     if not read_only:
@@ -92,7 +92,7 @@ def _use_stored_policy(session: Session, events: list[LogEvent]) -> None:
         session.control.use_policy(wanted)
     except ConfigError:
         name = session.control.policy.name
-        text = f"The chat's policy {wanted!r} is not configured any more; {name} is used instead."
+        text = f"The chat's policy {wanted!r} is no longer configured; {name} is used instead."
         session.emit(Notice(chat=session.chat_id, level="WARN", text=text))
 
 
@@ -105,7 +105,7 @@ async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
         session.meter.resume(events, session.adapter_name, session.model)
         return
     session.control.use_model(chat.adapter, chat.model)
-    text = f"The chat's adapter {adapter_name!r} is not configured any more; {chat.adapter} is used instead."
+    text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
     session.emit(Notice(chat=session.chat_id, level="WARN", text=text))
 
 

@@ -37,15 +37,15 @@ def to_pin(view: View, item: str) -> Message:
     """
     message = find(view.messages, item) if item else _newest(view.messages)
     if message is None and item:
-        raise InputError("This message is not part of the request any more; restore it first.")
+        raise InputError("This message is no longer part of the request; restore it first.")
     if message is None:
-        raise InputError("There is no message to pin yet.")
+        raise InputError("Nothing to pin yet: send a message first.")
     if message.pinned:
-        raise InputError(f"{title_of(message)} is pinned already.")
+        raise InputError(f"{title_of(message)} is already pinned.")
     if message.tag in (RULES_TAG, SUMMARY_TAG):
-        raise InputError("Rules are kept anyway, and a summary gives way to the next one: neither can be pinned.")
+        raise InputError("Rules are always kept, and a summary is replaced by the next one; neither can be pinned.")
     if message.edited or message.compacted:
-        raise InputError("This message was cleared; restore it first, then pin it.")
+        raise InputError("This message was cleared; restore it before you pin it.")
     return message
 
 
@@ -67,7 +67,7 @@ def to_unpin(view: View, item: str, number: int) -> Message:
         return pins[number - 1]
     found = find(pins, item) if item else None
     if found is None:
-        raise InputError(f"There is no such pin; /pins lists them, from 1 to {len(pins)}.")
+        raise InputError(f"No pin has this number; /pins lists them, 1 to {len(pins)}.")
     return found
 
 

@@ -51,7 +51,9 @@ def compare_with_last(control: ContextControl, events: Sequence[LogEvent]) -> di
     removed, replaced, inserted = difference(before, after)
     tokens = f"{sum(m.tokens for m in before):,} → {sum(m.tokens for m in after):,} tokens of messages"
     figures = f"{len(inserted)} new, {len(replaced)} changed, {len(removed)} gone"
-    head = f"# Since the last request: {figures}, {tokens}" if before else "# Nothing was sent yet: everything is new"
+    head = "# Nothing has been sent yet: everything is new"
+    if before:
+        head = f"# Since the last request: {figures}, {tokens}"
     return {
         "title": "Next request and last",
         "text": "\n".join([head, *_diff(before, after)]),

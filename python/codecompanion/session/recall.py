@@ -31,7 +31,7 @@ _HOW = {
     "edited": "cleared",
     "compacted": "summarised",
     "detached": "detached",
-    "cleared": "taken out by /clear",
+    "cleared": "removed by /clear",
     "regenerated": "replaced by another answer",
 }
 _WORD = re.compile(r"\w+")

@@ -14,7 +14,7 @@ from codecompanion.context.policy_schema import Emits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.log import ChatLog
 
-NOTHING_LEFT = "nothing more can be taken out of the request"
+NOTHING_LEFT = "nothing more can be removed from the request"
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ async def stream_reply(
     """Stream one reply into `reply`, which keeps what arrived when this is cancelled or fails.
 
     Raises:
-        AdapterError: the request failed, or the reply ended before its end marker.
+        AdapterError: the request failed, or the reply was cut off before its end.
     """
     chat, next_save = request.chat_id, monotonic() + PARTIAL_EVERY_S
     async with aclosing(adapter.stream(request)) as events:

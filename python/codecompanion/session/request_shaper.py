@@ -187,7 +187,7 @@ class RequestShaper:
         if shaped.is_pressed and not compacted and control.policy.stop_over_limit and self._pressed_cycle != cycle:
             self._pressed_cycle = cycle
             await self.fail(
-                PRESSURE, "the request is close to the input limit, and nothing more can be left out", shaped
+                PRESSURE, "the request is close to the input limit, and nothing more can be removed", shaped
             )
         if control.policy.request_events and self._logged_cycle != cycle:
             self._logged_cycle = cycle

@@ -51,15 +51,15 @@ def restoration(messages: Sequence[Message], view: View, item: str) -> Restorati
     original = find(messages, item)
     if original is None:
         if find(view.messages, item) is not None:
-            raise InputError("This message is as it was written: there is nothing to restore.")
+            raise InputError("Nothing to restore: this message is unchanged.")
         raise InputError(f"Nothing in this chat has the id {item!r}.")
     if original.tag in (RULES_TAG, GO_ON_TAG):
-        raise InputError("Rules come from their files and cannot be restored; /rules adds them again.")
+        raise InputError("Rules cannot be restored because they are read from files; /rules adds them again.")
     cycle = max(1, view.cycle)
     current = next((message for message in view.messages if message.id == original.id), None)
     if current is not None:
         if current.content == original.content:
-            raise InputError("This message is in the request as it was written: there is nothing to restore.")
+            raise InputError("Nothing to restore: this message is sent unchanged.")
         return Restoration(original, (with_changes(original, cycle=cycle, pinned=current.pinned),))
     known = {message.id for message in view.messages}
     own = next(place for place, message in enumerate(messages) if message is original)

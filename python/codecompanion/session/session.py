@@ -57,7 +57,7 @@ from codecompanion.session.view_edits import ViewEdits
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
 
-BUSY = "The view can be changed when the reply is complete; q stops it."
+BUSY = "Wait until the reply is complete, or stop it with q, then change the context."
 
 
 class Session:
@@ -142,7 +142,7 @@ class Session:
 
     def give_back_queued(self) -> None:
         """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
-        self._queue.give_back("the turn ended early")
+        self._queue.give_back("Not sent, because the turn ended early; your message is back in the input.")
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
@@ -173,7 +173,7 @@ class Session:
             InputError: the text is empty.
         """
         if not request.text.strip():
-            raise InputError("there is nothing to send")
+            raise InputError("Nothing to send: the input is empty.")
         self.snapshot = request.snapshot
         self._queue.add(request)
         if self._task is not None:
@@ -184,7 +184,7 @@ class Session:
     def cancel(self) -> None:
         """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
         self._compaction_request = None
-        self._queue.give_back("stopped before it was sent")
+        self._queue.give_back("Not sent; your message is back in the input.")
         if self._task is None or self.state in (State.CANCELLING, State.IDLE):
             return  # idle with a task: the turn is over and about to say so
         self.enter(State.CANCELLING, "stopping")
@@ -274,15 +274,15 @@ class Session:
         Raises:
             InputError: a turn is running, or there is no user message.
         """
-        self._must_be_idle("the reply is still being written")
+        self._must_be_idle("Wait until the reply is complete, or stop it with q.")
         messages = self.log.view.messages
         last = next((i for i in range(len(messages) - 1, -1, -1) if _asks(messages[i])), None)
         if last is None:
-            raise InputError("there is no message to answer yet")
+            raise InputError("Nothing to regenerate yet: send a message first.")
         refusal = await self.spending.refusal()
         if refusal:
             raise InputError(refusal)
-        self._must_be_idle("the reply is still being written")
+        self._must_be_idle("Wait until the reply is complete, or stop it with q.")
         self.snapshot = snapshot
         old = tuple(m.id for m in messages[last + 1 :] if m.role != "user" or m.tag == GO_ON_TAG)
         if old:
@@ -295,9 +295,9 @@ class Session:
         Raises:
             InputError: a turn is running, or there is nothing to go on with.
         """
-        self._must_be_idle("the reply is still being written")
+        self._must_be_idle("Wait until the reply is complete, or stop it with q.")
         if _newest(self.log.view.messages) is None:
-            raise InputError("there is nothing to go on with; send a message")
+            raise InputError("Nothing to continue yet: send a message first.")
         self.snapshot = snapshot
         self._start(self._go_on)
 
@@ -440,7 +440,7 @@ class Session:
                 # A provider's own summary is not a message that can be answered.
                 await self._go_on()
             case "ask":
-                self._notice("INFO", "Compacted. Send a message, or regenerate, to let the model go on.")
+                self._notice("INFO", "Compacted. Send a message to continue.")
             case "stop":
                 pass
 

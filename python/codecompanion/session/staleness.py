@@ -20,7 +20,7 @@ from codecompanion.session.attached import text_attachment
 from codecompanion.tools.limit import STORED_PREFIX
 from codecompanion.workspace.paths import Workspace
 
-CHANGED = "its file has changed on disk since"
+CHANGED = "its file has changed on disk since then"
 GONE = "its file is gone"
 _NUMBERED = re.compile(r"(\d+)\t(.*)", re.DOTALL)
 _MOST_BYTES = 40_000_000

@@ -140,7 +140,7 @@ class Turn:
         wish = session.services.settings.chat.on_compact
         if not compacted or wish == "submit" or session.has_queued:
             return ""
-        return f'Compacted (on_compact = "{wish}"). Send a message, or regenerate, to let the model go on.'
+        return f'Compacted (on_compact = "{wish}"). Send a message to continue.'
 
     async def _why_ended(self, finished: Finished) -> str | None:
         """Return why the turn ends with a reply without calls, "" as it should.
@@ -158,7 +158,7 @@ class Turn:
             case "length" | "window":
                 return await self._continue(finished.stop == "window")
             case "filtered":
-                self._notice("The provider refused to go on with this reply (content filter).")
+                self._notice("The provider stopped this reply (content filter).")
                 return ""
             case "stop" | "tool_calls":
                 return ""
@@ -170,13 +170,13 @@ class Turn:
         session = self._session
         if self._continuations >= session.services.settings.chat.max_output_continuations:
             limit = "in a full context window" if is_full else "at the model's output limit"
-            self._notice(f"The reply ended {limit}. /continue lets it go on.")
+            self._notice(f"The reply ended {limit}; /continue continues it.")
             return ""
         self._continuations += 1
         asked = await session.ask_to_go_on(self.turn_id, self.cycle)
         if is_full and not await session.control.recover(ContextOverflow(WINDOW_FULL)):
             await session.context.remove("repaired", (asked,))
-            self._notice("The reply filled the context window, and nothing more can be taken out of it.")
+            self._notice("The reply filled the context window, and nothing more can be removed from it.")
             return ""
         return self._waits() or None
 
@@ -207,7 +207,7 @@ class Turn:
                 if distrusted or not await session.control.native.distrust_opaque():
                     raise
                 distrusted = True
-                self._notice(f"{error} It is left out from here on; the readable history is sent instead.")
+                self._notice(f"{error} It is no longer sent; the readable history is sent instead.")
                 waits = await self._prepare()
             self._reply = None
             session.show_meter()
@@ -288,7 +288,7 @@ class Turn:
             )
         )
         if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
-            self._notice("The model's answer is empty. Send another message, or regenerate.")
+            self._notice("The model sent an empty reply. Send another message, or regenerate.")
         session.control.window.take_in()
         session.control.window.tell_unknown()
         session.control.window.tell_no_room()
@@ -384,9 +384,9 @@ def _unsendable(error: ContextOverflow, session: Session) -> ContextOverflow:
     largest = max(session.log.view.messages, key=lambda message: message.tokens, default=None)
     advice = "Shorten the message, or choose a model with a larger window (ga)."
     if not session.control.compacts_automatically:
-        advice = "Automatic compaction is switched off: /compact makes room."
+        advice = "Automatic compaction is off: /compact makes room."
         return ContextOverflow(f"{error} {advice}")
     if largest is not None and largest.role == "user" and largest.tag:
         name = largest.path or largest.tag
         advice = f"The largest part is {name} ({largest.tokens:,} tokens): detach it, or choose another model (ga)."
-    return ContextOverflow(f"{error} Nothing more can be taken out. {advice}")
+    return ContextOverflow(f"{error} Nothing more can be removed. {advice}")

@@ -107,7 +107,7 @@ class ViewEdits:
         for insertion in change.inserted:
             block = insertion.message.compaction
             if block is not None and (block.origin != origin or not self.control.native.compact_at):
-                raise InputError("This summary was written by another provider for itself; this model cannot read it, so it cannot be redone.")
+                raise InputError("This summary was written by another provider; the current model cannot read it.")
 
     def _draw_anew(self, events: Sequence[LogEvent]) -> None:
         """Draw what `/clear` had wiped, or, without events, wipe it again."""
@@ -120,12 +120,12 @@ class ViewEdits:
         """Say what the next request will do about it; the size itself is what the meter shows."""
         limits, measured = self.control.limits, self.control.measured()
         if measured.upper > limits.context_window - limits.max_output_tokens:
-            text = "The request is now larger than the context window, so it will be made smaller again before it is sent."
+            text = "The request is now larger than the context window; it will be made smaller before it is sent."
             self.control.notice("WARN", text)
             return
-        who = {"edited": "Automatic editing and compaction are", "compacted": "Automatic compaction is"}.get(change.kind)
-        if who:
-            self.control.notice("INFO", f"{who} paused for your next message, unless the request would not fit.")
+        paused = {"edited": "editing and compaction are", "compacted": "compaction is"}.get(change.kind)
+        if paused:
+            self.control.notice("INFO", f"Automatic {paused} paused for your next message, unless it would not fit.")
 
     # ---- restore and pin
 
@@ -143,11 +143,13 @@ class ViewEdits:
         room = limits.context_window - limits.max_output_tokens
         if measured.upper > room:
             raise InputError(
-                f"It would not fit: the request would have {measured.tokens:,} tokens, and at most {room:,} can be sent."
+                f"It does not fit: the request would have {measured.tokens:,} tokens, and {room:,} can be sent."
                 " Nothing was changed. Compact first, or read it with K."
             )
         if not after.sound:
-            raise InputError("It cannot be restored in its place: that would separate a tool call from its result. Read it with K.")
+            raise InputError(
+                "It cannot be restored in its place: that would separate a tool call from its result. Read it with K."
+            )
         await to_the_end(self._commit(change))
         return f"Restored: {title}."
 

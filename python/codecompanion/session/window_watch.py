@@ -93,7 +93,7 @@ class WindowWatch:
         self._control.notice(
             "WARN",
             f"The context window of {self._name} is unknown; {self.limits.context_window} tokens are assumed."
-            f' Set models["{known[1]}"].context_window to its real size.',
+            f' Set models["{known[1]}"].context_window to the real size.',
         )
 
     def tell_no_room(self) -> None:

@@ -60,7 +60,7 @@ def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[st
         try:
             compiled.append(re.compile(pattern, re.IGNORECASE | re.MULTILINE))
         except re.error as error:
-            raise InputError(f"{key}: {pattern!r} is no regular expression ({error})") from error
+            raise InputError(f"{key}: {pattern!r} is not a regular expression ({error})") from error
     return tuple(compiled)
 
 

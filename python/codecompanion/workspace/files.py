@@ -132,7 +132,7 @@ def read_lines(
         ValueError: `first` < 1 or `last` < `first`.
     """
     if first < 1 or (last is not None and last < first):
-        raise ValueError(f"lines {first} to {last} are no range; lines count from 1")
+        raise ValueError(f"lines {first} to {last} is not a range; lines count from 1")
     lines = text_files.split_lines(text_files.printable(text_files.read_text(path, limit_bytes).text))
     chosen = lines[first - 1 : last]
     return Lines("\n".join(chosen), first, first - 1 + len(chosen), len(lines))

@@ -72,7 +72,7 @@ def _real_path(path: str, root: Path, shown: str) -> Path:
         real = os.path.realpath(root / path)
         status = _status(real)
     except (OSError, ValueError, RuntimeError) as error:
-        cause = error.strerror if isinstance(error, OSError) else "it is no valid path"
+        cause = error.strerror if isinstance(error, OSError) else "it is not a valid path"
         raise ToolError(f"The path {_quoted(shown)} cannot be used: {cause}.") from error
     # `realpath` stops at a circle of links and leaves the rest of the path as it stands.
     if status is not None and any(part.is_symlink() for part in (Path(real), *Path(real).parents)):

@@ -214,9 +214,9 @@ def test_other_large_things_are_no_overflow(message: str) -> None:
             "socksio'). Run :CodeCompanion install",
         ),
         (ConnectionRefusedError(111, "Connect call failed ('::1', 1)"), ours.NetworkFailed, "(connection refused)"),
-        (httpx2.InvalidURL("no host"), ours.RequestRejected, "could not be made (no host)"),
+        (httpx2.InvalidURL("no host"), ours.RequestRejected, "could not be sent (no host)"),
         (openai.APIError("boom", REQUEST, body=None), ours.RequestRejected, "boom"),
-        (ZeroDivisionError("x"), ours.AdapterError, "something unexpected happened: ZeroDivisionError"),
+        (ZeroDivisionError("x"), ours.AdapterError, "unexpected error: ZeroDivisionError"),
         (ours.MissingKey("openai: no key"), ours.MissingKey, "openai: no key"),
     ],
 )

@@ -75,7 +75,7 @@ def test_only_a_variable_has_a_name_to_hide_from_commands() -> None:
         ("cmd:sleep 30", "did not end within 0.2 s"),
         ("file:/nowhere/key", "the file /nowhere/key cannot be read (no such file or directory)"),
         ("file:/", "cannot be read (is a directory)"),
-        ("function", "the function env.api_key returned none"),
+        ("function", "the function env.api_key returned no key"),
     ],
 )
 def test_a_missing_key_names_the_adapter_the_place_and_what_to_do(key: str, words: str) -> None:
@@ -108,7 +108,7 @@ def test_what_cannot_be_a_header_is_no_key(content: str, tmp_path: Path) -> None
     with pytest.raises(MissingKey) as caught:
         KeyReader(environ={})(entry(f"file:{tmp_path}/key"))
     assert content not in str(caught.value)
-    assert "is no key" in str(caught.value)
+    assert "did not give a key" in str(caught.value)
 
 
 def test_a_binary_file_and_an_empty_one_are_no_keys(tmp_path: Path) -> None:

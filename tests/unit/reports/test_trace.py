@@ -38,7 +38,7 @@ def test_a_number_out_of_range_is_an_error_that_names_the_range(number: int) -> 
 
 def test_the_only_turn_and_no_turn_at_all_are_said_as_such() -> None:
     log = LogWriter()
-    with pytest.raises(InputError, match="There is no turn yet"):
+    with pytest.raises(InputError, match="No turn yet"):
         find_turn(read_log(log.events), 1)
     log.begin("q")
     with pytest.raises(InputError, match="There is no turn 2: there is only turn 1"):

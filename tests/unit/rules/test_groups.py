@@ -215,7 +215,7 @@ def test_only_what_has_changed_is_reread(root: Path) -> None:
     (root / "c.md").unlink()
     again = reread(items)
     assert [(item.path, item.text) for item in again.items] == [("b.md", "new")]
-    assert again.problems == ("Rules c.md: no such file or directory. The chat keeps what was read before.",)
+    assert again.problems == ("Rules c.md: no such file or directory. The chat keeps the earlier version.",)
     (root / "d.md").write_text("D")
     os.utime(root / "d.md", ns=(items[3].mtime_ns + 1, items[3].mtime_ns + 1))
     assert [item.text for item in reread(items[3:]).items] == ["D"], "the same size is not the same content"

@@ -125,7 +125,7 @@ async def test_when_it_cannot_be_written_the_compaction_goes_on(tmp_path, monkey
     ] * 2
     notices = [notice.text for notice in bench.of(Notice) if "checkpoint" in notice.text]
     assert notices == [
-        "No checkpoint could be written: cannot use state: the disk is full. The chat goes on, its history is in the"
+        "No checkpoint could be written: cannot use state: the disk is full. The chat continues; its history is in the"
         " database."
     ]
     names = [e.payload.name for e in bench.store.load_events("chat-1") if isinstance(e.payload, PolicyEvent)]

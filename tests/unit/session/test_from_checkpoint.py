@@ -98,7 +98,7 @@ async def test_a_chosen_checkpoint_is_restored(tmp_path):
     assert restored["source"] == 1
     gone = await restore_chat(bench.services, "chat-1/gone", "")
     assert gone["source"] == 1
-    assert "Passed over: cannot use " in gone["note"]
+    assert "Skipped: cannot use " in gone["note"]
 
 
 async def test_without_the_database_the_chat_takes_its_own_id(tmp_path):
@@ -139,7 +139,7 @@ async def test_a_damaged_checkpoint_falls_through_to_the_snapshot(tmp_path):
     restored = await restore_chat(bench.services, "chat-1", "")
     assert restored["source"] == 2
     assert "source 2 of 5" in restored["note"]
-    assert "Passed over: " in restored["note"]
+    assert "Skipped: " in restored["note"]
     assert said((await opened(bench, restored["chat"])).log.view.messages) == said(before)
 
 
@@ -171,7 +171,7 @@ async def test_words_alone_are_enough(tmp_path):
 async def test_nothing_is_told_as_nothing(tmp_path):
     """One sentence."""
     bench = kept(tmp_path, ScriptedAdapter("offline", []))
-    with pytest.raises(InputError, match="there is nothing to restore of chat 'nope'"):
+    with pytest.raises(InputError, match="nothing to restore for chat 'nope'"):
         await restore_chat(bench.services, "nope", "")
     bench.services.keeping = None
     with pytest.raises(InputError, match="no checkpoints are kept"):
@@ -193,7 +193,7 @@ async def test_an_older_format_is_upgraded(tmp_path, name, kind, source):
     bench = kept(tmp_path, ScriptedAdapter("offline", [says("done " * 50)]))
     restored = await restore_chat(bench.services, "old", "")
     assert (restored["chat"], restored["source"]) == ("old", source)
-    assert "It was upgraded to the present format." in restored["note"]
+    assert "It was upgraded to the current format." in restored["note"]
     session = await opened(bench, "old")
     before = session.log.view.messages
     assert violations(before) == []

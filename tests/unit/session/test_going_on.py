@@ -36,7 +36,7 @@ async def test_answering_again_behind_a_providers_compaction_keeps_it(tmp_path):
     await talk(bench, session, 1)
     session.compact("")
     await bench.idle(session)
-    assert any("regenerate" in notice.text for notice in bench.of(Notice))
+    assert any("Send a message to continue" in notice.text for notice in bench.of(Notice))
     await session.regenerate(session.snapshot)
     await bench.idle(session)
     assert session.log.view.messages[1].compaction is not None
@@ -60,7 +60,7 @@ async def test_answering_again_needs_a_question(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
     await session.attach(RULES)
-    with pytest.raises(InputError, match="no message to answer"):
+    with pytest.raises(InputError, match="Nothing to regenerate"):
         await session.regenerate(session.snapshot)
     with pytest.raises(InputError, match="send a message"):
         session.go_on(session.snapshot)

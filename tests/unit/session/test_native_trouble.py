@@ -101,7 +101,7 @@ async def test_a_question_above_the_threshold_is_not_compacted_for_at_every_step
     assert texts(session)[-1] == "done"
     assert adapter.requests[0].compact_at == 0
     assert len(bench.of(Compacted)) == 3
-    assert any("Automatic compaction rests" in notice.text for notice in bench.of(Notice))
+    assert any("Automatic compaction is paused" in notice.text for notice in bench.of(Notice))
     assert session.control.native.compact_at
 
 
@@ -128,7 +128,7 @@ async def test_behind_a_compaction_on_demand_nobody_is_blamed(tmp_path):
     await talk(bench, session, 5, first=2)
     assert session.control.native.compact_at
     [rest] = [notice.text for notice in bench.of(Notice)]
-    assert "Automatic compaction rests" in rest
+    assert "Automatic compaction is paused" in rest
     assert "overloaded" in rest
     assert len(adapter.compacted) == 4
 

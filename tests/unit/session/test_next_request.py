@@ -89,4 +89,4 @@ async def test_the_next_request_is_compared_with_the_last(tmp_path):
 async def test_before_the_first_request_everything_is_new(tmp_path):
     _, session = await chat(tmp_path, questions=0)
     text = compare_with_last(session.control, await session.log.events())["text"]
-    assert text.startswith("# Nothing was sent yet: everything is new\n+ system")
+    assert text.startswith("# Nothing has been sent yet: everything is new\n+ system")

@@ -51,7 +51,7 @@ async def test_a_policy_that_is_gone_is_replaced_and_said_so(tmp_path: Path) -> 
     reopened = await bench.resume()
     assert reopened is not None
     assert reopened.control.policy.name == "codecompanion"
-    assert any("'mine' is not configured any more" in notice.text for notice in bench.of(Notice))
+    assert any("'mine' is no longer configured" in notice.text for notice in bench.of(Notice))
 
 
 async def test_an_unknown_policy_changes_nothing(tmp_path: Path) -> None:

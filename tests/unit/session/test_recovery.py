@@ -77,7 +77,7 @@ async def test_nothing_left_to_take_out_is_one_clear_sentence(tmp_path):
     await talk(bench, session, 1)
     [ended] = bench.of(TurnFinished)
     assert ended.reason == "failed"
-    assert "Nothing more can be taken out" in ended.error
+    assert "Nothing more can be removed" in ended.error
     assert [m.text for m in session.log.view.messages] == ["question 1"]
     await talk(bench, session, 1, first=2)
     assert session.log.view.messages[-1].text == "fine"
@@ -90,7 +90,7 @@ async def test_what_is_switched_off_stays_off(tmp_path, off):
     bench = Bench(tmp_path, adapter, settings={"context_management": off})
     session = await bench.open()
     await talk(bench, session, 2)
-    assert bench.of(TurnFinished)[-1].error.endswith("Automatic compaction is switched off: /compact makes room.")
+    assert bench.of(TurnFinished)[-1].error.endswith("Automatic compaction is off: /compact makes room.")
     assert not bench.of(CompactionStarted)
     assert len(session.log.view.messages) == 3
 
@@ -195,7 +195,7 @@ async def test_an_empty_answer_is_said(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", [(Finished("stop"),)]))
     session = await bench.open()
     await talk(bench, session, 1)
-    assert any("answer is empty" in notice.text for notice in bench.of(Notice))
+    assert any("empty reply" in notice.text for notice in bench.of(Notice))
 
 
 async def test_a_cut_reply_can_be_continued(tmp_path):
@@ -269,7 +269,7 @@ async def test_reasoning_the_provider_refuses_is_left_out(tmp_path):
     [_, reply, _, _] = session.log.view.messages
     assert reply.content[0] == ReasoningPart("hm", "")
     assert session.log.view.messages[-1].text == "two"
-    assert any("left out from here on" in notice.text for notice in bench.of(Notice))
+    assert any("no longer sent" in notice.text for notice in bench.of(Notice))
 
 
 async def test_a_block_the_provider_refuses_gives_way_to_the_full_history(tmp_path):

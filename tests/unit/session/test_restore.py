@@ -130,7 +130,7 @@ async def test_a_compacted_chat_comes_back_compacted(tmp_path):
 
 async def test_a_chat_that_does_not_exist_is_an_error(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
-    with pytest.raises(InputError, match="no stored chat 'nope'"):
+    with pytest.raises(InputError, match="No stored chat has the id 'nope'"):
         await bench.resume("nope")
 
 
@@ -139,7 +139,7 @@ async def test_an_adapter_that_is_gone_is_replaced_and_said(tmp_path):
     await write(bench, ChatCreated(adapter="gone", model="m", policy="p", cwd=""), added("u", "user", "q"))
     session = await bench.resume()
     assert session.adapter_name == "offline"
-    assert "'gone' is not configured" in bench.of(Notice)[0].text
+    assert "'gone' is no longer configured" in bench.of(Notice)[0].text
 
 
 async def test_closing_the_host_in_the_middle_of_a_turn_leaves_a_valid_log(tmp_path):

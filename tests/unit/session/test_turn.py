@@ -142,7 +142,7 @@ async def test_what_was_queued_during_the_last_reply_starts_the_next_turn(tmp_pa
 async def test_an_empty_submit_is_refused(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
-    with pytest.raises(InputError, match="nothing to send"):
+    with pytest.raises(InputError, match="Nothing to send"):
         session.submit(submit("  \n"))
 
 
@@ -269,7 +269,7 @@ async def test_the_proposal_as_the_user_left_it_is_what_is_written_and_the_model
 async def test_answering_an_approval_that_is_over_is_an_error(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
-    with pytest.raises(InputError, match="no longer open"):
+    with pytest.raises(InputError, match="already answered"):
         session.desk.answer("c9", "once", "")
 
 
@@ -479,7 +479,7 @@ async def test_a_failing_summariser_changes_nothing(tmp_path):
     session.compact("")
     await bench.idle(session)
     assert session.log.view.messages == before
-    assert bench.of(CompactionFailed)[0].reason == "Compaction skipped: s: down. Nothing was changed."
+    assert bench.of(CompactionFailed)[0].reason == "Compaction failed: s: down. Nothing was changed."
     assert isinstance(bench.store.load_events("chat-1")[-1].payload, CompactionEnded)
 
 
@@ -490,7 +490,7 @@ async def test_useless_compactions_rest_after_three_tries(tmp_path):
     session = await bench.open()
     await talk(bench, session, 40)
     tries = [r for r in adapter.requests if r.purpose == "summary"]
-    notices = [n.text for n in bench.of(Notice) if "rests" in n.text]
+    notices = [n.text for n in bench.of(Notice) if "is paused" in n.text]
     assert 3 <= len(tries) <= 8
     assert len(notices) == len(tries) - 2
     assert "s: down" in notices[0]

@@ -166,7 +166,7 @@ async def test_nothing_is_undone_while_a_turn_runs(tmp_path):
     await ask(session, Pin(chat="chat-1", text="use tabs"))
     session.submit(submit("more", 60))
     await bench.until(lambda: session.state is State.STREAMING)
-    with pytest.raises(InputError, match="when the reply is complete; q stops it"):
+    with pytest.raises(InputError, match="Wait until the reply is complete, or stop it with q"):
         await ask(session, undo())
     gate.set()
     await bench.idle(session)
@@ -203,7 +203,7 @@ async def test_a_clear_can_be_undone(tmp_path):
 
 
 async def test_a_detached_file_comes_back(tmp_path):
-    """R-545; a newer version of a file that replaced an older one is Nothing to undo."""
+    """R-545; a newer version of a file that replaced an older one is nothing to undo."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     for version in ("old", "new"):

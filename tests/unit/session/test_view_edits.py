@@ -49,7 +49,7 @@ async def test_one_cleared_result_comes_back_and_is_not_cleared_again_at_once(tm
     await say(bench, session, 1, 60)
     again = next(m for m in session.log.view.messages if m.id == gone[0].id)
     assert again.text == back.text
-    with pytest.raises(InputError, match="nothing to restore"):
+    with pytest.raises(InputError, match="Nothing to restore"):
         await ask(session, restore(again.id))
 
 
@@ -78,7 +78,7 @@ async def test_what_would_not_fit_is_not_restored(tmp_path):
     await compacted(bench, session)
     await ask(session, Pin(chat=CHAT, text="fill " * 2500))
     before = session.log.view
-    with pytest.raises(InputError, match=r"It would not fit: .* Nothing was changed"):
+    with pytest.raises(InputError, match=r"It does not fit: .* Nothing was changed"):
         await ask(session, restore(result.id))
     assert session.log.view == before
 
@@ -89,7 +89,7 @@ async def test_what_is_there_or_never_was_is_not_restored(tmp_path, item):
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     await say(bench, session)
-    with pytest.raises(InputError, match=r"nothing to restore|has the id"):
+    with pytest.raises(InputError, match=r"Nothing to restore|has the id"):
         await ask(session, restore(item))
 
 
@@ -129,7 +129,7 @@ async def test_a_pinned_text_is_an_instruction_for_the_whole_chat(tmp_path):
     assert [row["text"] for row in await ask(session, ListPins(chat=CHAT))] == ["“no emoji”"]
     await ask(session, UndoChange(chat=CHAT))
     assert len(await ask(session, ListPins(chat=CHAT))) == 2
-    with pytest.raises(InputError, match="no such pin; /pins lists them, from 1 to 2"):
+    with pytest.raises(InputError, match="No pin has this number; /pins lists them, 1 to 2"):
         await ask(session, Unpin(chat=CHAT, number=3))
 
 
@@ -140,7 +140,11 @@ async def test_without_text_the_newest_message_is_pinned_and_what_bears_no_pin_i
     await ask(session, Pin(chat=CHAT))
     assert session.log.view.messages[-1].pinned
     placeholder = next(m for m in session.log.view.messages if m.text == TOOL_RESULT_CLEARED)
-    for item, why in (("", "pinned already"), (placeholder.id, "restore it first"), ("no", "not part of the request")):
+    for item, why in (
+        ("", "already pinned"),
+        (placeholder.id, "restore it before"),
+        ("no", "no longer part of the request"),
+    ):
         with pytest.raises(InputError, match=why):
             await ask(session, Pin(chat=CHAT, item=item))
     await ask(session, Unpin(chat=CHAT, item=session.log.view.messages[-1].id))
@@ -185,7 +189,7 @@ async def test_what_was_removed_is_found_by_its_words_and_read_by_its_key(tmp_pa
     assert len(await found(session)) == 3
     assert len(await found(session, "zebra elephant")) == 1, "any of the words, when nothing has all"
     (tmp_path / "b.txt").write_text("the lion crosses\n")
-    assert [row["changed"] for row in await found(session, "zebra")] == ["its file has changed on disk since"]
+    assert [row["changed"] for row in await found(session, "zebra")] == ["its file has changed on disk since then"]
     (tmp_path / "b.txt").unlink()
     assert [row["changed"] for row in await found(session, "zebra")] == ["its file is gone"]
     _, text = session.edits.removed.read(rows[0]["key"])

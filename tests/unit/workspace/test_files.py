@@ -94,7 +94,7 @@ def test_a_range_of_lines_is_read_and_what_lies_beyond_is_not_an_error(tmp_path:
 
 @pytest.mark.parametrize(("first", "last"), [(0, None), (3, 2)])
 def test_a_range_that_is_none_is_refused(tmp_path: Path, first: int, last: int | None) -> None:
-    with pytest.raises(ValueError, match="no range"):
+    with pytest.raises(ValueError, match="not a range"):
         read_lines(tmp_path / "a", first, last)
 
 

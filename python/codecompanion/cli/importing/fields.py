@@ -37,7 +37,7 @@ def read_values(raw: bytes, source: str, expected: str) -> list[Found]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def expect_object(value: Any, where: str, what: str) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def _view(arguments: dict[str, Any], folder: Path) -> ToolOutput:
     lines = text_files.split_lines(text)
     first, last = arguments.get("view_range", (1, -1))
     if first < 1 or (last != -1 and last < first):
-        raise ToolError(f"view_range [{first}, {last}] is no range; lines count from 1.")
+        raise ToolError(f"view_range [{first}, {last}] is not a range; lines count from 1.")
     chosen = lines[first - 1 : None if last == -1 else last]
     numbered = "\n".join(f"{first + index}\t{line}" for index, line in enumerate(chosen))
     return ToolOutput(text=numbered or f"{virtual} has no lines there.", summary=count(len(chosen), "line"))

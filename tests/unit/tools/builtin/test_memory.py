@@ -126,7 +126,7 @@ def test_no_path_whatsoever_leads_out_of_the_folder(tmp_path: Path, pieces: list
         ({"command": "create", "path": "/memories/big", "file_text": "x" * 200_001}, "a memory may have 200,000"),
         ({"command": "create", "path": "/memories/note/x", "file_text": ""}, "Nothing was changed"),
         ({"command": "view", "path": "/memories/none"}, "There is no /memories/none"),
-        ({"command": "view", "path": "/memories/note", "view_range": [2, 1]}, "is no range"),
+        ({"command": "view", "path": "/memories/note", "view_range": [2, 1]}, "is not a range"),
         ({"command": "insert", "path": "/memories/note", "insert_line": 5, "insert_text": ""}, "beyond its end"),
         ({"command": "str_replace", "path": "/memories/note", "old_str": "zz", "new_str": ""}, "not found"),
         ({"command": "delete", "path": "/memories"}, "cannot be deleted"),
