@@ -27,6 +27,12 @@ local subcommands = {
       require("codecompanion.chat").toggle()
     end,
   },
+  approval = {
+    description = "go to the tool call that waits for your approval",
+    run = function()
+      require("codecompanion.chat.approval").go()
+    end,
+  },
   resume = {
     description = "bring a chat back from the history",
     run = function(arguments)

@@ -804,6 +804,7 @@
 ---@field redo? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field system_prompt? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field yolo_mode? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field next_approval? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field approve_once? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field approve_always? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field reject? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -964,6 +965,7 @@
 ---@field show_token_count? boolean
 ---@field token_count? (fun(tokens: integer): string)
 ---@field show_meter? boolean
+---@field notify_unseen? boolean
 ---@field start_in_insert_mode? boolean
 ---@field treesitter_max_lines? integer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from approvals import ask
 from chat_driver import ChatDriver
 from codecompanion import events
 
@@ -26,14 +27,6 @@ def run_tool(
             preview=preview,
             status=status,  # type: ignore[arg-type]
         )
-    )
-
-
-def ask(chat: ChatDriver, call_id: str = "c9", body: str = "rm -rf build\nmake", filetype: str = "sh") -> None:
-    """Let a tool call ask for permission."""
-    chat.push(
-        events.ToolStarted(call_id=call_id, name="run_command", title="run_command rm"),
-        events.ApprovalRequested(call_id=call_id, name="run_command", title="rm", body=body, filetype=filetype),
     )
 
 
@@ -143,79 +136,6 @@ def test_folds_keep_their_state_over_toggling_and_a_change_of_layout(chat_everyw
         screen = chat.nvim.wait_screen("first output")
         assert "second output" not in screen
         assert "▸ ✓ read_file" in screen
-
-
-def test_an_approval_shows_the_exact_command_and_is_answered_with_one_key(chat: ChatDriver) -> None:
-    """Once, always, reject, cancel all; the block goes away when it is answered."""
-    chat.accept("go")
-    ask(chat)
-    screen = chat.nvim.wait_screen(r"\? run_command needs your approval: rm")
-    assert "rm -rf build" in screen
-    assert "1 once   2 always in this chat   3 reject…   4 cancel all" in screen
-    assert "⋯ waiting for your approval" in screen
-    chat.nvim.feed("2")
-    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
-    assert chat.sent("approve") == [{"chat": chat.id, "call_id": "c9", "decision": "always", "reason": ""}]
-    chat.nvim.feed("2")
-    chat.push(events.ApprovalClosed(call_id="c9", decision="always"))
-    assert len(chat.sent("approve")) == 1
-    assert "needs your approval" not in chat.text()
-    assert chat.text().endswith("▸ run_command rm\n\n## Me\n")
-
-
-def test_a_rejection_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> None:
-    """<Esc> in the question leaves the approval open."""
-    chat.nvim.lua("vim.ui.input = function(_, done) done(_G.reason) end")
-    chat.accept("go")
-    ask(chat)
-    chat.nvim.feed("3")
-    chat.nvim.settle()
-    assert chat.sent("approve") == []
-    chat.nvim.lua("_G.reason = 'too dangerous'")
-    chat.nvim.feed("3")
-    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
-    assert chat.sent("approve")[0]["decision"] == "reject"
-    assert chat.sent("approve")[0]["reason"] == "too dangerous"
-
-
-def test_the_keys_of_an_approval_never_steal_typing(chat: ChatDriver) -> None:
-    """In insert mode digits are text; without a question the keys are not mapped."""
-    chat.accept("go")
-    ask(chat)
-    chat.nvim.feed("Gi1234<Esc>")
-    chat.nvim.settle()
-    assert chat.input() == "1234"
-    assert chat.sent("approve") == []
-    chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
-    assert chat.nvim.lua("return vim.fn.maparg('1', 'n')") == ""
-
-
-def test_the_question_under_the_cursor_is_answered_else_the_oldest(chat: ChatDriver) -> None:
-    """Two calls in parallel ask; both are open at once."""
-    chat.accept("go")
-    ask(chat, "c1", body="first command")
-    ask(chat, "c2", body="second command")
-    chat.nvim.feed("gg/second command<CR>1")
-    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
-    assert chat.sent("approve")[0]["call_id"] == "c2"
-    chat.push(events.ApprovalClosed(call_id="c2", decision="once"))
-    assert "first command" in chat.text()
-    assert "second command" not in chat.text()
-    chat.nvim.feed("G1")
-    chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
-    assert chat.sent("approve")[1]["call_id"] == "c1"
-
-
-def test_a_diff_is_coloured_and_a_long_one_is_cut_with_a_way_to_see_all(chat: ChatDriver) -> None:
-    """`K` on the block shows everything."""
-    chat.accept("go")
-    body = "--- a/x\n+++ b/x\n" + "".join(f"+line {number}\n" for number in range(100))
-    ask(chat, body=body, filetype="diff")
-    chat.nvim.wait_screen(r"… 42 more lines · K shows all")
-    chat.nvim.feed("gg/line 1$<CR>K")
-    chat.nvim.wait_screen(r"^go +╭")
-    chat.nvim.feed("/line 99<CR>")
-    chat.nvim.wait_screen(r"\+line 99")
 
 
 def test_the_result_of_an_approved_call_goes_to_its_line(chat: ChatDriver) -> None:

@@ -352,9 +352,9 @@ def test_an_edit_is_approved_in_the_buffer_and_done(nvim_factory, tmp_path):
         chat = start_chat(nvim_factory, tmp_path, server)
         before = chat.finished()
         chat.send("make it")
-        chat.nvim.wait_screen("1 once")
+        chat.nvim.wait_screen("g1 once")
         assert not (tmp_path / "work" / "new.txt").exists()
-        chat.nvim.feed("1")
+        chat.nvim.feed("]ag1")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
         assert (tmp_path / "work" / "new.txt").read_text() == "fresh\n"
 

@@ -141,8 +141,7 @@ function M.show_original(chat)
   local item = draw.item_at(chat, row)
   local float = require("codecompanion.chat.float")
   if item and item.approval then
-    float.show({ title = item.title, text = item.body, filetype = item.filetype or "text", state = "" })
-    return
+    return require("codecompanion.chat.approval").act(chat, "show_diff")
   end
   local attached = require("codecompanion.chat.context").item_at(chat, row)
   local id = attached and attached.id or item and (item.call_id or item.message_id)

@@ -13,10 +13,12 @@ local ACTIVITY, METER = 1, 2
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function stop_hint(chat)
+  local keymaps = require("codecompanion.chat.keymaps")
   if #chat.approvals > 0 then
-    return ""
+    local there = keymaps.keys("next_approval", "n")[1]
+    return there and (" · %s goes there"):format(there) or ""
   end
-  local key = require("codecompanion.chat.keymaps").keys("stop", "n")[1]
+  local key = keymaps.keys("stop", "n")[1]
   return key and (" · %s to %s"):format(key, chat.compaction and "cancel" or "stop") or ""
 end
 

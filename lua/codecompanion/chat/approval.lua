@@ -1,23 +1,18 @@
----Questions of tool calls: a block with the exact command or diff, answered with one key in normal mode.
+---Questions of tool calls: a block with the exact command or diff, answered with a key while the cursor is on it.
 ---
----The keys exist only while a question is open, and only in normal mode: what is typed into the input stays text.
+---A question takes neither the focus nor the cursor: who is typing goes on typing, and a key goes to the block.
 
 local api = vim.api
+local attention = require("codecompanion.chat.attention")
 local blocks = require("codecompanion.chat.blocks")
 local buffer = require("codecompanion.chat.buffer")
 local draw = require("codecompanion.chat.draw")
+local keys = require("codecompanion.chat.approval_keys")
 
 local M = {}
 
 local MAX_LINES = 60
-
----@type { [1]: string, [2]: "once"|"always"|"reject"|"cancel", [3]: string }[]
-local ANSWERS = {
-  { "approve_once", "once", "once" },
-  { "approve_always", "always", "always in this chat" },
-  { "reject", "reject", "reject…" },
-  { "cancel_all", "cancel", "cancel all" },
-}
+local GONE = "that approval is no longer open"
 
 ---The line that names the keys.
 ---@return string line
@@ -25,12 +20,12 @@ local ANSWERS = {
 local function keys_line()
   local keymaps = require("codecompanion.chat.keymaps")
   local line, marks = "", {}
-  for _, answer in ipairs(ANSWERS) do
+  for _, answer in ipairs(keys.ON_BLOCK) do
     local key = keymaps.keys(answer[1], "n")[1]
     if key then
       line = line .. (line == "" and "" or "   ")
       marks[#marks + 1] = { row = 0, from = #line, to = #line + #key, group = "CodeCompanionApprovalKey" }
-      line = line .. key .. " " .. answer[3]
+      line = line .. key .. " " .. answer[2]
     end
   end
   return line, marks
@@ -69,64 +64,101 @@ local function block_for(event)
 end
 
 ---@param chat CodeCompanion.Chat
----@return table? approval The one under the cursor, else the oldest
-local function current(chat)
-  local approvals = chat.approvals
-  if api.nvim_get_current_buf() == chat.bufnr then
-    local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
-    for _, approval in ipairs(approvals) do
-      if item == approval.item then
-        return approval
-      end
-    end
+---@param approval table
+---@param decision "once"|"always"|"reject"|"cancel"
+---@param reason? string
+local function send(chat, approval, decision, reason)
+  if approval.answered or not vim.list_contains(chat.approvals, approval) then
+    return require("codecompanion.say")(GONE, vim.log.levels.WARN)
   end
-  return approvals[1]
+  approval.answered = true
+  require("codecompanion.chat.session").notify(chat, "approve", {
+    call_id = approval.call_id,
+    decision = decision,
+    reason = reason or "",
+  })
 end
 
+---Ask for the reason; no answer (`<Esc>`, `<C-c>`) leaves the question open.
 ---@param chat CodeCompanion.Chat
----@param decision "once"|"always"|"reject"|"cancel"
-local function answer(chat, decision)
-  local approval = current(chat)
-  if not approval or approval.answered then
-    return
-  end
-  local function send(reason)
-    approval.answered = true
-    require("codecompanion.chat.session").notify(chat, "approve", {
-      call_id = approval.call_id,
-      decision = decision,
-      reason = reason,
-    })
-  end
-  if decision ~= "reject" then
-    return send("")
-  end
-  vim.ui.input({ prompt = "Reason for the rejection (empty: none): " }, function(reason)
+---@param approval table
+local function reject(chat, approval)
+  local prompt = "Reason for the rejection (empty: none): "
+  pcall(vim.ui.input, { prompt = prompt }, function(reason)
     if reason then
-      send(reason)
+      send(chat, approval, "reject", reason)
     end
   end)
 end
 
+---Go to the next question, from the last one to the first.
 ---@param chat CodeCompanion.Chat
----@param on boolean
-local function switch_keys(chat, on)
-  if chat.approval_keys == on then
-    return
-  end
-  chat.approval_keys = on
-  local keymaps = require("codecompanion.chat.keymaps")
-  for _, entry in ipairs(ANSWERS) do
-    for _, key in ipairs(keymaps.keys(entry[1], "n")) do
-      if on then
-        vim.keymap.set("n", key, function()
-          answer(chat, entry[2])
-        end, { buffer = chat.bufnr, nowait = true, silent = true, desc = "Approval: " .. entry[3] })
-      else
-        pcall(vim.keymap.del, "n", key, { buffer = chat.bufnr })
-      end
+local function go_to_next(chat)
+  local cursor = api.nvim_win_get_cursor(0)[1] - 1
+  local first, after
+  for _, approval in ipairs(chat.approvals) do
+    local row = draw.item_rows(chat, approval.item)
+    if row and (not first or row < first) then
+      first = row
+    end
+    if row and row > cursor and (not after or row < after) then
+      after = row
     end
   end
+  local target = after or first
+  if target then
+    vim.cmd("normal! m'")
+    api.nvim_win_set_cursor(0, { target + 1, 0 })
+    vim.cmd("normal! zv")
+  end
+end
+
+---@type table<string, fun(chat: CodeCompanion.Chat, approval: table)>
+local ACTIONS = {
+  approve_once = function(chat, approval)
+    send(chat, approval, "once")
+  end,
+  approve_always = function(chat, approval)
+    send(chat, approval, "always")
+  end,
+  reject = reject,
+  cancel_all = function(chat, approval)
+    send(chat, approval, "cancel")
+  end,
+  show_diff = function(_, approval)
+    local item = approval.item
+    require("codecompanion.chat.float").show({
+      title = item.title,
+      text = item.body,
+      filetype = item.filetype or "text",
+      state = "",
+    })
+  end,
+}
+
+---Do what a key stands for.
+---@param chat CodeCompanion.Chat
+---@param name string
+function M.act(chat, name)
+  if name == "next_approval" then
+    return go_to_next(chat)
+  end
+  local approval = keys.under_cursor(chat)
+  if approval and not approval.answered then
+    ACTIONS[name](chat, approval)
+  end
+end
+
+---Show a chat that waits for an answer, with the cursor on the question (`:CodeCompanion approval`).
+function M.go()
+  local chats = require("codecompanion.chat")
+  for _, chat in ipairs(chats.list()) do
+    if #chat.approvals > 0 then
+      chats.show(chat)
+      return go_to_next(chat)
+    end
+  end
+  require("codecompanion.say")("No approval is waiting")
 end
 
 ---A tool call asks for permission.
@@ -136,7 +168,8 @@ function M.requested(chat, event)
   local before = chat.tail_kind
   local block = draw.append(chat, block_for(event))
   chat.approvals[#chat.approvals + 1] = { call_id = event.call_id, item = block.item, before = before }
-  switch_keys(chat, true)
+  keys.update(chat)
+  attention.approval(chat, event)
 end
 
 ---A question was answered: its block goes away.
@@ -156,9 +189,7 @@ function M.closed(chat, call_id)
       break
     end
   end
-  if #chat.approvals == 0 then
-    switch_keys(chat, false)
-  end
+  keys.update(chat)
 end
 
 ---All questions go away (the host is gone, the turn is over).

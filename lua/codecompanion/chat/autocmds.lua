@@ -40,6 +40,7 @@ M.list = {
       reason = 'string: "done", "failed" or "limit"',
       error = "string: one sentence, empty after a success",
       duration_ms = "integer: how long the turn took",
+      unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
     },
   },
   {
@@ -92,6 +93,21 @@ M.list = {
     name = "CodeCompanionToolStarted",
     description = "A tool call began, or waits for your approval.",
     data = { call_id = "string", name = "string: name of the tool", title = "string: what it does" },
+  },
+  {
+    name = "CodeCompanionApprovalWaiting",
+    description = "A tool call waits for your answer.",
+    data = {
+      call_id = "string",
+      name = "string: name of the tool",
+      title = "string: what it is about to do",
+      unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
+    },
+  },
+  {
+    name = "CodeCompanionApprovalAnswered",
+    description = "A tool call waits no more: you answered, or the turn was stopped.",
+    data = { call_id = "string", decision = 'string: "once", "always", "reject" or "cancel"' },
   },
   {
     name = "CodeCompanionToolFinished",

@@ -2,6 +2,7 @@
 
 local activity = require("codecompanion.chat.activity")
 local approval = require("codecompanion.chat.approval")
+local attention = require("codecompanion.chat.attention")
 local autocmds = require("codecompanion.chat.autocmds")
 local blocks = require("codecompanion.chat.blocks")
 local changes = require("codecompanion.chat.changes")
@@ -149,6 +150,7 @@ end
 
 function M.approval_closed(chat, event)
   approval.closed(chat, event.call_id)
+  autocmds.fire(chat, "ApprovalAnswered", event)
 end
 
 function M.meter(chat, event)
@@ -240,7 +242,7 @@ function M.turn_finished(chat, event)
   if event.reason == "stopped" then
     autocmds.fire(chat, "ChatStopped", event)
   else
-    autocmds.fire(chat, "ChatDone", event)
+    attention.finished(chat, event)
   end
 end
 

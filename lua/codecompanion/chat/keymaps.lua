@@ -4,8 +4,14 @@ local api = vim.api
 
 local M = {}
 
----Keys that only exist while a question is open.
-local APPROVAL = { approve_once = true, approve_always = true, reject = true, cancel_all = true }
+---Keys that only exist while a question is open (`approval_keys`).
+local APPROVAL = {
+  next_approval = true,
+  approve_once = true,
+  approve_always = true,
+  reject = true,
+  cancel_all = true,
+}
 
 ---@return table<string, table|false>
 local function configured()

@@ -25,7 +25,7 @@ local M = {}
 ---@field outgoing CodeCompanion.Outgoing[]
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
----@field approval_keys boolean
+---@field approval_maps? table<string, table> While a question is open: what its keys mean elsewhere
 ---@field stream? CodeCompanion.Stream
 ---@field draft CodeCompanion.Draft
 ---@field queue CodeCompanion.Queue
@@ -76,7 +76,6 @@ function M.new(id, number)
     submit_id = 0,
     outgoing = {},
     approvals = {},
-    approval_keys = false,
     draft = require("codecompanion.chat.draft").new(),
     queue = require("codecompanion.chat.queue").new(),
     restore = require("codecompanion.chat.restore").new(),

@@ -129,7 +129,9 @@ end
 ---@return string
 function M.component(bufnr)
   local shown = vim.b[bufnr or api.nvim_get_current_buf()].codecompanion_chat
-  return shown and shown.text or ""
+  local parts = { require("codecompanion.chat.attention").elsewhere(bufnr) }
+  parts[#parts + 1] = shown and shown.text ~= "" and shown.text or nil
+  return table.concat(parts, " · ")
 end
 
 ---Publish the state in `vim.b.codecompanion_chat` and let status lines redraw.

@@ -106,6 +106,13 @@ return {
     default = true,
     description = "Show how full the context is, at the header of the input.",
   },
+  {
+    name = "notify_unseen",
+    type = "boolean",
+    default = true,
+    description = "Say it once with `vim.notify()` when an approval waits, or a turn is over, in a chat that is not on"
+      .. " the screen or while another program has the focus.",
+  },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
   {
     name = "treesitter_max_lines",

@@ -30,10 +30,11 @@ local KEYS = {
   { "redo", { n = "<C-r>" }, "Redo" },
   { "system_prompt", { n = "gs" }, "Show the system prompt" },
   { "yolo_mode", { n = "gty" }, "Switch YOLO mode (run tools without asking)" },
-  { "approve_once", { n = { "1", "g1" } }, "Approval: run this call" },
-  { "approve_always", { n = { "2", "g2" } }, "Approval: run this and ask no more in this chat" },
-  { "reject", { n = { "3", "g3" } }, "Approval: reject, with a reason" },
-  { "cancel_all", { n = { "4", "g4" } }, "Approval: cancel all calls" },
+  { "next_approval", { n = "]a" }, "Approval: go to the one that is waiting" },
+  { "approve_once", { n = { "g1", "ga" } }, "On an approval: run this call" },
+  { "approve_always", { n = "g2" }, "On an approval: run this and ask no more in this chat" },
+  { "reject", { n = { "g3", "gr" } }, "On an approval: reject, with a reason" },
+  { "cancel_all", { n = "g4" }, "On an approval: cancel all calls" },
 }
 
 ---@param modes table<string, string|string[]>

@@ -1,0 +1,90 @@
+---Tells the user once about what happens where nobody looks: a tool call that waits, or a turn that is over, in a chat
+---that is not on the screen or while another program has the focus. What is on the screen speaks for itself.
+
+local api = vim.api
+local autocmds = require("codecompanion.chat.autocmds")
+local say = require("codecompanion.say")
+
+local M = {}
+
+local focused = true
+
+---Follow the focus of Neovim (terminals report it).
+function M.setup()
+  local group = api.nvim_create_augroup("codecompanion.attention", {})
+  api.nvim_create_autocmd({ "FocusLost", "FocusGained" }, {
+    group = group,
+    callback = function(args)
+      focused = args.event == "FocusGained"
+    end,
+  })
+end
+
+---@param chat CodeCompanion.Chat
+---@return boolean
+local function unseen(chat)
+  return not focused or #require("codecompanion.chat.window").visible(chat) == 0
+end
+
+---@param chat CodeCompanion.Chat
+---@return string
+local function name_of(chat)
+  return chat.title ~= "" and ("“%s”"):format(vim.fn.strcharpart(chat.title, 0, 40))
+    or ("chat %s"):format(chat.name)
+end
+
+---@param text string
+---@param level? integer
+local function tell(text, level)
+  if require("codecompanion.chat.options").display().notify_unseen then
+    say(text, level)
+  end
+end
+
+---A tool call waits.
+---@param chat CodeCompanion.Chat
+---@param event table approval_requested
+function M.approval(chat, event)
+  local hidden = unseen(chat)
+  if hidden then
+    local what = event.title ~= "" and event.title or event.name
+    tell(("Approval needed in %s: %s · :CodeCompanion approval"):format(name_of(chat), what), vim.log.levels.WARN)
+  end
+  autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
+end
+
+---A turn is over that the user did not stop.
+---@param chat CodeCompanion.Chat
+---@param event table turn_finished
+function M.finished(chat, event)
+  local hidden = unseen(chat)
+  if hidden and event.error ~= "" then
+    tell(("The reply in %s failed: %s"):format(name_of(chat), event.error), vim.log.levels.WARN)
+  elseif hidden then
+    tell(("The reply in %s is complete"):format(name_of(chat)))
+  end
+  autocmds.fire(chat, "ChatDone", vim.tbl_extend("force", event, { unseen = hidden }))
+end
+
+---For status lines: the chats that wait for an answer, but for the one that is shown there.
+---@param bufnr? integer The current buffer when not given
+---@return string? text
+function M.elsewhere(bufnr)
+  bufnr = bufnr or api.nvim_get_current_buf()
+  local waiting = vim.tbl_filter(function(chat)
+    return #chat.approvals > 0 and chat.bufnr ~= bufnr
+  end, require("codecompanion.chat").list())
+  if #waiting > 1 then
+    return ("%d chats wait for your approval"):format(#waiting)
+  end
+  return waiting[1] and ("%s waits for your approval"):format(name_of(waiting[1])) or nil
+end
+
+---A key of an approval was pressed somewhere else.
+function M.point_to_block()
+  local key = require("codecompanion.chat.keymaps").keys("next_approval", "n")[1]
+  local text = "The approval is not under the cursor" .. (key and (" · %s goes there"):format(key) or "")
+  api.nvim_echo({ { text } }, false, {})
+end
+
+return M

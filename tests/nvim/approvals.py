@@ -1,0 +1,24 @@
+"""Approvals in the tests of the chat buffer: asking, and going to the block with the keys a user has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chat_driver import ChatDriver
+from codecompanion import events
+
+
+def ask(
+    chat: ChatDriver, call_id: str = "c9", body: str = "rm -rf build\nmake", filetype: str = "sh", **more: Any
+) -> None:
+    """Let a tool call ask for permission."""
+    given = {"name": "run_command", "title": "rm"} | more
+    chat.push(
+        events.ToolStarted(call_id=call_id, name=given["name"], title="run_command rm"),
+        events.ApprovalRequested(call_id=call_id, body=body, filetype=filetype, **given),
+    )
+
+
+def answered(chat: ChatDriver) -> list[tuple[str, str]]:
+    """Return what was answered so far: call id and decision."""
+    return [(request["call_id"], request["decision"]) for request in chat.sent("approve")]

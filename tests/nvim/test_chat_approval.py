@@ -1,0 +1,296 @@
+"""Approvals in the chat buffer: the block, its keys, and that nothing else ever approves anything (lesson 55)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from approvals import answered, ask
+from chat_driver import ChatDriver
+from codecompanion import events
+
+
+def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_everywhere: ChatDriver) -> None:
+    """`]a` goes to the block, one key answers there; the block goes away when the host says so."""
+    chat = chat_everywhere
+    chat.accept("go")
+    ask(chat)
+    screen = chat.nvim.wait_screen(r"\? run_command needs your approval: rm")
+    assert "rm -rf build" in screen
+    assert "g1 once   g2 always in this chat   g3 reject…   g4 cancel all" in screen
+    assert "⋯ waiting for your approval · ]a goes there" in screen
+    chat.nvim.feed("]ag2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve") == [{"chat": chat.id, "call_id": "c9", "decision": "always", "reason": ""}]
+    chat.nvim.feed("g2")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="always"))
+    assert len(chat.sent("approve")) == 1
+    assert "needs your approval" not in chat.text()
+    assert chat.text().endswith("▸ run_command rm\n\n## Me\n")
+
+
+@pytest.mark.parametrize(("keys", "decision"), [("ga", "once"), ("g1", "once"), ("gr", "reject"), ("g4", "cancel")])
+def test_on_the_block_accept_and_reject_have_their_own_keys(chat: ChatDriver, keys: str, decision: str) -> None:
+    """`ga` and `gr` mean something else only there."""
+    chat.nvim.lua("vim.ui.input = function(_, done) done('') end")
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("]a" + keys)
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert answered(chat) == [("c9", decision)]
+
+
+def test_elsewhere_the_keys_keep_their_meaning_and_afterwards_too(chat: ChatDriver) -> None:
+    """`gr` regenerates, `ga` picks a model, `d` deletes, with count and register."""
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("Gione two three four<Esc>0")
+    chat.nvim.feed("gr")
+    chat.nvim.wait_for(lambda: chat.sent("regenerate"), "regenerate")
+    chat.nvim.feed('"ad2w')
+    assert chat.input() == "three four"
+    assert chat.nvim.lua("return vim.fn.getreg('a')") == "one two "
+    chat.nvim.feed("g1")
+    chat.nvim.wait_screen("The approval is not under the cursor · \\]a goes there")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
+    chat.nvim.feed("Ggr")
+    chat.nvim.wait_for(lambda: len(chat.sent("regenerate")) == 2, "regenerate")
+    for key in ("g1", "g4", "]a", "d"):
+        assert not chat.nvim.lua("return vim.fn.maparg(..., 'n', false, true).buffer == 1", key), key
+    assert answered(chat) == []
+
+
+def test_a_map_of_the_users_own_is_found_again(chat: ChatDriver) -> None:
+    """The keys are lent, not taken: a global `d` into the black hole, a `g2` of the chat buffer's."""
+    chat.nvim.lua(
+        """vim.keymap.set('n', 'd', '"_d')
+           vim.keymap.set('n', 'g2', function() _G.mine = (_G.mine or 0) + 1 end, { buffer = true })"""
+    )
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("Gione two<Esc>0")
+    chat.nvim.lua("vim.fn.setreg('\"', 'kept')")
+    chat.nvim.feed("dwg2")
+    assert chat.input() == "two"
+    assert chat.nvim.lua("return vim.fn.getreg('\"')") == "kept"
+    chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
+    chat.nvim.feed("g2")
+    assert chat.nvim.lua("return _G.mine") == 2
+    assert answered(chat) == []
+
+
+def test_a_rejection_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> None:
+    """<Esc> in the question leaves the approval open."""
+    chat.nvim.lua("vim.ui.input = function(_, done) done(_G.reason) end")
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("]ag3")
+    chat.nvim.settle()
+    assert chat.sent("approve") == []
+    chat.nvim.lua("_G.reason = 'too dangerous'")
+    chat.nvim.feed("g3")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve")[0]["decision"] == "reject"
+    assert chat.sent("approve")[0]["reason"] == "too dangerous"
+
+
+@pytest.mark.parametrize("way_out", ["<Esc>", "<C-c>", "half a reason<C-c>"])
+def test_leaving_the_question_for_a_reason_keeps_the_approval(chat_everywhere: ChatDriver, way_out: str) -> None:
+    """Neovim's own prompt: no traceback, no answer; the next key counts again."""
+    chat = chat_everywhere
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("]agr")
+    chat.nvim.wait_screen("Reason for the rejection")
+    chat.nvim.feed(way_out)
+    chat.nvim.wait_for(
+        lambda: not chat.nvim.blocked() and "Reason for" not in chat.nvim.screen(), "the prompt to close"
+    )
+    assert chat.nvim.messages() == ""
+    assert answered(chat) == []
+    chat.nvim.feed("g1")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert answered(chat) == [("c9", "once")]
+
+
+def test_a_reason_that_comes_too_late_goes_nowhere(chat: ChatDriver) -> None:
+    """The turn was stopped while the user was still typing: one sentence, nothing is sent."""
+    chat.nvim.lua("vim.ui.input = function(_, done) _G.done = done end")
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("]agr")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
+    chat.nvim.lua("_G.done('because')")
+    chat.nvim.wait_screen("that approval is no longer open")
+    assert answered(chat) == []
+
+
+def test_who_types_goes_on_typing(chat: ChatDriver) -> None:
+    """A question takes neither mode nor cursor nor window; in insert mode its keys are text."""
+    chat.accept("go")
+    chat.nvim.feed("Gihalf a sen")
+    ask(chat)
+    chat.nvim.feed("tence g1 ga ]a")
+    assert chat.nvim.request("nvim_get_mode")["mode"] == "i"
+    assert chat.input() == "half a sentence g1 ga ]a"
+    chat.nvim.feed("<Esc>")
+    assert chat.sent("approve") == []
+
+
+def test_a_count_or_another_mode_answers_nothing(chat: ChatDriver) -> None:
+    """`3g1`, `12k`, visual and operator-pending mode on the block."""
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("]a")
+    for keys in ("3g1", "2ga", "12k", "]a1", "2", "3", "4", "Vg1<Esc>", "vga<Esc>", "yg1<Esc>", "cga<Esc>", ">g2<Esc>"):
+        chat.nvim.feed("]a" + keys + "<Esc>")
+        chat.nvim.settle()
+        assert chat.sent("approve") == [], keys
+
+
+def test_the_question_under_the_cursor_is_answered(chat: ChatDriver) -> None:
+    """Two calls ask at once; `]a` goes from one to the next and around."""
+    chat.accept("go")
+    ask(chat, "c1", body="first command")
+    ask(chat, "c2", body="second command")
+    chat.nvim.feed("]a]ag1")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert answered(chat) == [("c2", "once")]
+    chat.push(events.ApprovalClosed(call_id="c2", decision="once"))
+    assert "first command" in chat.text()
+    assert "second command" not in chat.text()
+    chat.nvim.feed("Gg1")
+    chat.nvim.settle()
+    assert len(chat.sent("approve")) == 1
+    chat.nvim.feed("]ag1")
+    chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
+    assert answered(chat)[1] == ("c1", "once")
+
+
+KEYS = [*"0123456789", *"hjklwbeGHMLnN%$^{}()|+-_", "<C-d>", "<C-u>", "<C-f>", "<C-b>", "<Tab>", "<CR>", "<Esc>"]
+EDITS = [
+    *"xXyYpPdDvVr.~J",
+    "dd",
+    "yy",
+    "zz",
+    "zt",
+    "zo",
+    "zc",
+    "i1<Esc>",
+    "a2g1ga<Esc>",
+    "]a",
+    "[[",
+    "]]",
+    "]a",
+    "u",
+    "K",
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_sequence_without_the_prefix_ever_approves(chat: ChatDriver, seed: int) -> None:
+    """Random keys of normal mode, digits above all, with the cursor on and around the block (lesson 55)."""
+    chat.accept("go")
+    chat.reply("some text\n\nmore text", end=False)
+    ask(chat, "c1", body="touch danger")
+    ask(chat, "c2", body="rm -rf ~")
+    chosen = random.Random(seed)
+    for _ in range(60):
+        keys = [chosen.choice(KEYS if chosen.random() < 0.7 else EDITS) for _ in range(6)]
+        chat.nvim.feed("".join(keys) + "<Esc><Esc>")
+        assert chat.sent("approve") == [], keys
+        if chosen.random() < 0.3:  # whatever was opened, back to the chat
+            chat.nvim.lua(
+                """local chat = require('codecompanion.chat').last_chat()
+                   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do vim.api.nvim_set_current_win(win) end"""
+            )
+
+
+def test_a_diff_is_coloured_and_a_long_one_is_cut_with_a_way_to_see_all(chat: ChatDriver) -> None:
+    """`K` on the block shows everything."""
+    chat.accept("go")
+    body = "--- a/x\n+++ b/x\n" + "".join(f"+line {number}\n" for number in range(100))
+    ask(chat, body=body, filetype="diff")
+    chat.nvim.wait_screen(r"… 42 more lines · K shows all")
+    chat.nvim.feed("gg/line 1$<CR>K")
+    chat.nvim.wait_screen(r"^go +╭")
+    chat.nvim.feed("/line 99<CR>")
+    chat.nvim.wait_screen(r"\+line 99")
+
+
+# ---- where nobody looks
+
+
+def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> None:
+    """A notification, an autocmd, the status line; `:CodeCompanion approval` goes there."""
+    chat.record_autocmds()
+    chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
+    chat.accept("go")
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    ask(chat, title="Run make test")
+    told = chat.nvim.wait_lua("return #_G.told > 0 and _G.told")
+    assert told == ["codecompanion: Approval needed in chat 1: Run make test · :CodeCompanion approval"]
+    assert chat.fired()[-1] == (
+        "CodeCompanionApprovalWaiting",
+        {
+            "chat": chat.id,
+            "bufnr": chat.fired()[-1][1]["bufnr"],
+            "call_id": "c9",
+            "name": "run_command",
+            "title": "Run make test",
+            "unseen": True,
+        },
+    )
+    assert "waiting for your approval" in chat.nvim.lua("return require('codecompanion').statusline()")
+    chat.nvim.command("CodeCompanion approval")
+    chat.nvim.feed("g1")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
+    assert chat.fired()[-1][0] == "CodeCompanionApprovalAnswered"
+    assert chat.nvim.lua("return #_G.told") == 1
+
+
+def test_a_chat_on_the_screen_is_not_told_about_unless_neovim_has_lost_the_focus(chat: ChatDriver) -> None:
+    """What is drawn needs no notification; an unfocused editor does."""
+    chat.record_autocmds()
+    chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
+    chat.accept("go")
+    ask(chat, "c1")
+    chat.push(events.ApprovalClosed(call_id="c1", decision="once"), events.TurnFinished(reason="done"))
+    chat.nvim.settle()
+    assert chat.nvim.lua("return _G.told") == []
+    assert chat.fired()[-1][1]["unseen"] is False
+    chat.nvim.command("doautocmd FocusLost")
+    chat.push(events.TurnFinished(reason="done"))
+    chat.nvim.wait_lua("return #_G.told == 1")
+    assert chat.nvim.lua("return _G.told[1]") == "codecompanion: The reply in chat 1 is complete"
+    assert chat.fired()[-1][1]["unseen"] is True
+    chat.nvim.command("doautocmd FocusGained")
+    chat.push(events.TurnFinished(reason="done"))
+    chat.nvim.settle()
+    assert chat.nvim.lua("return #_G.told") == 1
+
+
+def test_notifications_of_unseen_chats_can_be_switched_off(chat: ChatDriver) -> None:
+    """The autocmd fires all the same."""
+    chat.setup({"display": {"chat": {"notify_unseen": False}}})
+    chat.record_autocmds()
+    chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
+    chat.accept("go")
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    ask(chat)
+    chat.nvim.settle()
+    assert chat.nvim.lua("return _G.told") == []
+    assert chat.fired()[-1][0] == "CodeCompanionApprovalWaiting"
+
+
+def test_the_status_line_of_another_window_names_the_chat_that_waits(chat: ChatDriver) -> None:
+    """Two chats: the hidden one waits."""
+    chat.accept("go")
+    first = chat.id
+    chat.open()
+    second, chat.id = chat.id, first
+    ask(chat)
+    assert chat.nvim.lua("return require('codecompanion').statusline()").startswith("chat 1 waits for your approval")
+    chat.id = second
