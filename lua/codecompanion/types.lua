@@ -513,6 +513,22 @@
 ---@field id? integer
 ---@field chat? string
 
+---→ id of the branch. Copy the chat up to its message `at` (not in it), or whole, into the new chat `fork`.
+---
+---`draft` is stored with it. Asked again for a branch that exists, nothing happens; `fork` "" = the host finds an id.
+---@class CodeCompanion.Request.ForkChat
+---@field id? integer
+---@field chat? string
+---@field fork? string
+---@field at? string
+---@field title? string
+---@field draft? string
+
+---→ `[{…, depth, current}]`: the tree of branches of the chat, rows as in `list_sessions`.
+---@class CodeCompanion.Request.ListBranches
+---@field id? integer
+---@field chat? string
+
 ---→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
 ---@class CodeCompanion.Request.ListModels
 ---@field id? integer
@@ -695,6 +711,8 @@
 ---@field list_sessions CodeCompanion.Request.ListSessions
 ---@field rename_session CodeCompanion.Request.RenameSession
 ---@field delete_session CodeCompanion.Request.DeleteSession
+---@field fork_chat CodeCompanion.Request.ForkChat
+---@field list_branches CodeCompanion.Request.ListBranches
 ---@field list_models CodeCompanion.Request.ListModels
 ---@field list_checkpoints CodeCompanion.Request.ListCheckpoints
 ---@field restore_chat CodeCompanion.Request.RestoreChat

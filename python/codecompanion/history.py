@@ -50,6 +50,7 @@ class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="ch
     from_chat: str
     family: str
     at_message: str = ""
+    from_title: str = ""
 
 
 class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="model_set"):

@@ -206,6 +206,22 @@ class DeleteSession(Request, frozen=True, kw_only=True):
     """→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before."""
 
 
+class ForkChat(Request, frozen=True, kw_only=True):
+    """→ id of the branch. Copy the chat up to its message `at` (not in it), or whole, into the new chat `fork`.
+
+    `draft` is stored with it. Asked again for a branch that exists, nothing happens; `fork` "" = the host finds an id.
+    """
+
+    fork: str = ""
+    at: str = ""
+    title: str = ""
+    draft: str = ""
+
+
+class ListBranches(Request, frozen=True, kw_only=True):
+    """→ `[{…, depth, current}]`: the tree of branches of the chat, rows as in `list_sessions`."""
+
+
 class ListCheckpoints(Request, frozen=True, kw_only=True):
     """→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` in ms."""
 
@@ -350,6 +366,8 @@ VERBS: dict[str, type[Request]] = {
     "list_sessions": ListSessions,
     "rename_session": RenameSession,
     "delete_session": DeleteSession,
+    "fork_chat": ForkChat,
+    "list_branches": ListBranches,
     "list_models": ListModels,
     "list_checkpoints": ListCheckpoints,
     "restore_chat": RestoreChat,

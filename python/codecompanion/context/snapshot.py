@@ -36,6 +36,7 @@ from codecompanion.context.stored_conversation import MAX_TEXT_CHARS, cut_text, 
 from codecompanion.history import (
     ChangeUndone,
     ChatCreated,
+    ChatForked,
     LogEvent,
     MessageAdded,
     ModelSet,
@@ -87,7 +88,10 @@ class Tally:
 def read_tally(tally: Tally, events: Iterable[LogEvent]) -> None:
     """Take in events behind those that were read."""
     fresh = [event for event in events if event.seq > tally.last_seq]
-    used = usage_from_events(fresh)
+    forked = max((event.seq for event in fresh if isinstance(event.payload, ChatForked)), default=0)
+    if forked:  # what was copied was paid for in another chat
+        tally.usage = UsageTotals()
+    used = usage_from_events([event for event in fresh if event.seq > forked])
     tally.usage = UsageTotals(
         input_tokens=tally.usage.input_tokens + used.input_tokens,
         output_tokens=tally.usage.output_tokens + used.output_tokens,

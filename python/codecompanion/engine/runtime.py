@@ -32,10 +32,12 @@ from codecompanion.requests import (
     DeleteSession,
     Detach,
     Doctor,
+    ForkChat,
     GiveSecrets,
     GoOn,
     Hello,
     Inspect,
+    ListBranches,
     ListCheckpoints,
     ListMemories,
     ListModels,
@@ -59,7 +61,7 @@ from codecompanion.requests import (
     ShowTrace,
     Submit,
 )
-from codecompanion.session import stored_chats
+from codecompanion.session import forking, stored_chats
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.inspection import inspect, original, state_of
@@ -109,6 +111,10 @@ class Runtime:
             case RenameSession(chat=chat_id, title=title):
                 is_open = self._chats.get(chat_id)
                 return await stored_chats.rename(self.services, chat_id, title, is_open.log if is_open else None)
+            case ForkChat():
+                return await self._fork(request)
+            case ListBranches(chat=chat_id):
+                return await forking.list_branches(self.services, chat_id)
             case DeleteSession(chat=chat_id):
                 return await stored_chats.delete(self.services, chat_id, self._chats)
             case ListModels():
@@ -294,6 +300,13 @@ class Runtime:
         task = asyncio.get_running_loop().create_task(warm())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    async def _fork(self, request: ForkChat) -> str:
+        """Make a branch of a chat; one that is open must not be working on its history meanwhile."""
+        session = self._chats.get(request.chat)
+        if session is None:
+            return await forking.fork(self.services, request)
+        return await session.occupy(lambda: forking.fork(self.services, request))
 
     async def _close(self, chat_id: str) -> None:
         session = self._chats.pop(chat_id, None)

@@ -33,12 +33,16 @@ EMPTY = "Nothing has been sent yet, so nothing has been paid."
 def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> str:
     """Return the report as Markdown."""
     calls = record.calls
+    branch = [f"A branch of “{one_line(record.forked_from)}”; what it copied is counted there.", ""]
+    if not record.forked_from:
+        branch = []
     if not calls:
-        return "\n".join(["# Cost of this chat", "", EMPTY, *_budgets(budgets)])
+        return "\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets)])
     sums, savings = sum_calls(calls), estimate_savings(record)
     lines = [
         f"# Cost of this chat: {_headline(sums)}",
         "",
+        *branch,
         *_summary(record, sums, savings, page),
         *_tokens(sums, page),
         *_cache(calls, page),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from codecompanion.history import (
     ChangeUndone,
+    ChatForked,
     CompactionBegan,
     CompactionEnded,
     LogEvent,
@@ -99,12 +100,16 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A whole log. `order` holds calls and changes of the view as they came; `undone` ids of changes not in force."""
+    """A whole log. `order` holds calls and changes of the view as they came; `undone` ids of changes not in force.
+
+    `forked_from`: the title of the chat this one is a branch of; what was copied from it is not in here.
+    """
 
     turns: tuple[Stretch, ...]
     between: Stretch
     order: tuple[Call | ViewChanged, ...]
     undone: frozenset[str]
+    forked_from: str = ""
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -122,6 +127,11 @@ class LogReader:
 
     def __init__(self) -> None:
         self.last_seq = 0
+        self.forked_from = ""
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget what was read: it belongs to the chat this one was forked from, and is counted there."""
         self.turns: list[Stretch] = []
         self.between = Stretch()
         self.now = self.between
@@ -136,6 +146,9 @@ class LogReader:
         """Take one more event into account."""
         self.last_seq = event.seq
         match event.payload:
+            case ChatForked(from_title=title):
+                self._begin_anew()
+                self.forked_from = title or "an untitled chat"
             case TurnBegan(turn_id=turn_id, cycle=cycle):
                 self.now = Stretch(len(self.turns) + 1, turn_id, cycle, event.ts, self._question)
                 self.turns.append(self.now)
@@ -175,7 +188,7 @@ class LogReader:
 
     def record(self) -> Record:
         """Return what was read so far; reading on adds to its turns."""
-        return Record(tuple(self.turns), self.between, tuple(self.order), frozenset(self.undone))
+        return Record(tuple(self.turns), self.between, tuple(self.order), frozenset(self.undone), self.forked_from)
 
     def _add(self, call: Call) -> None:
         self.now.calls.append(call)

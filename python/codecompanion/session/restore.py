@@ -14,6 +14,7 @@ from codecompanion.context.policy_schema import Card
 from codecompanion.events import Entry
 from codecompanion.history import ChatCreated as Created
 from codecompanion.history import (
+    ChatForked,
     CompactionBegan,
     CompactionEnded,
     EventPayload,
@@ -124,6 +125,8 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
                 while change.kind == "compacted" and at > 0 and shown[at - 1].kind == "user":
                     at -= 1  # what was not answered yet has survived it: it stands below, as it was drawn
                 shown[at:at] = _change_entries(change, change.change_id in undone)
+            case ChatForked(from_title=title):
+                shown.append(Entry(kind="note", text=f"Forked from “{title or 'untitled'}” · /fork list: all branches"))
             case PolicyEvent(name="session_restored", fields=fields):
                 shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
             case _:

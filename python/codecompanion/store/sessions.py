@@ -74,7 +74,9 @@ class Spent(msgspec.Struct, frozen=True):
     unpriced: int = 0
 
 
-class _Totals(msgspec.Struct):
+class Totals(msgspec.Struct):
+    """The row of totals of one chat, kept up to date event by event."""
+
     title: str = ""
     cwd: str = ""
     adapter: str = ""
@@ -178,7 +180,7 @@ def append_events(
     that no crash can show a text twice.
     """
     row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
-    totals = _Totals(*row) if row else _Totals(created=ts)
+    totals = Totals(*row) if row else Totals(created=ts)
     events = []
     for payload in payloads:
         totals.count(payload, ts)
@@ -197,13 +199,17 @@ def insert_event(connection: sqlite3.Connection, chat_id: str, event: LogEvent) 
     turn = storable(turn_of(payload))
     cursor = connection.execute(_INSERT, (chat_id, event.seq, turn, event.ts, payload_type(payload), stored))
     note_blobs(connection, chat_id, stored)
+    index_text(connection, cursor.lastrowid, payload)
+
+
+def index_text(connection: sqlite3.Connection, row_id: int | None, payload: EventPayload) -> None:
+    """Let the text of a message be found by its row."""
     if isinstance(payload, MessageAdded) and is_searchable(payload.message):
-        connection.execute(
-            "INSERT INTO message_text(rowid, text) VALUES (?, ?)", (cursor.lastrowid, storable(payload.message.text))
-        )
+        text = storable(payload.message.text)
+        connection.execute("INSERT INTO message_text(rowid, text) VALUES (?, ?)", (row_id, text))
 
 
-def save_totals(connection: sqlite3.Connection, chat_id: str, totals: _Totals) -> None:
+def save_totals(connection: sqlite3.Connection, chat_id: str, totals: Totals) -> None:
     """Write the chat's row of totals."""
     connection.execute(_SAVE_TOTALS, (chat_id, *msgspec.structs.astuple(totals)))
 
@@ -221,7 +227,7 @@ def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, L
             continue
         written[chat_id] = written.get(chat_id, 0) + 1
     for chat_id in written:
-        chat, created = _Totals(), 0.0
+        chat, created = Totals(), 0.0
         for seq, ts, stored in connection.execute(_SELECT_SINCE, (chat_id, 0)):
             created = created or ts
             chat.count(from_bytes(stored), ts)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +21,7 @@ import msgspec
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.history import EventPayload, LogEvent
-from codecompanion.store import deletion, lease, scratch, search, sessions
+from codecompanion.store import copying, deletion, lease, scratch, search, sessions
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.db import Database, create_private_file
 from codecompanion.store.lease import Lease, Owner
@@ -120,6 +120,24 @@ class Store:
         with self._reading() as connection:
             rows = sessions.list_rows(connection, family=family, limit=1_000)
         return [self._with_owned(info, owner) for info, owner in rows]
+
+    def fork(
+        self,
+        from_chat: str,
+        chat_id: str,
+        last_seq: int,
+        left_out: Collection[int],
+        payloads: Iterable[EventPayload],
+        draft: str = "",
+    ) -> Future[None]:
+        """Make the chat `chat_id` out of the beginning of another one, with a draft; see `copying.copy_chat`."""
+        batch, now = tuple(payloads), self._clock()
+
+        def run(connection: sqlite3.Connection) -> None:
+            copying.copy_chat(connection, from_chat, chat_id, last_seq, left_out, batch, now)
+            scratch.save_text(connection, chat_id, "draft", draft, now)
+
+        return self._writer.submit(run)
 
     def delete(self, chat_id: str) -> Future[int]:
         """Delete the chat with everything the database knows of it, and the contents only it used.
