@@ -20,11 +20,11 @@
 ---@field result any
 ---@field error string
 
----One sentence for the user; `level` is a name of `vim.log.levels`.
+---One sentence for the user.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
----@field level "DEBUG"|"ERROR"|"INFO"|"WARN"
+---@field level "DEBUG"|"INFO"|"WARN"|"ERROR"
 ---@field text string
 
 ---The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.

@@ -7,9 +7,19 @@ each view can be rebuilt from the log. Token figures are whole tokens, times mil
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
 import msgspec
+
+
+class Severity(StrEnum):
+    """How serious a sentence for the user is; the names are those of `vim.log.levels`."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARN = "WARN"
+    ERROR = "ERROR"
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
@@ -36,9 +46,9 @@ class Reply(Event, frozen=True, kw_only=True, tag="reply"):
 
 
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
-    """One sentence for the user; `level` is a name of `vim.log.levels`."""
+    """One sentence for the user."""
 
-    level: Literal["DEBUG", "INFO", "WARN", "ERROR"]
+    level: Severity
     text: str
 
 

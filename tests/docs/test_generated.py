@@ -191,7 +191,7 @@ def test_types_say_what_the_wire_carries() -> None:
         "---@field ratio number",
         "---@field call_ids string[]",
         "---@field cycles [integer, integer]",
-        '---@field level "DEBUG"|"ERROR"|"INFO"|"WARN"',
+        '---@field level "DEBUG"|"INFO"|"WARN"|"ERROR"',
         "---@field entries CodeCompanion.Wire.Entry[]",
         "---@field secrets? table<string, string>",
         "---@field snapshot CodeCompanion.Wire.Snapshot",

@@ -29,7 +29,7 @@ from codecompanion.engine import log
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.events import Event, HostReady, Notice, Reply, RequestFailed
+from codecompanion.events import Event, HostReady, Notice, Reply, RequestFailed, Severity
 
 DELIVER = "return require('codecompanion.host').on_events(...)"
 GRACE_S = 0.3  # for requests that arrived just before the editor left
@@ -160,7 +160,7 @@ class Bridge:
         try:
             log.open_log(hello.log_path, str(level))
         except OSError as error:
-            self.emit(Notice(level="WARN", text=f"The log {hello.log_path} cannot be written: {error.strerror}"))
+            self.emit(Notice(level=Severity.WARN, text=f"The log {hello.log_path} cannot be written: {error.strerror}"))
 
     def _answer(self, verb: str, request: requests.Request, result: object) -> None:
         if isinstance(request, requests.Hello):

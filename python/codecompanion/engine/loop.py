@@ -17,7 +17,7 @@ from typing import Any
 
 from codecompanion.engine.log import logger, redact
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import Event, Notice
+from codecompanion.events import Event, Notice, Severity
 
 REPEAT_S = 10.0  # the same failure within this time is logged but not shown again
 LAST_MOMENT_S = 0.1  # for cancelled tasks to clean up
@@ -59,7 +59,7 @@ class Guard:
             if last is not None and now - last < REPEAT_S:
                 return
             self._shown[text] = now
-        self._emit(Notice(level="ERROR", text=text))
+        self._emit(Notice(level=Severity.ERROR, text=text))
 
     @contextmanager
     def watch(self, where: str) -> Iterator[None]:

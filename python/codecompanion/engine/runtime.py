@@ -18,7 +18,7 @@ from codecompanion.engine.configured import configure
 from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
-from codecompanion.events import Event, Notice
+from codecompanion.events import Event, Notice, Severity
 from codecompanion.messages import Message, Usage
 from codecompanion.models import ModelLimits
 from codecompanion.requests import (
@@ -224,7 +224,7 @@ class Runtime:
         self._tell_text(str(problem))
 
     def _tell_text(self, text: str) -> None:
-        self._emit(Notice(level="WARN", text=text[:1].upper() + text[1:]))
+        self._emit(Notice(level=Severity.WARN, text=text[:1].upper() + text[1:]))
 
     def _price(self, adapter_name: str, model: str, passes: Sequence[Usage]) -> float | None:
         facts = catalog.lookup(self.services.adapters.settings(adapter_name).base_url, model)
@@ -390,7 +390,7 @@ class Runtime:
         root = self.services.root(session.snapshot)
         messages, problems = await session.context.rules.add_group(group, root)
         for problem in problems:
-            self._emit(Notice(chat=session.chat_id, level="WARN", text=problem))
+            self._emit(Notice(chat=session.chat_id, level=Severity.WARN, text=problem))
         for message in messages:
             await session.attach(message)
 

@@ -19,7 +19,7 @@ from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageRepo
 from codecompanion.context.policy_schema import Policy
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import ContextEdited, Event, Notice, Retrying
+from codecompanion.events import ContextEdited, Event, Notice, Retrying, Severity
 from codecompanion.history import EventPayload, UsageReported, ViewChanged
 from codecompanion.messages import Message, Usage
 from codecompanion.session.accounting import RequestRecord
@@ -229,7 +229,7 @@ class _Run:
         record.show(change)
         notes = notes_on(report)
         if notes:
-            self._owner.emit(Notice(chat=self._owner.chat_id, level="WARN", text=notes))
+            self._owner.emit(Notice(chat=self._owner.chat_id, level=Severity.WARN, text=notes))
         announcer.tell(named)
         self._owner.effects.after_soon(report.effects.after, report)
 

@@ -19,7 +19,7 @@ from codecompanion.context.policy_schema import Stage, StageEvent
 from codecompanion.context.shaping import levels_of
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow
-from codecompanion.events import Meter, Notice
+from codecompanion.events import Meter, Notice, Severity
 from codecompanion.messages import ToolSpec, Usage
 from codecompanion.models import ResolvedLimits
 from codecompanion.session.announcer import Announcer
@@ -144,7 +144,7 @@ class ContextControl:
         ignored = self.services.ignored_settings(self.policy)
         if ignored:
             names = ", ".join(ignored)
-            self.notice("WARN", f"Policy {self.policy.name} has no option {names}: these settings are not used.")
+            self.notice(Severity.WARN, f"Policy {self.policy.name} has no option {names}: these settings are not used.")
 
     def reset_guard(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
@@ -229,7 +229,7 @@ class ContextControl:
         await self.native.drop_foreign_blocks()
         if self.native.compacts_on_demand:
             if not self.native.has_something_to_compact:
-                self.notice("INFO", "Nothing was compacted: there is nothing to summarise yet.")
+                self.notice(Severity.INFO, "Nothing was compacted: there is nothing to summarise yet.")
                 return False
             compaction = await self.native.compact("manual", instructions)
             if compaction.done:
@@ -243,7 +243,7 @@ class ContextControl:
         prepared = await self._run(self.plan_compaction(instructions))
         for report in prepared.reports:
             if report.outcome == "skipped":
-                self.notice("INFO", f"Nothing was compacted: {report.detail}.")
+                self.notice(Severity.INFO, f"Nothing was compacted: {report.detail}.")
         return any(report.outcome == "changed" for report in prepared.reports)
 
     async def recover(self, overflow: ContextOverflow, attempt: int = 1) -> bool:
@@ -405,7 +405,7 @@ class ContextControl:
         self.guard = self.guard.after_failure(cycle, after.tokens, self.limits.context_window, cooldown)
         if not self.guard.allows(cycle, after.tokens):
             self.notice(
-                "WARN",
+                Severity.WARN,
                 f"Automatic compaction is paused for your next {cooldown.cycles} messages (fewer if the chat grows"
                 f" a lot) after {cooldown.failures} tries: {problem.rstrip('.')}. /compact still works.",
             )
@@ -463,6 +463,6 @@ class ContextControl:
         """Return the size of the next request as it stands."""
         return self.meter.measure(self.log.view.messages)
 
-    def notice(self, level: str, text: str) -> None:
+    def notice(self, level: Severity, text: str) -> None:
         """Tell the user something in one sentence."""
-        self.services.emit(Notice(chat=self._chat_id, level=level, text=text))  # type: ignore[arg-type]
+        self.services.emit(Notice(chat=self._chat_id, level=level, text=text))

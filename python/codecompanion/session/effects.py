@@ -23,7 +23,7 @@ from codecompanion.context.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.structured_summary import parse_summary
 from codecompanion.context.work import LastFlush
 from codecompanion.errors import CodeCompanionError, StoreError
-from codecompanion.events import Event, Notice
+from codecompanion.events import Event, Notice, Severity
 from codecompanion.events import PolicyEvent as PolicyEventTold
 from codecompanion.history import PolicyEvent, ViewChanged
 from codecompanion.messages import Message, is_typed_by_user
@@ -211,7 +211,7 @@ class EffectRunner:
             if not self._told_failure:
                 self._told_failure = True
                 text = f"No checkpoint could be written: {error}. The chat continues; its history is in the database."
-                self.emit(Notice(chat=self.chat_id, level="WARN", text=text))
+                self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
             return None
 
     async def _remember(self, names: Sequence[str], report: StageReport, summary: str) -> None:

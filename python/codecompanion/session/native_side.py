@@ -10,6 +10,7 @@ from codecompanion.context.budget import threshold_tokens
 from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
 from codecompanion.context.work import Trigger
 from codecompanion.errors import CompactionFailed
+from codecompanion.events import Severity
 from codecompanion.history import ViewChanged
 from codecompanion.messages import SUMMARY_TAG, Message, Usage, has_opaque, is_protected, without_opaque
 from codecompanion.session.native import NativeCompaction, forget_foreign_blocks
@@ -156,7 +157,7 @@ class NativeSide:
         control, self._missed = self._control, 0
         self._silent.add((control.adapter_name, control.model))
         control.notice(
-            "WARN",
+            Severity.WARN,
             f"{control.adapter_name} did not compact although it was asked to; this plugin compacts from now on."
             f" Set adapters.http.{control.adapter_name}.opts.compaction = false.",
         )
@@ -168,7 +169,9 @@ class NativeSide:
             return
         origin = control.adapter().origin if self.compact_at else ""
         if await forget_foreign_blocks(control.log, origin):
-            control.notice("INFO", "The provider's own summary is no longer sent; the full history is sent instead.")
+            control.notice(
+                Severity.INFO, "The provider's own summary is no longer sent; the full history is sent instead."
+            )
 
     async def distrust_opaque(self) -> bool:
         """Leave out what the provider had signed or encrypted and now refuses; return whether there was any.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from codecompanion.errors import ConfigError, InputError, LeaseHeld
-from codecompanion.events import ChatOpened, Notice, Restored
+from codecompanion.events import ChatOpened, Notice, Restored, Severity
 from codecompanion.history import ChatCreated, LogEvent, ViewChanged, project
 from codecompanion.requests import OpenChat
 from codecompanion.session.log import ChatLog
@@ -38,7 +38,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     )
     messages, problems = await session.context.rules.autoload(services.root(request.snapshot))
     for problem in problems:
-        services.emit(Notice(chat=request.chat, level="WARN", text=problem))
+        services.emit(Notice(chat=request.chat, level=Severity.WARN, text=problem))
     for message in messages:
         await session.attach(message)
     _announce(session, resumed=False)
@@ -57,7 +57,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         await durable(store.acquire(chat_id))
     except LeaseHeld as error:
         read_only = True
-        services.emit(Notice(chat=request.chat, level="WARN", text=str(error)))
+        services.emit(Notice(chat=request.chat, level=Severity.WARN, text=str(error)))
     events = await asyncio.to_thread(store.load_events, chat_id)
     if not events:
         await durable(store.release(chat_id))
@@ -93,7 +93,7 @@ def _use_stored_policy(session: Session, events: list[LogEvent]) -> None:
     except ConfigError:
         name = session.control.policy.name
         text = f"The chat's policy {wanted!r} is no longer configured; {name} is used instead."
-        session.emit(Notice(chat=session.chat_id, level="WARN", text=text))
+        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
 
 
 async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
@@ -106,7 +106,7 @@ async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
         return
     session.control.use_model(chat.adapter, chat.model)
     text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
-    session.emit(Notice(chat=session.chat_id, level="WARN", text=text))
+    session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
 
 
 def _show(session: Session, events: list[LogEvent]) -> None:
@@ -132,7 +132,7 @@ def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft
     session.context.show()
     session.show_meter()
     for mistake in session.services.mistakes:
-        session.emit(Notice(chat=session.chat_id, level="WARN", text=mistake))
+        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=mistake))
     session.control.tell_ignored_settings()
 
 

@@ -19,14 +19,7 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.adapters.offline import OfflineAdapter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.events import (
-    Cleared,
-    Event,
-    ModelChanged,
-    Notice,
-    Queued,
-    TurnFinished,
-)
+from codecompanion.events import Cleared, Event, ModelChanged, Notice, Queued, Severity, TurnFinished
 from codecompanion.events import State as StateEvent
 from codecompanion.history import MessageAdded, ModelSet
 from codecompanion.messages import (
@@ -390,9 +383,9 @@ class Session:
             # What was on its way to the store is in the view before the chat is idle.
             await self.log.settled()
         except CodeCompanionError as error:
-            self._notice("ERROR", str(error))
+            self._notice(Severity.ERROR, str(error))
         except Exception as error:
-            self._notice("ERROR", self.services.report_bug(error))
+            self._notice(Severity.ERROR, self.services.report_bug(error))
 
     async def _turns(self, *, answer_again: bool = False) -> None:
         """Run turns until nothing is queued."""
@@ -411,7 +404,7 @@ class Session:
         reason = await Turn(self, self.services.new_token(), cycle).run()
         self.effects.turn_ended()
         for warning in await self.spending.warnings():
-            self._notice("WARN", warning)
+            self._notice(Severity.WARN, warning)
         return reason == "done"
 
     async def _may_spend(self) -> bool:
@@ -440,14 +433,14 @@ class Session:
                 # A provider's own summary is not a message that can be answered.
                 await self._go_on()
             case "ask":
-                self._notice("INFO", "Compacted. Send a message to continue.")
+                self._notice(Severity.INFO, "Compacted. Send a message to continue.")
             case "stop":
                 pass
 
     async def reread_rules(self) -> None:
         """Take in rule files that changed since they were read (R-549)."""
         for problem in await self.context.reread_rules():
-            self._notice("WARN", problem)
+            self._notice(Severity.WARN, problem)
 
     def _recorded(self) -> Recorded | None:
         """Return the tool results of the recording that plays the model, None for a real model."""
@@ -490,8 +483,8 @@ class Session:
         if self._task is not None:
             raise InputError(why)
 
-    def _notice(self, level: str, text: str) -> None:
-        self.emit(Notice(chat=self.chat_id, level=level, text=text))  # type: ignore[arg-type]
+    def _notice(self, level: Severity, text: str) -> None:
+        self.emit(Notice(chat=self.chat_id, level=level, text=text))
 
 
 def _is_answered(messages: Sequence[Message]) -> bool:

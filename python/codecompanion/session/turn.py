@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion.adapters.base import Finished
 from codecompanion.errors import CodeCompanionError, ContextOverflow, OpaqueRefused
-from codecompanion.events import Notice, ReplyFinished, ReplyStarted, TurnFinished
+from codecompanion.events import Notice, ReplyFinished, ReplyStarted, Severity, TurnFinished
 from codecompanion.history import (
     EventPayload,
     MessageAdded,
@@ -376,7 +376,7 @@ class Turn:
             session.give_back_queued()
 
     def _notice(self, text: str) -> None:
-        self._session.emit(Notice(chat=self._session.chat_id, level="INFO", text=text))
+        self._session.emit(Notice(chat=self._session.chat_id, level=Severity.INFO, text=text))
 
 
 def _unsendable(error: ContextOverflow, session: Session) -> ContextOverflow:

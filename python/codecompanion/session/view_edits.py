@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.events import Cleared, ContextEdited, Restored
+from codecompanion.events import Cleared, ContextEdited, Restored, Severity
 from codecompanion.history import ChangeKind, Insertion, LogEvent, ViewChanged, apply_change
 from codecompanion.messages import PIN_TAG, Message, with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
@@ -121,11 +121,13 @@ class ViewEdits:
         limits, measured = self.control.limits, self.control.measured()
         if measured.upper > limits.context_window - limits.max_output_tokens:
             text = "The request is now larger than the context window; it will be made smaller before it is sent."
-            self.control.notice("WARN", text)
+            self.control.notice(Severity.WARN, text)
             return
         paused = {"edited": "editing and compaction are", "compacted": "compaction is"}.get(change.kind)
         if paused:
-            self.control.notice("INFO", f"Automatic {paused} paused for your next message, unless it would not fit.")
+            self.control.notice(
+                Severity.INFO, f"Automatic {paused} paused for your next message, unless it would not fit."
+            )
 
     # ---- restore and pin
 

@@ -12,6 +12,7 @@ import msgspec
 
 from codecompanion.context.budget import lacks_budget
 from codecompanion.errors import AdapterError
+from codecompanion.events import Severity
 from codecompanion.models import ModelLimits, ResolvedLimits
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class WindowWatch:
         self._named[self._model] = tokens
         self.resolve()
         self._control.notice(
-            "WARN",
+            Severity.WARN,
             f"{self._name} takes {tokens} tokens, not {old.context_window}."
             f' Set models["{model}"].context_window to {tokens}.',
         )
@@ -91,7 +92,7 @@ class WindowWatch:
             return
         self._told_unknown.add(known)
         self._control.notice(
-            "WARN",
+            Severity.WARN,
             f"The context window of {self._name} is unknown; {self.limits.context_window} tokens are assumed."
             f' Set models["{known[1]}"].context_window to the real size.',
         )
@@ -104,7 +105,7 @@ class WindowWatch:
             return
         self._told_no_room.add(known)
         self._control.notice(
-            "WARN",
+            Severity.WARN,
             f"The window of {room.window} tokens leaves nothing beside the system prompt ({room.fixed} tokens) and a"
             " reply; compactions aim at half of it. Use a model with a larger window, or fewer tools and rules.",
         )

@@ -91,6 +91,8 @@ def _inner_structs(kind: wire.Type) -> Iterator[wire.StructType]:
 def _lua_type(kind: wire.Type) -> str:
     if isinstance(kind, wire.LiteralType):
         return "|".join(f'"{value}"' for value in kind.values)
+    if isinstance(kind, wire.EnumType):
+        return "|".join(f'"{member.value}"' for member in kind.cls)
     if isinstance(kind, wire.StructType):
         return _class_name(kind.cls)
     if isinstance(kind, wire.VarTupleType | wire.ListType):
