@@ -143,6 +143,7 @@ class Terminal:
         Raises:
             ScreenError: it never held; the program ended; a prompt of Neovim stands there.
         """
+        __tracebackhide__ = True
         pattern = re.compile(wanted, re.MULTILINE) if isinstance(wanted, str) else None
         holds: Callable[[str], object] = pattern.search if pattern else wanted  # type: ignore[assignment]
         deadline = time.monotonic() + limit_s

@@ -1,0 +1,54 @@
+"""What a user does in a chat, and what the screen then says: typing, sending, waiting for the end of a turn."""
+
+from __future__ import annotations
+
+import re
+
+from tests.journeys.terminal import Terminal
+
+READY = r"ctx"
+"""The meter: the host has answered and the chat can be used."""
+BUSY = r"⋯ "
+"""The line that says what happens now."""
+
+
+def open_chat(terminal: Terminal, *, new: bool = False) -> str:
+    """Open a chat with the command, and wait until it can be used."""
+    terminal.keys(f":CodeCompanionChat{' New' if new else ''}<CR>")
+    return terminal.wait(READY)
+
+
+def draft(terminal: Terminal, text: str) -> None:
+    """Type into the input, and wait until the terminal shows the end of it."""
+    terminal.keys("<Esc>G")
+    terminal.keys("A" + text.replace("<", "<lt>").replace("\n", "<CR>"))
+    terminal.wait(re.escape(text.split("\n")[-1].split(" ")[-1][-12:]))
+    terminal.keys("<Esc>")
+    terminal.wait(lambda screen: "-- INSERT --" not in screen)
+
+
+def send(terminal: Terminal, text: str) -> None:
+    """Type a message and send it."""
+    draft(terminal, text)
+    terminal.keys("<CR>")
+
+
+def say(terminal: Terminal, text: str, answer: str, limit_s: float = 30) -> str:
+    """Send a message, wait for an answer (a regular expression) and the end of the turn; return the screen."""
+    send(terminal, text)
+    terminal.wait(answer, limit_s, gone=BUSY)
+    return terminal.still()
+
+
+def command(terminal: Terminal, text: str, wanted: str = "", limit_s: float = 30) -> str:
+    """Run an Ex command, wait for `wanted`, and return the screen standing still."""
+    terminal.keys(f"<Esc>:{text.replace('<', '<lt>')}<CR>")
+    if wanted:
+        terminal.wait(wanted, limit_s)
+    return terminal.still()
+
+
+def quit_all(terminal: Terminal) -> None:
+    """Leave Neovim as a user does who is in a hurry."""
+    terminal.keys("<Esc>:qa!<CR>")
+    terminal.wait_ended()
