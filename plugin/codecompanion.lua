@@ -1,18 +1,18 @@
 -- Commands and <Plug> maps only; everything else is loaded by the first of them.
 local source = debug.getinfo(1, "S").source
 
-if vim.g.loaded_codecompanion then
+local taken = vim.fn.exists(":CodeCompanion") == 2
+-- A plugin manager that reloads forgets `loaded_…`, while the commands are still there.
+local ours = vim.g.codecompanion_source == source
+
+if vim.g.loaded_codecompanion or (taken and not ours) then
   -- Ours again (fine), switched off by the user (fine), or another plugin's, which then owns the commands.
-  if vim.g.loaded_codecompanion ~= source and vim.fn.exists(":CodeCompanion") == 2 then
+  if taken and not ours then
     require("codecompanion.conflict").report_commands()
   end
   return
 end
-if vim.fn.exists(":CodeCompanion") == 2 then
-  require("codecompanion.conflict").report_commands()
-  return
-end
-vim.g.loaded_codecompanion = source
+vim.g.loaded_codecompanion, vim.g.codecompanion_source = source, source
 
 local command = vim.api.nvim_create_user_command
 

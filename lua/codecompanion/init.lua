@@ -2,6 +2,8 @@
 
 local M = {}
 
+local LEAVE_MS = 1500
+
 ---@type table? What was given to setup() before the configuration was loaded, which takes it from here
 M.given = nil
 
@@ -16,6 +18,9 @@ function M.setup(opts)
   if loaded then
     loaded.setup(M.given)
   end
+  if next(M.given) == nil then
+    return -- nothing can be wrong with the defaults
+  end
   local function check()
     require("codecompanion.config").problems()
   end
@@ -28,6 +33,17 @@ function M.setup(opts)
         vim.schedule(check)
       end,
     })
+  end
+end
+
+---What lazy.nvim calls before it unloads the modules (`:Lazy reload`): drafts are saved, the host goes.
+function M.deactivate()
+  local chats, host = package.loaded["codecompanion.chat"], package.loaded["codecompanion.host"]
+  for _, chat in ipairs(chats and chats.list() or {}) do
+    require("codecompanion.chat.draft").save(chat)
+  end
+  if host then
+    host.stop(LEAVE_MS)
   end
 end
 

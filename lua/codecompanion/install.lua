@@ -336,13 +336,21 @@ function M.run_visibly(done)
   end)
 end
 
----The environment step of lazy.nvim: runs inside its coroutine.
+---Say what to do after an update: a running host has read the files of the version before.
+local function say_restart()
+  local host = package.loaded["codecompanion.host"]
+  if host and host.status() ~= "stopped" and host.status() ~= "failed" then
+    require("codecompanion.say")("the plugin was updated. Restart Neovim to use it; your chats are kept")
+  end
+end
+
+---The environment step of lazy.nvim, after installing and updating: runs inside its coroutine.
 ---@async
 function M.build()
   local current = environment.find()
   if current and current.fresh then
     coroutine.yield("the Python environment is up to date")
-    return
+    return say_restart()
   end
   local message, finished, problem = nil, false, nil
   M.run(function(text)
@@ -363,6 +371,7 @@ function M.build()
     error(problem .. ". Details: " .. M.log_path(), 0)
   end
   coroutine.yield("the Python environment is ready")
+  say_restart()
 end
 
 ---Whether `resolve` would answer without installing anything.

@@ -1,102 +1,230 @@
-"""The plugin in the real lazy.nvim: spec from lazy.lua, commands as triggers, build.lua as the build step.
+"""The plugin by the real lazy.nvim, as a newcomer has it: from a git address, into an empty home, then a restart.
 
-Needs a clone of folke/lazy.nvim: `$LAZY_NVIM` (a folder or a bare repository), or /work/.mirror.
+Needs a clone of folke/lazy.nvim: `$LAZY_NVIM` (a folder or a bare repository), or /work/.mirror. Where there is none,
+`test_manager_order.py` still goes through the same steps in the same order.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nvim"))
+from plugin_managers import (
+    EVERY_NVIM,
+    Origin,
+    answered,
+    clone_of,
+    environments,
+    loaded_modules,
+    missing_commands,
+    programs,
+    talk,
+)
 
 from harness import REPO, Nvim, lua_string
 
-SOURCE = Path(os.environ.get("LAZY_NVIM", "/work/.mirror/folke+lazy.nvim/repo"))
-
-# Stands for uv: makes an "environment" and says what uv says.
-FAKE_UV = """#!/bin/sh
-case "$*" in
-  *"venv "*) for dir in "$@"; do :; done
-     mkdir -p "$dir/bin" && printf '#!/bin/sh\\necho 3.12.4\\n' > "$dir/bin/python" && chmod +x "$dir/bin/python" ;;
-  *"pip install"*) echo " + pynvim==0.6.0" >&2 ;;
-esac
+PROBLEMS = """
+local found = {}
+for name, plugin in pairs(require("lazy.core.config").plugins) do
+  for _, task in ipairs(plugin._.tasks or {}) do
+    if task:has_errors() then table.insert(found, name .. " " .. task.name .. ": " .. task:output()) end
+  end
+end
+return found
 """
+"""What lazy.nvim's window would show in red."""
+
+BUILD_OUTPUT = """
+for _, task in ipairs(require("lazy.core.config").plugins.codecompanion._.tasks or {}) do
+  if task.name == "build" and not task:running() then return task:output() end
+end
+return false
+"""
+
+Start = Callable[..., Nvim]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], Nvim]]:
-    """Return a function that starts a Neovim with lazy.nvim and this repository as a plugin of the given name."""
-    if not SOURCE.exists():
-        pytest.skip(f"no clone of lazy.nvim at {SOURCE}; set LAZY_NVIM")
-    lazy = tmp_path / "lazy.nvim"
-    subprocess.run(["git", "clone", "-q", "--shared", str(SOURCE), str(lazy)], check=True)
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "uv").write_text(FAKE_UV)
-    (programs / "uv").chmod(0o755)
+def origin(tmp_path: Path) -> Origin:
+    """Return the address to install from."""
+    return Origin(tmp_path)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return a function that starts a Neovim with lazy.nvim and the given spec; all of them share their home."""
+    lazy = clone_of("LAZY_NVIM", "folke+lazy.nvim", tmp_path / "lazy.nvim")
     with ExitStack() as stack:
 
-        def start(name: str) -> Nvim:
+        def start(spec: str, *, setup: str = "", binary: str = EVERY_NVIM[0], **options: Any) -> Nvim:
             init = f"""
 vim.opt.runtimepath:prepend({lua_string(str(lazy))})
-require("lazy").setup({{
-  spec = {{ {{ dir = {lua_string(str(REPO))}, name = "{name}" }} }},
-  install = {{ missing = false }},
-  change_detection = {{ enabled = false }},
-  rocks = {{ enabled = false }},
-}})
+require("lazy").setup({{ spec = {{ {spec} }}, {setup} rocks = {{ enabled = false }} }})
 """
-            env = {"PATH": f"{programs}:{os.environ['PATH']}"}
-            return stack.enter_context(Nvim(tmp_path, init=init, runtimepath=False, env=env, size=(120, 40)))
+            env = programs(tmp_path) | options.pop("env", {})
+            nvim = Nvim(tmp_path, init=init, runtimepath=False, env=env, binary=binary, size=(100, 40), **options)
+            stack.enter_context(nvim)
+            nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)  # it installs while starting up
+            return nvim
 
         yield start
 
 
-def test_lazy_runs_the_build_step_and_shows_its_progress(start: Callable[[str], Nvim]) -> None:
-    """`build.lua` is found without a `build` key; its yields are the task's messages."""
-    nvim = start("codecompanion")
-    nvim.lua("require('lazy').build({ plugins = { 'codecompanion' }, show = false })")
-    nvim.wait_for(
-        lambda: nvim.lua("return dofile(...).find() ~= nil", str(REPO / "lua/codecompanion/environment.lua")),
-        "the environment",
-    )
-    output = nvim.wait_lua(
-        """
-        for _, task in ipairs(require("lazy.core.config").plugins.codecompanion._.tasks or {}) do
-          if task.name == "build" and not task:running() then
-            return task:output() .. (task:has_errors() and " ERRORS" or "")
-          end
-        end
-        return false
-        """
-    )
+def from_git(origin: Origin, more: str = "opts = {},") -> str:
+    """Return the spec that the README leads with, for this address."""
+    return f'{{ url = "{origin.url}", name = "codecompanion", {more} }}'
+
+
+def leave_the_window(nvim: Nvim) -> None:
+    """Close lazy.nvim's window when it is shown."""
+    nvim.lua("local view = require('lazy.view'); if view.visible() then view.view:close() end")
+
+
+@pytest.mark.parametrize("binary", EVERY_NVIM)
+def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, binary: str) -> None:
+    """Clone, help tags, build, load; then all commands after a restart, and a chat that answers."""
+    nvim = start(from_git(origin), binary=binary)
+    output = nvim.wait_lua(BUILD_OUTPUT)
+    assert nvim.lua(PROBLEMS) == []
     assert "making the Python environment with uv" in output
     assert "the Python environment is ready" in output
-    assert "ERRORS" not in output
+    leave_the_window(nvim)
+    assert missing_commands(nvim) == [], "also without a restart"
+    assert len(environments(nvim)) == 1
+    nvim.command("help codecompanion-install")
+    assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
+    assert not nvim.blocked()
+    nvim.__exit__()
 
-
-def test_a_command_loads_the_plugin_and_nothing_does_before(start: Callable[[str], Nvim]) -> None:
-    """The commands of `lazy.lua` are triggers; loading through them runs the command once."""
-    nvim = start("codecompanion")
-    loaded = "return require('lazy.core.config').plugins.codecompanion._.loaded ~= nil"
-    assert nvim.lua("return vim.fn.exists(':CodeCompanionChat')") == 2
-    assert not nvim.lua(loaded)
-    nvim.command("CodeCompanion isntall")
-    nvim.wait_for(lambda: "no isntall" in nvim.messages())
-    assert nvim.lua(loaded)
+    nvim = start(from_git(origin), binary=binary)
+    assert missing_commands(nvim) == [], "E492 after the restart"
+    assert loaded_modules(nvim) == [], "start-up costs nothing"
+    nvim.command("CodeCompanionCost")
+    nvim.wait_for(lambda: "there is no chat" in nvim.messages())
+    talk(nvim)
+    assert len(environments(nvim)) == 1, "the one of the build step"
     assert not nvim.blocked()
 
 
-def test_a_plugin_under_another_name_is_loaded_at_start(start: Callable[[str], Nvim]) -> None:
-    """`lazy.lua` speaks of `codecompanion`; a fork that is called otherwise must still work."""
-    nvim = start("my-fork")
+def test_the_plugin_is_there_at_start_also_where_lazy_is_the_default(start: Start, origin: Origin) -> None:
+    """`defaults.lazy = true` without a trigger would mean: never. A session file needs the plugin at start."""
+    setup = "defaults = { lazy = true },"
+    start(from_git(origin), setup=setup).__exit__()
+    nvim = start(from_git(origin), setup=setup)
+    assert nvim.lua("return require('lazy.core.config').plugins.codecompanion._.loaded ~= nil")
+    assert missing_commands(nvim) == []
+
+
+def test_opts_reach_setup(start: Start, origin: Origin) -> None:
+    """`lazy.lua` gives `opts = {}`; the user's are laid over it."""
+    nvim = start(from_git(origin, "opts = { interactions = { chat = { adapter = 'ollama' } } },"))
+    assert nvim.lua("return require('codecompanion.config').options.interactions.chat.adapter") == "ollama"
+    assert nvim.lua("return require('codecompanion.config').problems()") == []
+
+
+def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
+    """`lazy.lua` speaks of `codecompanion` and must not become a plugin of that name beside the fork."""
+    spec = f'{{ url = "{origin.url}", name = "my-fork", opts = {{}} }}'
+    nvim = start(spec)
+    assert nvim.lua(PROBLEMS) == []
+    nvim.__exit__()
+    nvim = start(spec)
+    assert sorted(nvim.lua("return vim.tbl_keys(require('lazy.core.config').plugins)")) == ["lazy.nvim", "my-fork"]
+    assert nvim.lua("return require('codecompanion').given") == []
+    assert missing_commands(nvim) == []
     nvim.command("CodeCompanion isntall")
     nvim.wait_for(lambda: "no isntall" in nvim.messages())
     assert not nvim.blocked()
+
+
+def test_a_checkout_by_dir_gets_neither_build_nor_tags_and_works_all_the_same(start: Start, origin: Origin) -> None:
+    """lazy.nvim does nothing for `dir`; the first chat makes the environment, the manual opens without tags."""
+    nvim = start(f"{{ dir = {lua_string(str(origin.work))}, name = 'codecompanion', opts = {{}} }}")
+    assert environments(nvim) == []
+    assert not (origin.work / "doc/tags").exists()
+    nvim.command("CodeCompanion help")
+    assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
+    nvim.command("quit")
+    assert missing_commands(nvim) == []
+    talk(nvim)
+    assert len(environments(nvim)) == 1
+    assert not nvim.blocked()
+
+
+def test_reload_keeps_the_commands_and_leaves_no_second_host(start: Start, origin: Origin) -> None:
+    """`:Lazy reload codecompanion`: the host goes with the modules that started it, and a chat starts a new one."""
+    start(from_git(origin)).__exit__()
+    nvim = start(from_git(origin))
+    talk(nvim)
+    pid = nvim.lua("return require('codecompanion.host').inspect().pid")
+    nvim.lua("require('codecompanion.chat').close()")
+    nvim.command("Lazy reload codecompanion")
+    nvim.wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the old host")
+    assert missing_commands(nvim) == []
+    leave_the_window(nvim)
+    talk(nvim, "and again")
+    assert not nvim.blocked()
+    assert "Error" not in nvim.messages()
+
+
+def test_an_update_with_another_lock_file_makes_a_new_environment_and_says_so(start: Start, origin: Origin) -> None:
+    """The running host belongs to the old version: the user is told once what to do, nothing is ended under them."""
+    start(from_git(origin)).__exit__()
+    nvim = start(from_git(origin))
+    talk(nvim)
+    before = environments(nvim)
+    pid = nvim.lua("return require('codecompanion.host').inspect().pid")
+    origin.publish("requirements.lock", "\n# changed\n")
+    nvim.command("Lazy update")
+    nvim.wait_for(lambda: len(environments(nvim)) == 2, "a second environment", timeout=30)
+    nvim.wait_for(lambda: "Restart Neovim" in nvim.messages(), "what to do", timeout=30)
+    assert nvim.messages().count("Restart Neovim") == 1
+    assert nvim.lua(PROBLEMS) == []
+    leave_the_window(nvim)
+    assert Path(f"/proc/{pid}").exists(), "chats go on until then"
+    assert answered(nvim)
+    assert not nvim.blocked()
+    nvim.__exit__()
+    nvim = start(from_git(origin))
+    talk(nvim)
+    assert len(environments(nvim)) == 2, "the new one was ready: nothing is installed at the first chat"
+    used = nvim.lua("return require('codecompanion.install').environment()")
+    assert used["fresh"]
+    assert Path(used["dir"]) not in before
+
+
+def test_an_update_without_a_running_host_says_nothing(start: Start, origin: Origin) -> None:
+    """Nothing of the plugin is in use yet, so there is nothing to restart for."""
+    start(from_git(origin)).__exit__()
+    nvim = start(from_git(origin))
+    origin.publish("requirements.lock", "\n# changed\n")
+    nvim.command("Lazy update")
+    nvim.wait_for(lambda: len(environments(nvim)) == 2, "a second environment", timeout=30)
+    nvim.wait_lua(BUILD_OUTPUT)
+    assert "Restart" not in nvim.messages()
+
+
+def test_a_failed_build_is_one_line_in_lazys_window_and_the_chat_tries_again(start: Start, origin: Origin) -> None:
+    """No network while installing: the first chat makes up for it."""
+    no_network = {"FAKE_UV_FAILS": "error: Failed to fetch: dns error"}
+    nvim = start(from_git(origin), env=no_network)
+    problems = nvim.wait_lua(PROBLEMS.replace("return found", "return #found > 0 and found"))
+    assert len(problems) == 1
+    assert "there is no network" in problems[0]
+    assert "traceback" not in problems[0]
+    nvim.__exit__()
+    nvim = start(from_git(origin))
+    assert nvim.lua(PROBLEMS) == []
+    talk(nvim)
+    assert len(environments(nvim)) == 1
+
+
+def test_the_checkout_is_what_the_user_installed_and_not_this_one(start: Start, origin: Origin) -> None:
+    """Otherwise nothing here would prove anything."""
+    nvim = start(from_git(origin))
+    found = nvim.lua("return vim.api.nvim_get_runtime_file('lua/codecompanion/init.lua', true)")
+    assert len(found) == 1
+    assert not found[0].startswith(str(REPO))

@@ -165,6 +165,25 @@ def test_sourcing_the_plugin_twice_is_fine(nvim: Nvim) -> None:
     assert nvim.messages() == ""
 
 
+def test_a_manager_that_reloads_finds_the_commands_ours(nvim: Nvim) -> None:
+    """lazy.nvim forgets `g:loaded_codecompanion` and sources `plugin/` again, while the commands are there."""
+    nvim.lua("vim.g.loaded_codecompanion = nil")
+    nvim.command(f"source {REPO}/plugin/codecompanion.lua")
+    nvim.lua(SPY)
+    nvim.command("CodeCompanionChat")
+    assert calls(nvim) == [["open"]]
+    assert nvim.messages() == ""
+
+
+def test_setup_without_options_loads_nothing(nvim_factory: Callable[..., Nvim]) -> None:
+    """Plugin managers call it with `opts = {}` at every start; the defaults need no check."""
+    nvim = nvim_factory(init="require('codecompanion').setup({})")
+    nvim.wait_lua("return vim.v.vim_did_enter == 1")
+    nvim.settle()
+    loaded = nvim.lua("return vim.tbl_keys(package.loaded)")
+    assert [name for name in loaded if name.startswith("codecompanion.")] == []
+
+
 def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:

@@ -1,0 +1,7 @@
+"""The tests in this folder share helpers by name, also those of the Neovim tests."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "nvim")]

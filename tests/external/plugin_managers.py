@@ -1,0 +1,135 @@
+"""What the tests of plugin managers share: a git repository to install from, a fake uv, a Neovim with a clean home.
+
+The repository is made of the files as they are in the working tree (nothing has to be committed), served by a bare
+clone under a `file://` address. The fake uv makes an "environment" whose Python is the one that runs the tests, so that
+the host really starts; the real one is driven in `test_real_environment.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import REPO, Nvim, find_nvim, other_nvims
+
+EVERY_NVIM = [find_nvim() or "nvim", *other_nvims()]
+"""The Neovim to test and those of $NVIM_BINS."""
+
+COMMANDS = ["", "Chat", "Restore", "Compact", "Undo", "Redo", "Recall", "Cost", "Trace"]
+
+NEEDED = ["build.lua", "lazy.lua", "requirements.lock", "doc", "ftplugin", "lua", "plugin", "python", "rplugin"]
+
+FAKE_UV = f"""#!/bin/sh
+echo "$*" >> "$FAKE_UV_LOG"
+case "$*" in
+  venv*) for dir in "$@"; do :; done
+     mkdir -p "$dir/bin"
+     printf '#!/bin/sh\\nexec "{sys.executable}" "$@"\\n' > "$dir/bin/python"
+     chmod +x "$dir/bin/python" ;;
+  "pip install"*)
+     [ -z "$FAKE_UV_GATE" ] || while [ ! -e "$FAKE_UV_GATE" ]; do sleep 0.05; done
+     [ -z "$FAKE_UV_FAILS" ] || {{ echo "$FAKE_UV_FAILS" >&2; exit 1; }}
+     echo "Resolved 37 packages in 2ms" >&2
+     echo " + pynvim==0.6.0" >&2 ;;
+esac
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in `folder` as somebody and return what it prints."""
+    who = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(["git", "-C", str(folder), *who, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class Origin:
+    """The address a user would install from, and the working copy of whoever publishes there."""
+
+    def __init__(self, root: Path) -> None:
+        """Publish the plugin's files as the first version."""
+        self.work, self.bare = root / "publisher", root / "codecompanion.git"
+        self.url = f"file://{self.bare}"
+        self.work.mkdir()
+        for name in tracked_files():
+            target = self.work / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPO / name, target)
+        git(self.work, "init", "-q")
+        git(self.work, "add", "-A", "-f")
+        git(self.work, "commit", "-q", "-m", "feat: first version")
+        git(root, "clone", "-q", "--bare", str(self.work), str(self.bare))
+        git(self.bare, "config", "uploadpack.allowFilter", "true")  # as the big hosts have it
+        git(self.work, "remote", "add", "origin", str(self.bare))
+
+    def publish(self, path: str, text: str) -> None:
+        """Publish a version in which `text` is appended to the file `path`."""
+        with (self.work / path).open("a", encoding="utf-8") as file:
+            file.write(text)
+        git(self.work, "commit", "-q", "-a", "-m", f"fix: change {path}")
+        git(self.work, "push", "-q", "origin", "HEAD")
+
+
+def tracked_files() -> list[str]:
+    """Return the files of the plugin that git knows or would take; without git, all that belong to it."""
+    command = ["git", "-C", str(REPO), "ls-files", "-co", "--exclude-standard", *NEEDED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    names = done.stdout.split("\n") if done.returncode == 0 else []
+    if not any(names):
+        found = [path for name in NEEDED for path in [REPO / name, *(REPO / name).rglob("*")]]
+        names = [str(path.relative_to(REPO)) for path in found if "__pycache__" not in path.parts]
+    return [name for name in names if name and (REPO / name).is_file()]
+
+
+def clone_of(variable: str, mirrored: str, target: Path) -> Path:
+    """Clone a plugin manager to `target`, or skip and say where a clone of it was looked for."""
+    source = Path(os.environ.get(variable, f"/work/.mirror/{mirrored}/repo"))
+    if not source.exists():
+        pytest.skip(f"no clone of {mirrored.replace('+', '/')} at {source}; set {variable} to a clone of it")
+    git(target.parent, "clone", "-q", "--shared", str(source), str(target))
+    return target
+
+
+def programs(root: Path) -> dict[str, str]:
+    """Return the variables of an environment in which `uv` is the fake one."""
+    folder = root / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / "uv").write_text(FAKE_UV)
+    (folder / "uv").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "FAKE_UV_LOG": str(root / "uv.log"), "OPENAI_API_KEY": ""}
+
+
+def missing_commands(nvim: Nvim) -> list[str]:
+    """Return the plugin's commands that do not exist."""
+    return [name for name in COMMANDS if nvim.lua("return vim.fn.exists(...)", f":CodeCompanion{name}") != 2]
+
+
+def loaded_modules(nvim: Nvim) -> list[str]:
+    """Return the plugin's modules that are loaded, without the one that `setup` is in."""
+    names = nvim.lua("return vim.tbl_keys(package.loaded)")
+    return sorted(name for name in names if name.startswith("codecompanion."))
+
+
+def environments(nvim: Nvim) -> list[Path]:
+    """Return the finished environments in the data folder."""
+    folder = Path(nvim.lua("return vim.fn.stdpath('data')")) / "codecompanion" / "venv"
+    return sorted(path.parent for path in folder.glob("*/codecompanion-stamp.json"))
+
+
+def talk(nvim: Nvim, text: str = "hello there") -> None:
+    """Open a chat, send `text` to the offline adapter and wait for its answer."""
+    nvim.command("CodeCompanionChat")
+    nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil", timeout=40)
+    nvim.feed("Gi" + text + "<Esc><CR>")
+    nvim.wait_for(lambda: answered(nvim), "the answer", timeout=40)
+
+
+def answered(nvim: Nvim) -> bool:
+    """Say whether the chat on the screen has an answer and is idle."""
+    idle = nvim.lua("return (vim.b.codecompanion_chat or {}).state == 'idle'")
+    return bool(idle) and any(line.startswith("## CodeCompanion") for line in nvim.lines())

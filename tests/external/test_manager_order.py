@@ -1,0 +1,106 @@
+"""What goes wrong between a plugin and a plugin manager, on machines that have no plugin manager: in every CI run.
+
+`plain_manager.lua` is a small manager that takes lazy.nvim's steps in its order; the real one: `test_lazy_nvim.py`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugin_managers import (
+    EVERY_NVIM,
+    Origin,
+    answered,
+    environments,
+    loaded_modules,
+    missing_commands,
+    programs,
+    talk,
+)
+
+from harness import Nvim, find_nvim, lua_string
+
+MANAGER = Path(__file__).with_name("plain_manager.lua")
+
+Start = Callable[..., Nvim]
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    """Return the address to install from."""
+    if shutil.which("git") is None or find_nvim() is None:
+        pytest.skip("git and Neovim are needed")
+    return Origin(tmp_path)
+
+
+@pytest.fixture
+def start(tmp_path: Path, origin: Origin) -> Iterator[Start]:
+    """Return a function that starts a Neovim with the manager; all of them share their home."""
+    with ExitStack() as stack:
+
+        def start(*, opts: str = "{}", binary: str = EVERY_NVIM[0], env: dict[str, str] | None = None) -> Nvim:
+            init = f"""
+_G.manager = dofile({lua_string(str(MANAGER))})
+manager.setup({lua_string(origin.url)}, vim.fn.stdpath("data") .. "/plugins/codecompanion", {opts})
+"""
+            variables = programs(tmp_path) | (env or {})
+            nvim = Nvim(tmp_path, init=init, runtimepath=False, env=variables, binary=binary, size=(100, 40))
+            stack.enter_context(nvim)
+            nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)
+            return nvim
+
+        yield start
+
+
+def steps(nvim: Nvim) -> Any:
+    """Return the steps that were taken; one that failed carries its error."""
+    return nvim.lua("return manager.log")
+
+
+@pytest.mark.parametrize("binary", EVERY_NVIM)
+def test_install_restart_and_talk(start: Start, binary: str) -> None:
+    """E154 of doubled help tags stopped the build; three of nine commands were there after a restart."""
+    nvim = start(binary=binary)
+    assert steps(nvim) == ["clone", "docs", "build", "load"]
+    assert nvim.lua("return manager.progress[#manager.progress]") == "the Python environment is ready"
+    assert missing_commands(nvim) == []
+    nvim.command("help codecompanion-install")
+    assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
+    nvim.__exit__()
+    nvim = start(binary=binary)
+    assert steps(nvim) == ["load"]
+    assert missing_commands(nvim) == []
+    assert loaded_modules(nvim) == []
+    talk(nvim)
+    assert len(environments(nvim)) == 1
+    assert not nvim.blocked()
+
+
+def test_an_update_makes_a_new_environment_and_says_what_to_do(start: Start, origin: Origin) -> None:
+    """A running host belongs to the version before."""
+    nvim = start()
+    talk(nvim)
+    origin.publish("requirements.lock", "\n# changed\n")
+    nvim.lua("manager.update()")
+    assert steps(nvim)[-3:] == ["fetch", "docs", "build"]
+    nvim.wait_for(lambda: "Restart Neovim" in nvim.messages(), "what to do")
+    assert len(environments(nvim)) == 2
+    assert answered(nvim)
+
+
+def test_a_reload_keeps_the_commands_and_the_host_is_a_new_one(start: Start) -> None:
+    """The manager forgets `g:loaded_codecompanion`; the commands that are still there are ours."""
+    nvim = start()
+    talk(nvim)
+    first = nvim.lua("return require('codecompanion.host').inspect().pid")
+    nvim.lua("require('codecompanion.chat').close()")
+    nvim.lua("manager.reload()")
+    assert "belongs to another plugin" not in nvim.messages()
+    assert missing_commands(nvim) == []
+    talk(nvim)
+    assert nvim.lua("return require('codecompanion.host').inspect().pid") != first

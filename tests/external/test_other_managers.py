@@ -1,0 +1,135 @@
+"""The recipes of the README for vim.pack, mini.deps and no manager at all, each by the real thing.
+
+vim.pack comes with Neovim 0.12: `$NVIM_BIN` or one of `$NVIM_BINS` must be one. mini.deps needs a clone of
+nvim-mini/mini.nvim: `$MINI_NVIM`, or /work/.mirror. Both skip and say so otherwise.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from plugin_managers import (
+    EVERY_NVIM,
+    Origin,
+    clone_of,
+    environments,
+    git,
+    loaded_modules,
+    missing_commands,
+    programs,
+    talk,
+)
+
+from harness import Nvim, lua_string
+
+Start = Callable[..., Nvim]
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    """Return the address to install from."""
+    return Origin(tmp_path)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return a function that starts a Neovim with an init file; all of them share their home."""
+    with ExitStack() as stack:
+
+        def start(init: str, binary: str = EVERY_NVIM[0]) -> Nvim:
+            nvim = Nvim(tmp_path, init=init, runtimepath=False, env=programs(tmp_path), binary=binary, size=(100, 40))
+            stack.enter_context(nvim)
+            nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)
+            return nvim
+
+        yield start
+
+
+def with_pack() -> str:
+    """Return a Neovim that has vim.pack, or skip."""
+    for binary in EVERY_NVIM:
+        script = "+lua io.write(vim.fn.has('nvim-0.12'))"
+        done = subprocess.run(
+            [binary, "--clean", "--headless", script, "+qa"], capture_output=True, text=True, check=False
+        )
+        if done.stdout.strip() == "1":
+            return binary
+    pytest.skip("vim.pack needs Neovim 0.12: name one in NVIM_BINS")
+
+
+def works(nvim: Nvim, *, tags: bool) -> None:
+    """Check what a user does first: the manual, every command, a chat that installs its environment and answers."""
+    assert not nvim.blocked()
+    assert missing_commands(nvim) == []
+    assert loaded_modules(nvim) == []
+    nvim.command("help codecompanion-install" if tags else "CodeCompanion help")
+    assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
+    nvim.command("quit")
+    talk(nvim)
+    assert len(environments(nvim)) == 1
+    assert not nvim.blocked()
+
+
+def test_vim_pack(start: Start, origin: Origin) -> None:
+    """Installs at the first start, without a build step; the first chat makes the environment."""
+    binary = with_pack()
+    init = f"""
+vim.pack.add({{ {{ src = {lua_string(origin.url)}, name = "codecompanion" }} }}, {{ confirm = false }})
+require("codecompanion").setup({{}})
+"""
+    first = start(init, binary)
+    assert missing_commands(first) == []
+    first.__exit__()
+    nvim = start(init, binary)
+    works(nvim, tags=True)
+    origin.publish("requirements.lock", "\n# changed\n")
+    nvim.lua("vim.pack.update({ 'codecompanion' }, { force = true })")
+    nvim.__exit__()
+    nvim = start(init, binary)
+    talk(nvim)
+    assert len(environments(nvim)) == 2, "made anew by the first chat after the update"
+
+
+def test_mini_deps(start: Start, origin: Origin, tmp_path: Path) -> None:
+    """Installs at the first start; the first chat makes the environment, also after an update."""
+    mini = clone_of("MINI_NVIM", "nvim-mini+mini.nvim", tmp_path / "mini.nvim")
+    init = f"""
+vim.opt.runtimepath:prepend({lua_string(str(mini))})
+require("mini.deps").setup()
+MiniDeps.add({{ source = {lua_string(origin.url)}, name = "codecompanion" }})
+require("codecompanion").setup({{}})
+"""
+    first = start(init)
+    assert missing_commands(first) == []
+    first.__exit__()
+    nvim = start(init)
+    works(nvim, tags=True)
+    origin.publish("requirements.lock", "\n# changed\n")
+    nvim.lua("MiniDeps.update({ 'codecompanion' }, { force = true })", timeout=40)
+    nvim.__exit__()
+    nvim = start(init)
+    talk(nvim)
+    assert len(environments(nvim)) == 2, "made anew by the first chat after the update"
+
+
+@pytest.mark.parametrize("binary", EVERY_NVIM)
+def test_a_plain_runtimepath(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
+    """No manager: a clone on 'runtimepath' in the init file."""
+    git(tmp_path, "clone", "-q", origin.url, "checkout")
+    checkout = lua_string(str(tmp_path / "checkout"))
+    works(start(f"vim.opt.runtimepath:prepend({checkout})\n", binary), tags=False)
+
+
+@pytest.mark.parametrize("binary", EVERY_NVIM)
+def test_a_package_folder(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
+    """No manager and no line in the init file: a clone in `pack/*/start`, help tags made by hand."""
+    folder = tmp_path / "data/nvim/site/pack/plugins/start"
+    folder.mkdir(parents=True)
+    git(folder, "clone", "-q", origin.url, "codecompanion")
+    nvim = start("", binary)
+    nvim.command("helptags ALL")
+    works(nvim, tags=True)
