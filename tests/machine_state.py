@@ -1,7 +1,7 @@
 """What a developer's machine may bring into a test run, and must not: keys, addresses, folders, colours, sizes.
 
 Children of the tests inherit the environment, so it is cleaned once, for all of them. Proxies and the settings of
-package installers stay: where they are needed they are needed, and requests to this machine never use them.
+package installers stay, because the tests of other programs may have to fetch them; this machine needs no proxy.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ def cleaned(environment: Mapping[str, str], home: Path) -> dict[str, str]:
     # uv keeps what it has downloaded, wherever home is.
     cache = environment.get("UV_CACHE_DIR") or Path(environment.get("XDG_CACHE_HOME") or old_home / ".cache") / "uv"
     pip = environment.get("PIP_CONFIG_FILE") or old_home / ".config" / "pip" / "pip.conf"
+    local = "127.0.0.1,localhost,::1"
+    for name in ("NO_PROXY", "no_proxy"):
+        kept[name] = ",".join(filter(None, (environment.get(name), local)))
     kept |= {"HOME": str(home), "LC_ALL": "C.UTF-8", "UV_CACHE_DIR": str(cache), "GIT_CONFIG_NOSYSTEM": "1"}
     if "PYENV_ROOT" not in environment and (old_home / ".pyenv").is_dir():
         kept["PYENV_ROOT"] = str(old_home / ".pyenv")

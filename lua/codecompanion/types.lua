@@ -3,13 +3,14 @@
 ---python/codecompanion/events.py, python/codecompanion/requests.py and lua/codecompanion/config/schema.lua.
 ---Do not edit.
 
----The host answered `hello`.
+---The host answered `hello`. `mistakes`: a sentence for each setting that it cannot use.
 ---@class CodeCompanion.Event.HostReady
 ---@field type "host_ready"
 ---@field chat string
 ---@field version string
 ---@field python string
 ---@field pid integer
+---@field mistakes string[]
 
 ---The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence).
 ---@class CodeCompanion.Event.Reply

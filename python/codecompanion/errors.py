@@ -43,6 +43,7 @@ class ConfigError(CodeCompanionError):
     """
 
     def __init__(self, key: str, problem: str, expected: str = "") -> None:
+        key = "".join(character if character.isprintable() else repr(character)[1:-1] for character in key)
         self.key, self.problem, self.expected = key, problem, expected
         super().__init__(f"{key}: {problem}" + (f"; expected {expected}" if expected else ""))
 

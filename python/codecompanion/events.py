@@ -29,11 +29,12 @@ class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
 
 
 class HostReady(Event, frozen=True, kw_only=True, tag="host_ready"):
-    """The host answered `hello`."""
+    """The host answered `hello`. `mistakes`: a sentence for each setting that it cannot use."""
 
     version: str
     python: str
     pid: int
+    mistakes: tuple[str, ...] = ()
 
 
 class Reply(Event, frozen=True, kw_only=True, tag="reply"):

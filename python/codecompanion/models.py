@@ -13,7 +13,6 @@ from typing import Literal
 import msgspec
 
 WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
-WINDOW_FORMS = 'a number of tokens, or thousands of them as "128k"'
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
@@ -58,19 +57,6 @@ def resolve_limits(
     if known is not None and known.context_window:
         return ResolvedLimits(known.context_window, reserved, "table")
     return ResolvedLimits(default_window, reserved, "default")
-
-
-def parse_window(text: str) -> int:
-    """Return the tokens of `128k` (= 128,000) or of a bare number (R-102).
-
-    Raises:
-        ValueError: it is neither; nothing is assumed in its place (lesson 13).
-    """
-    found = re.fullmatch(r"(\d+)(k?)", text, re.IGNORECASE | re.ASCII)
-    tokens = int(found[1]) * (1000 if found[2] else 1) if found else 0
-    if tokens < 1:
-        raise ValueError(f"{text!r} is not a context window; expected {WINDOW_FORMS}")
-    return tokens
 
 
 EXACT_WINDOWS = {

@@ -33,3 +33,8 @@ def test_home_is_not_the_developers():
     """The run itself has it: this file is enough of a proof."""
     assert "codecompanion-tests-" in str(Path.home())
     assert not [name for name in os.environ if name.endswith("_API_KEY")]
+
+
+def test_a_proxy_is_not_asked_for_this_machine(tmp_path):
+    cleaned_variables = cleaned({"HTTP_PROXY": "http://proxy", "NO_PROXY": "example.org"}, tmp_path)
+    assert cleaned_variables["NO_PROXY"] == "example.org,127.0.0.1,localhost,::1"

@@ -12,7 +12,6 @@ from codecompanion.models import (
     ResolvedLimits,
     documented_window,
     find_window,
-    parse_window,
     resolve_limits,
 )
 
@@ -55,25 +54,6 @@ def test_the_setting_does_not_touch_the_reserve_for_the_reply() -> None:
     """R-507."""
     limits = resolve(chosen_window=8_000, user_table={"gpt-4o": ModelLimits(0, 500)})
     assert (limits.context_window, limits.max_output_tokens) == (8_000, 500)
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("4k", 4_000), ("8k", 8_000), ("16k", 16_000), ("32k", 32_000), ("128k", 128_000), ("128K", 128_000),
-        ("200k", 200_000), ("32768", 32_768),
-    ],
-)  # fmt: skip
-def test_a_window_is_written_in_thousands_or_as_a_number(text: str, tokens: int) -> None:
-    """R-102, R-147: 128k is 128,000."""
-    assert parse_window(text) == tokens
-
-
-@pytest.mark.parametrize("text", ["", "banana", "k", "16 k", "1.5k", "-4k", "0", "0k", "16kb", "\u0664k"])
-def test_anything_else_is_refused(text: str) -> None:
-    """R-102 in our house (lesson 13): the source silently takes 16,000."""
-    with pytest.raises(ValueError, match="expected a number of tokens, or thousands of them"):
-        parse_window(text)
 
 
 @pytest.mark.parametrize(

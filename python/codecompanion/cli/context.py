@@ -23,15 +23,15 @@ from codecompanion.context.ledger import summarise
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_options import with_options
-from codecompanion.context.policy_schema import SummaryAdapter
+from codecompanion.context.policy_schema import Policy, SummaryAdapter
 from codecompanion.context.shaping import Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import View, with_messages
 from codecompanion.messages import Message, with_changes
-from codecompanion.models import WINDOW_FORMS, parse_window
 from codecompanion.session.summarise import ask_summary
+from codecompanion.token_sizes import TOKEN_FORMS, parse_tokens
 from codecompanion.tokens import MessageCounter
 from codecompanion.transcript_format import (
     Transcript,
@@ -165,9 +165,9 @@ def _shown(name: str) -> str:
 def _window(text: str) -> int:
     """Return the tokens of `32000` or `32k`; a number that is too small is refused with the other settings."""
     try:
-        return parse_window(text) if text[-1:] in "kK" else int(text)
+        return parse_tokens(text) if text[-1:] in "kK" else int(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} found; expected {WINDOW_FORMS}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} found; expected {TOKEN_FORMS}") from error
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -187,7 +187,13 @@ def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, An
         ConfigError: the policy or an option is wrong.
         InputError: the window or the counter is wrong.
     """
-    policy = with_options(load_policy(options.policy), options.set, "context_management")
+    return prepare_with_policy(
+        transcript, with_options(load_policy(options.policy), options.set, "context_management"), options
+    )
+
+
+def prepare_with_policy(transcript: Transcript, policy: Policy, options: Options) -> dict[str, Any]:
+    """Return the answer for one transcript and a policy with its settings; raises `InputError`."""
     window = policy.default_window if options.window is None else options.window
     if window < 1:
         raise InputError(f"window is {window}; expected 1 or more tokens")

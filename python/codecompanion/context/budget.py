@@ -15,8 +15,10 @@ import msgspec
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import ConfigError
 from codecompanion.messages import is_system_prompt
+from codecompanion.token_sizes import is_short_form, parse_tokens
 
-TRIGGER_FORMS = 'a fraction between 0 and 1, a number of tokens above 1, "85%", or false'
+TRIGGER_FORMS = 'a fraction between 0 and 1, a number of tokens above 1, "16k", "85%", or false'
+_LARGEST = float(2**53)
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -58,6 +60,8 @@ def parse_at(value: Any, key: str, *, whole: bool = False) -> float | None:
     if value is False:
         return None
     if isinstance(value, str):
+        if is_short_form(value):
+            return float(_tokens(value, key))
         percent = _PERCENT.fullmatch(value)
         if percent is None:
             raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
@@ -65,13 +69,20 @@ def parse_at(value: Any, key: str, *, whole: bool = False) -> float | None:
         if not 0 < fraction < 1 and not (whole and fraction == 1):
             raise ConfigError(key, f"{percent.group(0).strip()} is not between 0 % and 100 %", TRIGGER_FORMS)
         return fraction
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
         raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
     if value == 1 and not whole:
         raise ConfigError(key, "1 would mean one token, and 100% of the window is too late", TRIGGER_FORMS)
     if value <= 0:
         raise ConfigError(key, f"{value} is not positive", TRIGGER_FORMS)
     return float(value)
+
+
+def _tokens(text: str, key: str) -> int:
+    try:
+        return parse_tokens(text)
+    except ValueError as error:
+        raise ConfigError(key, f"{text!r} is not a trigger", TRIGGER_FORMS) from error
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,8 @@ import msgspec
 
 from codecompanion.context.policy_options import with_options
 from codecompanion.context.policy_schema import Policy, Stage
-from codecompanion.context.policy_table import check_names, convert, nearest, policy_from_table, read_stages
+from codecompanion.context.policy_table import check_names, leads_somewhere, policy_from_table, read_stages
+from codecompanion.context.table_checks import convert, nearest, refuse_nonsense, table_of, with_sizes
 from codecompanion.errors import ConfigError
 
 
@@ -40,17 +41,29 @@ def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None
 
 def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extending: tuple[str, ...]) -> Policy:
     if name in custom and name not in extending:
-        base_name = custom[name].get("extends", name if name in policy_names() else None)
+        table = table_of(custom[name], f"{key}.{name}", '{ extends = "codecompanion", … }')
+        refuse_nonsense(table, f"{key}.{name}")
+        base_name = table.get("extends", name if name in policy_names() else None)
         if not isinstance(base_name, str):
             raise ConfigError(f"{key}.{name}.extends", "it does not say which policy it extends", _known(custom))
         if base_name in extending or (base_name == name and name not in policy_names()):
             raise ConfigError(f"{key}.{name}.extends", f"{base_name!r} extends it in turn", _known(custom))
-        base = _load(base_name, custom, f"{key}.{name}.extends", (*extending, name))
-        return _extended(base, name, custom[name], f"{key}.{name}")
+        base = _base(base_name, custom, key, (*extending, name))
+        return _extended(base, name, table, f"{key}.{name}")
     if name not in policy_names():
-        where = key if extending else "policy"
+        where = f"{key}.{extending[-1]}.extends" if extending else "policy"
         raise ConfigError(where, f"there is no policy {name!r}", nearest(name, (*policy_names(), *custom)))
     return _built_in(name)
+
+
+def _base(name: str, custom: Mapping[str, Any], key: str, extending: tuple[str, ...]) -> Policy:
+    """Return the policy that one extends; that it is wrong itself is said of the one that extends it, too."""
+    try:
+        return _load(name, custom, key, extending)
+    except ConfigError as error:
+        if name in custom and error.key.startswith(f"{key}.{name}."):
+            raise ConfigError(f"{key}.{extending[-1]}.extends", f"{name!r} is wrong itself ({error})") from error
+        raise
 
 
 @cache
@@ -80,14 +93,15 @@ def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Po
     policy = msgspec.structs.replace(base, name=name)
     for field in _PLAIN_FIELDS:
         if field in fields:
-            own: Any = convert({**msgspec.structs.asdict(policy), field: fields.pop(field)}, Policy, key)
+            given = with_sizes({field: fields.pop(field)}, Policy)
+            own: Any = convert({**msgspec.structs.asdict(policy), **given}, Policy, key)
             policy = msgspec.structs.replace(policy, **{field: getattr(own, field)})
-    stages = fields.pop("stage", ())
-    if not isinstance(stages, list | tuple):
-        raise ConfigError(f"{key}.stage", "it is not a list of stages", "[{ id = …, event = …, trigger = …, … }]")
-    made = {stage.id: stage for stage in read_stages(stages, f"{key}.stage", policy.stages)}
+    made = {stage.id: stage for stage in read_stages(fields.pop("stage", ()), f"{key}.stage", policy.stages)}
     replaced = tuple(made.pop(stage.id, stage) for stage in policy.stages)
     policy = msgspec.structs.replace(policy, stages=(*replaced, *made.values()))
+    # A stage of the user's own need not have what an option of the old one was about.
+    options = {option: target for option, target in policy.options.items() if leads_somewhere(policy, target)}
+    policy = msgspec.structs.replace(policy, options=options)
     check_names(policy, key)
     return with_options(policy, fields, key)
 

@@ -9,7 +9,8 @@ import msgspec
 
 from codecompanion.context.budget import Trigger, parse_at
 from codecompanion.context.policy_schema import CHAT_ADAPTER, Policy, Stage, SummaryAdapter, Tier
-from codecompanion.context.policy_table import convert, nearest, read_tier, read_trigger, tier_table
+from codecompanion.context.policy_table import read_tier, read_trigger, tier_table
+from codecompanion.context.table_checks import convert, describe, nearest, refuse_nonsense, with_sizes
 from codecompanion.errors import ConfigError
 
 COMMON_OPTIONS = ("enabled", "compaction.adapter", "compaction.fallback_to_chat_adapter")
@@ -28,6 +29,7 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy
     known = (*policy.options, *COMMON_OPTIONS)
     for name, value in flatten(options, known).items():
         path = f"{key}.{name}"
+        refuse_nonsense(value, path)
         if name == "enabled":
             policy = msgspec.structs.replace(policy, enabled=_boolean(value, path))
         elif name == "compaction.adapter":
@@ -99,8 +101,8 @@ def _tier_with(tier: Tier, path: list[str], value: Any, key: str) -> Tier:
     part, *rest = path
     if part == "on_fail":
         if not isinstance(value, list | tuple):
-            raise ConfigError(key, f"{value!r} is not a list", f'["{CHAT_ADAPTER}"]')
-        return read_tier({**tier_table(tier), "on_fail": tuple(value)}, key)
+            raise ConfigError(key, f"got {describe(value)}", f'["{CHAT_ADAPTER}"]')
+        return read_tier({**tier_table(tier), "on_fail": tuple(value)}, key.removesuffix(".on_fail"))
     steps = tuple(
         msgspec.structs.replace(step, params=_replace_parameter(step.params, rest, value, key))
         if step.use == part
@@ -116,18 +118,18 @@ def _replace_parameter(params: msgspec.Struct, path: list[str], value: Any, key:
     target = table
     for name in path[:-1]:
         target = target[name]
-    if isinstance(value, int) and not isinstance(value, bool) and value < 0:
-        raise ConfigError(key, f"{value} is negative", "0 or more")
     if path:
         target[path[-1]] = value
     elif isinstance(value, Mapping):
         target.update(value)
     else:
-        raise ConfigError(key, f"{value!r} is not a table", ", ".join(params.__struct_fields__))
+        raise ConfigError(key, f"got {describe(value)}", f"a table with {', '.join(params.__struct_fields__)}")
     try:
-        return convert(table, type(params), key)
+        return convert(with_sizes(table, type(params)), type(params), "")
     except ConfigError as error:
-        raise ConfigError(key, error.problem) from error
+        # The parameter has its own name; the user knows the option's.
+        inside = error.key.removeprefix("".join(f".{name}" for name in path))
+        raise ConfigError(key + inside, error.problem, error.expected) from error
 
 
 def _with_fallback(policy: Policy, on: bool) -> Policy:
@@ -151,10 +153,10 @@ def _summary_adapter(value: Any, key: str) -> SummaryAdapter:
         return SummaryAdapter(value)
     if isinstance(value, Mapping):
         return convert(dict(value), SummaryAdapter, key)
-    raise ConfigError(key, f"{value!r} is not an adapter", 'nil, "name", or { name = "…", model = "…" }')
+    raise ConfigError(key, f"got {describe(value)}", 'nil, "name", or { name = "…", model = "…" }')
 
 
 def _boolean(value: Any, key: str) -> bool:
     if not isinstance(value, bool):
-        raise ConfigError(key, f"{value!r} is not a boolean", "true or false")
+        raise ConfigError(key, f"got {describe(value)}", "true or false")
     return value

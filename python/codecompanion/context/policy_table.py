@@ -5,9 +5,8 @@ Every error names the key path.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -15,9 +14,22 @@ from codecompanion.context.budget import Trigger, parse_at
 from codecompanion.context.policy_events import NAMES
 from codecompanion.context.policy_schema import CHAT_ADAPTER, Policy, ShapeStep, Stage, Step, Tier
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
+from codecompanion.context.table_checks import (
+    convert,
+    describe,
+    list_of,
+    nearest,
+    refuse_unknown,
+    table_of,
+    with_sizes,
+)
 from codecompanion.errors import ConfigError
 
-T = TypeVar("T")
+STAGES = "a list of stages: { { id = …, event = …, trigger = …, step = { … } } }"
+STEPS = 'a list of steps: { { use = "clear_tool_results" }, … }'
+A_STEP = 'a step: { use = "clear_tool_results", … }'
+_PROGRAMS = ("step", "tier", "like")
+TIERS = "a list of tiers: { { id = …, step = { … } }, … }"
 
 
 def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
@@ -28,7 +40,8 @@ def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
     """
     fields = dict(table)
     fields["stages"] = read_stages(fields.pop("stage", ()), f"{key}.stage", ())
-    fields["shape"] = tuple(_shape_step(step, f"{key}.shape[{i}]") for i, step in enumerate(fields.pop("shape", ())))
+    shape = list_of(fields.pop("shape", ()), f"{key}.shape", STEPS)
+    fields["shape"] = tuple(_shape_step(step, f"{key}.shape[{i}]") for i, step in enumerate(shape, 1))
     refuse_unknown(fields, set(Policy.__struct_fields__), key)
     fields.setdefault("options", {})
     policy = convert(fields, Policy, key)
@@ -51,9 +64,15 @@ def check_names(policy: Policy, key: str) -> None:
             raise ConfigError(f"{where}.target", "a tier is accepted by it", "{ at = 0.5 }")
     _check_event(policy.status_event, f"{key}.status_event")
     for option, target in policy.options.items():
-        ids, part, *_ = (*target.split("."), "")
-        if any(id not in known or part not in _parts(known[id]) for id in ids.split("+")):
+        if not leads_somewhere(policy, target):
             raise ConfigError(f"{key}.options.{option}", f"{target!r} leads nowhere", "a place in this policy's stages")
+
+
+def leads_somewhere(policy: Policy, target: str) -> bool:
+    """Return whether what an option stands for is a place in the policy's stages."""
+    known = {stage.id: stage for stage in policy.stages}
+    ids, part, *_ = (*target.split("."), "")
+    return all(id in known and part in _parts(known[id]) for id in ids.split("+"))
 
 
 def _check_event(name: str, key: str) -> None:
@@ -88,40 +107,50 @@ def policy_to_table(policy: Policy) -> dict[str, Any]:
 def read_stages(tables: Any, key: str, others: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Return the stages of a table; one that is `like` another takes its tiers."""
     made: list[Stage] = []
-    for index, table in enumerate(tables):
-        made.append(_stage(table, f"{key}[{index}]", (*made, *others)))
+    for position, table in enumerate(list_of(tables, key, STAGES), 1):
+        stage = _stage(table, f"{key}[{position}]", (*made, *others))
+        if any(stage.id == other.id for other in made):
+            raise ConfigError(f"{key}[{position}].id", f"there is a stage {stage.id!r} before it", "another id")
+        made.append(stage)
     return tuple(made)
 
 
-def _stage(table: Mapping[str, Any], key: str, others: tuple[Stage, ...]) -> Stage:
+def _stage(table: Any, key: str, others: tuple[Stage, ...]) -> Stage:
     """Return one stage of a table."""
-    fields = dict(table)
+    fields = table_of(table, key, "a stage: { id = …, event = …, trigger = …, step = { … } }")
+    refuse_unknown(fields, {*Stage.__struct_fields__, *_PROGRAMS, "on_fail"} - {"tiers"}, key)
     like = fields.pop("like", None)
     steps, on_fail, tiers = fields.pop("step", None), fields.pop("on_fail", ()), fields.pop("tier", None)
     if sum(given is not None for given in (like, steps, tiers)) != 1:
-        raise ConfigError(key, "it needs exactly one program", "step, tier or like")
+        raise ConfigError(key, "it needs exactly one program", " or ".join(_PROGRAMS))
     if like is not None:
         model = next((stage for stage in others if stage.id == like), None)
         if model is None:
             raise ConfigError(f"{key}.like", f"there is no stage {like!r} before it", ", ".join(s.id for s in others))
         fields["tiers"] = model.tiers
     elif tiers is not None:
-        fields["tiers"] = tuple(read_tier(tier, f"{key}.tier[{i}]") for i, tier in enumerate(tiers))
+        tables = list_of(tiers, f"{key}.tier", TIERS)
+        fields["tiers"] = tuple(read_tier(tier, f"{key}.tier[{i}]") for i, tier in enumerate(tables, 1))
+        if not fields["tiers"]:
+            raise ConfigError(f"{key}.tier", "it is empty", TIERS)
         _check_starts(fields["tiers"], key)
     else:
         fields["tiers"] = (read_tier({"step": steps, "on_fail": on_fail}, key),)
-    refuse_unknown(fields, set(Stage.__struct_fields__), key)
     fields["trigger"] = read_trigger(fields.get("trigger", {}), f"{key}.trigger")
     if "target" in fields:
         fields["target"] = read_trigger(fields["target"], f"{key}.target")
-    return convert(fields, Stage, key)
+    stage = convert(fields, Stage, key)
+    if not stage.id:
+        raise ConfigError(f"{key}.id", "it is empty", "a name")
+    return stage
 
 
-def read_tier(table: Mapping[str, Any], key: str) -> Tier:
+def read_tier(table: Any, key: str) -> Tier:
     """Return one tier of a stage; raises `ConfigError`."""
-    fields = dict(table)
-    fields["steps"] = tuple(_step(step, f"{key}.step[{i}]") for i, step in enumerate(fields.pop("step", ()) or ()))
-    refuse_unknown(fields, {"id", "number", "accept", "from", "on_fail", "event", "steps"}, key)
+    fields = table_of(table, key, "a tier: { id = …, step = { … } }")
+    refuse_unknown(fields, {"id", "number", "accept", "from", "on_fail", "event", "step"}, key)
+    steps = list_of(fields.pop("step", ()), f"{key}.step", STEPS)
+    fields["steps"] = tuple(_step(step, f"{key}.step[{i}]") for i, step in enumerate(steps, 1))
     tier = convert(fields, Tier, key)
     for name in tier.on_fail:
         writes = name in STRATEGIES and STRATEGIES[name].summarises and not STRATEGIES[name].asks_model
@@ -142,31 +171,37 @@ def _check_starts(tiers: tuple[Tier, ...], key: str) -> None:
 
 def read_trigger(table: Any, key: str) -> Trigger:
     """Return a trigger or target; 1.0 means all of the basis. Raises `ConfigError`."""
-    if not isinstance(table, Mapping):
-        raise ConfigError(key, f"{table!r} is not a table", '{ at = 0.85, basis = "window" }')
-    fields = dict(table)
+    fields = table_of(table, key, '{ at = 0.85, basis = "window" }')
     fields["at"] = parse_at(fields.get("at", False), f"{key}.at", whole=True)
     return convert(fields, Trigger, key)
 
 
-def _step(table: Mapping[str, Any], key: str) -> Step:
+def _step(table: Any, key: str) -> Step:
     """Return one step, its parameters checked by the strategy's own struct."""
-    fields = dict(table)
-    use = fields.pop("use", None)
-    if use not in STRATEGIES:
-        raise ConfigError(f"{key}.use", f"there is no strategy {use!r}", nearest(str(use), tuple(STRATEGIES)))
+    fields = table_of(table, key, A_STEP)
+    use = _used(fields.pop("use", None), STRATEGIES, "strategy", f"{key}.use")
     optional = convert(fields.pop("optional", False), bool, f"{key}.optional")
-    return Step(use, convert(fields, STRATEGIES[use].params, key), optional)
+    params = STRATEGIES[use].params
+    return Step(use, convert(with_sizes(fields, params), params, key), optional)
 
 
-def _shape_step(table: Mapping[str, Any], key: str) -> ShapeStep:
-    fields = dict(table)
-    use, when = fields.pop("use", None), fields.pop("when", None)
+def _shape_step(table: Any, key: str) -> ShapeStep:
+    fields = table_of(table, key, A_STEP)
+    when = fields.pop("when", None)
     known = {**{name: strategy.params for name, strategy in STRATEGIES.items()}, **SHAPERS}
-    if use not in known:
-        raise ConfigError(f"{key}.use", f"there is no step {use!r}", nearest(str(use), tuple(known)))
+    use = _used(fields.pop("use", None), known, "step", f"{key}.use")
     crossed = None if when is None else read_trigger(when, f"{key}.when")
-    return ShapeStep(use=use, params=convert(fields, known[use], key), when=crossed)
+    return ShapeStep(use=use, params=convert(with_sizes(fields, known[use]), known[use], key), when=crossed)
+
+
+def _used(name: Any, known: Mapping[str, Any], noun: str, key: str) -> str:
+    """Return the name of a strategy that exists; raises `ConfigError`."""
+    if not isinstance(name, str):
+        problem = "it is missing" if name is None else f"got {describe(name)}"
+        raise ConfigError(key, problem, f"the name of a {noun}, such as {next(iter(known))!r}")
+    if name not in known:
+        raise ConfigError(key, f"there is no {noun} {name!r}", nearest(name, tuple(known)))
+    return name
 
 
 def tier_table(tier: Tier) -> dict[str, Any]:
@@ -194,32 +229,6 @@ def _stage_table(stage: Stage) -> dict[str, Any]:
             fields[name]["at"] = False
     table: dict[str, Any] = without_none(fields)
     return table
-
-
-def convert(value: Any, kind: type[T], key: str) -> T:
-    """Return the value as a struct.
-
-    Raises:
-        ConfigError: it does not fit; the text names the key.
-    """
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at `$")
-        raise ConfigError(f"{key}{where.rstrip('`')}", text[0].lower() + text[1:]) from error
-
-
-def refuse_unknown(fields: Mapping[str, Any], allowed: Collection[str], key: str) -> None:
-    """Raise `ConfigError` for the first field that does not exist; the nearest one is suggested."""
-    for name in fields:
-        if name not in allowed:
-            raise ConfigError(f"{key}.{name}", "there is no such key", nearest(name, allowed))
-
-
-def nearest(name: str, known: Collection[str]) -> str:
-    """Return what was probably meant, else all that is known."""
-    near = difflib.get_close_matches(name, known, 1)
-    return near[0] if near else ", ".join(sorted(known))
 
 
 def without_none(value: Any) -> Any:

@@ -165,7 +165,8 @@ class Bridge:
     def _answer(self, verb: str, request: requests.Request, result: object) -> None:
         if isinstance(request, requests.Hello):
             version = ".".join(str(part) for part in sys.version_info[:3])
-            self.emit(HostReady(version=__version__, python=version, pid=os.getpid()))
+            mistakes = tuple(map(str, result)) if isinstance(result, list) else ()
+            self.emit(HostReady(version=__version__, python=version, pid=os.getpid(), mistakes=mistakes))
         if request.id > 0:
             try:
                 self.emit(Reply(chat=request.chat, id=request.id, ok=True, result=result))

@@ -1,24 +1,33 @@
 """What the editor's settings ask for beyond their types, made when the host is greeted: policies, files kept.
 
-A mistake breaks no chat: the default stays in force. What is wrong, with the name of its key, is left in
-`Services.mistakes` for every chat to say, because a sentence of that length does not fit the command line.
+A mistake breaks no chat: only what is wrong is left out, and the default is in force there. What is wrong, with its key
+path, is left in `Services.mistakes` for every chat to say and for `:CodeCompanion problems`, because a sentence of that
+length does not fit the command line.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from codecompanion import settings
+from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.redact import redact as hide_keys
+from codecompanion.adapters.registry import read_settings
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.policy_options import COMMON_OPTIONS, flatten, with_options
+from codecompanion.context.table_checks import nearest
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.errors import ConfigError, InputError
 from codecompanion.requests import Hello
 from codecompanion.session.effects import Keeping
-from codecompanion.session.services import Services
+from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
+from codecompanion.settings import Settings
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.memory import MemoryFiles, compile_exclusions
 
@@ -46,12 +55,134 @@ def _keeping(services: Services, request: Hello) -> Keeping:
     return Keeping(files, memories, lambda text: hide_keys(hide_secrets(text)), remembers, exclusions, count_secrets)
 
 
-def _check_policies(services: Services) -> None:
-    """Make sure that the configured policies can be used; else go on with the default."""
+def take_settings(given: Mapping[str, Any]) -> tuple[Settings, dict[str, AdapterSettings], list[str]]:
+    """Return the settings in force, the adapters they describe, and a sentence for each part that cannot be used.
+
+    The editor has checked them already; this keeps a part it does not know better from stopping the host.
+    """
     try:
-        services.policies()
-    except ConfigError as error:
-        default = settings.load({}).chat.policy
-        chat = msgspec.structs.replace(services.settings.chat, policy=default, policies={}, adapter_policies={})
-        services.settings = msgspec.structs.replace(services.settings, chat=chat)
-        services.mistakes.append(f"{error}. Policy {default} is used instead.")
+        loaded = settings.load(given)
+        return loaded, read_settings(loaded.adapters), []
+    except ConfigError:
+        pass  # found again below, together with the others
+    kept: dict[str, Any] = {}
+    mistakes = []
+    for path, value in _parts(given):
+        tried = _with(kept, path, value)
+        try:
+            read_settings(settings.load(tried).adapters)
+            kept = tried
+        except ConfigError as error:
+            mistakes.append(f"{error}. The default is used instead.")
+    loaded = settings.load(kept)
+    return loaded, read_settings(loaded.adapters), mistakes
+
+
+def _parts(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the settings in the smallest parts that can be left out, those that others refer to first."""
+    for section, value in sorted(given.items()):
+        if not isinstance(value, Mapping):
+            yield (section,), value
+            continue
+        for name, inner in sorted(value.items()):
+            if (section, name) in (("tools", "entries"), ("rules", "groups")) and isinstance(inner, Mapping):
+                yield from (((section, name, entry), field) for entry, field in sorted(inner.items()))
+            else:
+                yield (section, name), inner
+
+
+def _with(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    name, *rest = path
+    return {**table, name: _with(table.get(name, {}), tuple(rest), value) if rest else value}
+
+
+def _check_policies(services: Services) -> None:
+    """Leave out policies and options that cannot be used; what does not name them goes on as configured."""
+    _check_own_policies(services)
+    _check_choices(services)
+    _check_options(services)
+
+
+def _check_own_policies(services: Services) -> None:
+    """Put in the place of each own policy that is wrong the one it extends, where it is chosen."""
+    chat = services.settings.chat
+    wrong: dict[str, str] = {}
+    for name in chat.policies:
+        try:
+            load_policy(name, chat.policies, POLICIES_KEY)
+        except ConfigError as error:
+            wrong[name] = str(error)
+        except Exception as error:
+            wrong[name] = f"{POLICIES_KEY}.{name}: {services.report_bug(error)}"
+    if not wrong:
+        return
+    good = {name: table for name, table in chat.policies.items() if name not in wrong}
+    instead = {name: _nearest_good(name, chat.policies, good) for name in wrong}
+    for name, problem in wrong.items():
+        chosen = name in (chat.policy, *chat.adapter_policies.values())
+        use = f"Policy {instead[name]} is used instead." if chosen else "The other policies are not affected."
+        services.mistakes.append(f"{problem}. {use}")
+    adapter_policies = {adapter: instead.get(name, name) for adapter, name in chat.adapter_policies.items()}
+    policy = instead.get(chat.policy, chat.policy)
+    _use(services, policies=good, policy=policy, adapter_policies=adapter_policies)
+
+
+def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any]) -> str:
+    """Return the policy that a wrong one extends, directly or not, the default when that is not clear."""
+    seen: set[str] = set()
+    while name in tables and name not in good and name not in seen:
+        seen.add(name)
+        table = tables[name]
+        base = table.get("extends") if isinstance(table, Mapping) else None
+        if name in policy_names() and base in (None, name):
+            return name
+        name = base if isinstance(base, str) else ""
+    return name if name in good or name in policy_names() else _default_policy()
+
+
+def _check_choices(services: Services) -> None:
+    """Replace names of policies that there are not, each where it stands."""
+    chat = services.settings.chat
+    names = sorted({*policy_names(), *chat.policies})
+    by_adapter = dict(chat.adapter_policies)
+    policy = chat.policy
+    if policy not in names:
+        policy = _default_policy()
+        services.mistakes.append(_no_policy(chat.policy, names, f"Policy {policy} is used instead."))
+    for adapter, name in chat.adapter_policies.items():
+        if name not in names:
+            del by_adapter[adapter]
+            services.mistakes.append(_no_policy(name, names, f"Policy {policy} is used for {adapter} instead."))
+    _use(services, policy=policy, adapter_policies=by_adapter)
+
+
+def _no_policy(name: str, names: list[str], consequence: str) -> str:
+    return f"{ConfigError(POLICY_KEY, f'there is no policy {name!r}', nearest(name, names))}. {consequence}"
+
+
+def _check_options(services: Services) -> None:
+    """Leave out the options of `context_management` that do not fit the policies they are laid over."""
+    chat = services.settings.chat
+    policies = services.policies()
+    known = (*COMMON_OPTIONS, *{name for policy in policies for name in policy.options})
+    given = flatten(chat.context_management, known)
+    wrong: dict[str, str] = {}
+    for name, value in given.items():
+        for policy in policies:
+            if name not in wrong and (name in COMMON_OPTIONS or name in policy.options):
+                try:
+                    with_options(policy, {name: value}, OPTIONS_KEY)
+                except ConfigError as error:
+                    wrong[name] = str(error)
+    if wrong:
+        services.mistakes += [f"{problem}. The policy's own value is used instead." for problem in wrong.values()]
+        _use(services, context_management={name: value for name, value in given.items() if name not in wrong})
+
+
+def _use(services: Services, **changes: Any) -> None:
+    chat = msgspec.structs.replace(services.settings.chat, **changes)
+    services.settings = msgspec.structs.replace(services.settings, chat=chat)
+
+
+def _default_policy() -> str:
+    return settings.load({}).chat.policy

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from codecompanion import settings, text_files, tokens
+from codecompanion import text_files, tokens
 from codecompanion.adapters import catalog
-from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach, read_settings
+from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
 from codecompanion.calibration import Calibration
 from codecompanion.context.ledger import summarise
-from codecompanion.engine.configured import configure
+from codecompanion.engine.configured import configure, take_settings
 from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
@@ -100,7 +100,7 @@ class Runtime:
         """
         match request:
             case Hello():
-                await self._greet(request)
+                return await self._greet(request)
             case OpenChat():
                 await self._open(request)
             case CloseChat():
@@ -157,16 +157,16 @@ class Runtime:
 
     # ---- the host
 
-    async def _greet(self, request: Hello) -> None:
-        """Take the settings and build what they describe."""
-        loaded = settings.load(request.settings)
+    async def _greet(self, request: Hello) -> list[str]:
+        """Take the settings and build what they describe; return what is wrong with them."""
+        loaded, adapter_settings, mistakes = take_settings(request.settings)
         data_dir = Path(request.data_dir)
         store = await asyncio.to_thread(self._open_store, data_dir)
         services = Services(
             settings=loaded,
             store=store,
             adapters=AdapterRegistry(
-                read_settings(loaded.adapters),
+                adapter_settings,
                 read_blob=store.read_blob,
                 summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
                 secrets=request.secrets,
@@ -180,6 +180,7 @@ class Runtime:
             memory_dir=data_dir / "memories",
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=_report_bug,
+            mistakes=mistakes,
         )
         configure(services, request)
         for learned in await asyncio.to_thread(store.load_calibration):
@@ -188,6 +189,7 @@ class Runtime:
         previous, self._services, self._reports = self._services, services, Reports()
         if previous is not None:
             await previous.store.aclose()
+        return services.mistakes
 
     async def _keep(self, request: ListCheckpoints | ListMemories | RestoreChat) -> object:
         """Carry out what is about the files beside the database."""

@@ -15,7 +15,6 @@ from codecompanion.calibration import Calibration
 from codecompanion.context.policy import load_policy, policy_names
 from codecompanion.context.policy_options import known_options, unknown_options, with_options
 from codecompanion.context.policy_schema import Policy
-from codecompanion.context.policy_table import nearest
 from codecompanion.errors import ConfigError
 from codecompanion.events import Event
 from codecompanion.history import Prices, UsageReported
@@ -85,16 +84,9 @@ class Services:
         return unknown_options(policy, self.settings.chat.context_management)
 
     def policies(self) -> tuple[Policy, ...]:
-        """Return all policies a chat may choose, built-in and the user's own.
-
-        Raises:
-            ConfigError: one of the user's own is wrong, or an adapter's does not exist.
-        """
+        """Return all policies a chat may choose, built-in and those of the user's own that can be used."""
         chat = self.settings.chat
         names = sorted({*policy_names(), *chat.policies})
-        for name in (chat.policy, *chat.adapter_policies.values()):
-            if name not in names:
-                raise ConfigError(POLICY_KEY, f"there is no policy {name!r}", nearest(name, names))
         return tuple(load_policy(name, chat.policies, POLICIES_KEY) for name in names)
 
     def limits(self, adapter_name: str, model: str, default_window: int) -> ResolvedLimits:

@@ -400,5 +400,5 @@ def test_a_step_is_optional_or_not():
     assert [step.get("optional", False) for step in tiers[0]["step"]] == [True, True]
     assert not any(step.get("optional", False) for step in tiers[1]["step"])
     tiers[0]["step"][0]["optional"] = "perhaps"
-    with pytest.raises(ConfigError, match=r"tier\[0\]\.step\[0\]\.optional"):
+    with pytest.raises(ConfigError, match=r"tier\[1\]\.step\[1\]\.optional"):
         policy_from_table(table, "policies.mine")

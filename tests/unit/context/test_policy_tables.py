@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -107,21 +108,29 @@ def test_a_user_policy_may_replace_and_add_stages() -> None:
         ({"extends": "codecompanion", "resume": "maybe"}, "policies.mine.resume"),
         (
             {"extends": "codecompanion", "stage": [{"id": "x", "step": [{"use": "y"}]}]},
-            "policies.mine.stage[0].step[0].use",
+            "policies.mine.stage[1].step[1].use",
         ),
-        ({"extends": "codecompanion", "stage": [{"id": "x", "like": "y"}]}, "policies.mine.stage[0].like"),
-        ({"extends": "codecompanion", "stage": [{"id": "x"}]}, "policies.mine.stage[0]"),
-        ({"extends": "codecompanion", "stage": {}}, None),
+        ({"extends": "codecompanion", "stage": [{"id": "x", "like": "y"}]}, "policies.mine.stage[1].like"),
+        ({"extends": "codecompanion", "stage": [{"id": "x"}]}, "policies.mine.stage[1]"),
+        ({"extends": "codecompanion", "stage": {"id": "x"}}, "policies.mine.stage"),
+        ({"extends": "codecompanion", "stage": ["x"]}, "policies.mine.stage[1]"),
+        ({"extends": "codecompanion", "stage": [{"id": "x", "step": {"use": "y"}}]}, "policies.mine.stage[1].step"),
+        ({"extends": "codecompanion", "stage": [{"id": "x", "tier": {"id": "y"}}]}, "policies.mine.stage[1].tier"),
+        ({"extends": "codecompanion", "stage": [{"id": "x", "step": [["use"]]}]}, "policies.mine.stage[1].step[1]"),
+        (
+            {"extends": "codecompanion", "stage": [{"id": "x", "step": [{"use": {}}]}]},
+            "policies.mine.stage[1].step[1].use",
+        ),
+        ("cowork", "policies.mine"),
+        ({"extends": "codecompanion", "editing": {"keep_cycles": -1}}, "policies.mine.editing.keep_cycles"),
+        ({"extends": "codecompanion", "cooldown": {"failures": "x"}}, "policies.mine.cooldown.failures"),
+        ({"extends": "codecompanion", "cooldown": {"fialures": 1}}, "policies.mine.cooldown.fialures"),
         ({"extends": "codecompanion", "stage": "x"}, "policies.mine.stage"),
     ],
 )
-def test_a_mistake_names_its_key(table: dict[str, object], where: str | None) -> None:
+def test_a_mistake_names_its_key(table: Any, where: str) -> None:
     """Bad configuration: the key path, and what was expected."""
-    custom = {"mine": table, "other": {"extends": "mine"}}
-    if where is None:
-        with pytest.raises(ConfigError):
-            load_policy("mine", custom)
-        return
+    custom: dict[str, Any] = {"mine": table, "other": {"extends": "mine"}}
     with pytest.raises(ConfigError) as caught:
         load_policy("mine", custom)
     assert where in caught.value.key

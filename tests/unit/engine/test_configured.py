@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -28,24 +28,34 @@ async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "said", "used"),
     [
-        ({"policies": {"mine": {"extends": "nope"}}}, "interactions.chat.opts.policies.mine.extends: "),
-        ({"policies": {"mine": {"extends": "cowork", "compaction.triger": 0.8}}, "policy": "mine"}, ".triger: "),
-        ({"policy": "kodacod"}, "interactions.chat.opts.policy: there is no policy 'kodacod'; expected kodacode"),
-        ({"adapter_policies": {"loop": "nope"}}, "interactions.chat.opts.policy: there is no policy 'nope'"),
+        (
+            {"policies": {"mine": {"extends": "nope"}}, "policy": "mine"},
+            "interactions.chat.opts.policies.mine.extends: there is no policy 'nope'",
+            "codecompanion",
+        ),
+        (
+            {"policies": {"mine": {"extends": "cowork", "compaction.triger": 0.8}}, "policy": "mine"},
+            "interactions.chat.opts.policies.mine.compaction.triger: ",
+            "cowork",
+        ),
+        (
+            {"policy": "kodacod"},
+            "interactions.chat.opts.policy: there is no policy 'kodacod'; expected kodacode",
+            "codecompanion",
+        ),
     ],
 )
-async def test_a_chat_says_which_policy_is_wrong_and_goes_on_with_the_default(
-    tmp_path: Path, options: dict[str, Any], said: str
+async def test_a_chat_says_which_policy_is_wrong_and_goes_on_without_it(
+    tmp_path: Path, options: dict[str, Any], said: str, used: str
 ) -> None:
     """K1: the key is named as it is written in setup(), in the chat, where all of the sentence can be read."""
     told = await open_chats(tmp_path, **options)
-    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["codecompanion"]
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == [used]
     (notice,) = [event for event in told if isinstance(event, Notice)]
-    assert said in notice.text
-    assert notice.text.endswith(". Policy codecompanion is used instead.")
-    assert notice.text.startswith("interactions.chat.opts.polic")
+    assert notice.text.startswith(said)
+    assert notice.text.endswith(f". Policy {used} is used instead.")
     assert notice.chat == "chat0"
 
 
@@ -59,3 +69,88 @@ async def test_every_chat_says_what_is_not_remembered(tmp_path: Path) -> None:
 
 async def test_without_mistakes_nothing_is_said(tmp_path: Path) -> None:
     assert not [event for event in await open_chats(tmp_path) if isinstance(event, Notice)]
+
+
+MINE = {"extends": "cowork", "description": "Mine."}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ({"extends": "kodacode", "stage": ["x"]}, "policies.wrong.stage[1]: got 'x'; expected a stage"),
+        (
+            {"extends": "codecompanion", "stage": [{"id": "a", "step": {"use": "clear_tool_results"}}]},
+            "policies.wrong.stage[1].step: got a table; expected a list of steps",
+        ),
+        (
+            {"extends": "codecompanion", "stage": [{"id": "a", "tier": {"id": "b"}}]},
+            "policies.wrong.stage[1].tier: got a table; expected a list of tiers",
+        ),
+        ({"extends": ["codecompanion"]}, "policies.wrong.extends: "),
+        ({"extends": "codecompanion", "recovery": 5}, "policies.wrong.recovery: got a whole number; expected a table"),
+        ({"extends": "codecompanion", "stage": 7}, "policies.wrong.stage: got 7; expected a list of stages"),
+    ],
+)
+async def test_a_wrong_policy_changes_nothing_but_itself(tmp_path: Path, wrong: dict[str, Any], key: str) -> None:
+    """K1: other chats, other own policies and the greeting go on; the chats that chose it get what it extends."""
+    told = await open_chats(tmp_path, policy="mine", policies={"mine": MINE, "wrong": wrong})
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["mine"]
+    (notice,) = [event for event in told if isinstance(event, Notice)]
+    assert f"interactions.chat.opts.{key}" in notice.text
+    assert notice.text.endswith(". The other policies are not affected.")
+
+
+@pytest.mark.parametrize(("base", "used"), [("kodacode", "kodacode"), ("mine", "mine"), ("nobody", "codecompanion")])
+async def test_a_wrong_policy_that_is_chosen_gives_way_to_the_one_it_extends(
+    tmp_path: Path, base: str, used: str
+) -> None:
+    wrong = {"extends": base, "stage": "x"}
+    told = await open_chats(tmp_path, policy="wrong", policies={"mine": MINE, "wrong": wrong})
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == [used]
+    (notice,) = [event for event in told if isinstance(event, Notice)]
+    assert notice.text.endswith(f". Policy {used} is used instead.")
+
+
+async def test_a_policy_for_one_adapter_that_does_not_exist_leaves_the_others_their_own(tmp_path: Path) -> None:
+    told = await open_chats(tmp_path, policy="cowork", adapter_policies={"openai": "nope"})
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["cowork"]
+    (notice,) = [event for event in told if isinstance(event, Notice)]
+    assert notice.text.endswith(". Policy cowork is used for openai instead.")
+
+
+async def test_an_option_that_does_not_fit_is_left_out_and_the_others_hold(tmp_path: Path) -> None:
+    wrong = {"editing": {"trigger": "soon", "keep_cycles": 1}}
+    told = await open_chats(tmp_path, context_management=wrong)
+    (notice,) = [event for event in told if isinstance(event, Notice)]
+    assert notice.text.startswith("interactions.chat.opts.context_management.editing.trigger: 'soon' is not a trigger")
+
+
+async def test_settings_that_nobody_checked_never_keep_the_host_from_answering(tmp_path: Path) -> None:
+    """Each part that cannot be used is left out by itself, with its key path."""
+    folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
+    given = {
+        "chat": {"policy": "cowork", "budget": "much", "nonsense": 1},
+        "adapters": {"mine": {"kind": "smoke"}, "other": 5},
+        "models": {"m": {"context_window": "x"}},
+        "tools": {"entries": {"read_file": {"timeout_s": "x"}, "nope": {}}},
+        "rules": [1],
+        "log_level": "LOUD",
+    }
+    told: list[Any] = []
+    host = Runtime(told.append)
+    mistakes = await host.handle(Hello(settings=given, nvim="0.11", **folders))
+    await host.handle(OpenChat(chat="chat", snapshot=Snapshot(cwd=str(tmp_path))))
+    await host.aclose()
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["cowork"]
+    keys = [mistake.partition(": ")[0] for mistake in cast(list[str], mistakes)]
+    assert keys == [
+        "adapters.http.mine.kind",
+        "adapters.http.other",
+        "interactions.chat.opts.budget",
+        "interactions.chat.opts.nonsense",
+        "opts.log_level",
+        "models.m.context_window",
+        "rules.opts.chat",
+        "interactions.chat.tools.nope",
+        "interactions.chat.tools.read_file.timeout_s",
+    ]

@@ -1,0 +1,30 @@
+"""Numbers of tokens as people write them: `16000`, `16k`, `1M`; the same in every setting and argument (R-102).
+
+`k` is 1,000 and `M` 1,000,000: model cards mean 128,000 by `128k`. Nothing is assumed for what cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+
+TOKEN_FORMS = 'a number of tokens, such as 16000, "16k" or "1M"'  # noqa: S105 - no password
+_FORM = re.compile(r"(\d{1,15})([km]?)", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+def parse_tokens(text: str) -> int:
+    """Return the tokens that a text stands for.
+
+    Raises:
+        ValueError: it is none of the forms, or 0.
+    """
+    found = _FORM.fullmatch(text)
+    tokens = int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    if tokens < 1:
+        raise ValueError(f"{text!r} is not a number of tokens; expected {TOKEN_FORMS}")
+    return tokens
+
+
+def is_short_form(value: object) -> bool:
+    """Return whether the value is a text with a unit, which nothing but a number of tokens has."""
+    return isinstance(value, str) and value[-1:] in ("k", "K", "m", "M") and _FORM.fullmatch(value) is not None
