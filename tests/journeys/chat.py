@@ -52,3 +52,24 @@ def quit_all(terminal: Terminal) -> None:
     """Leave Neovim as a user does who is in a hurry."""
     terminal.keys("<Esc>:qa!<CR>")
     terminal.wait_ended()
+
+
+def approve(terminal: Terminal, key: str = "g1") -> None:
+    """Go to the approval that waits, and answer it."""
+    terminal.wait("waiting for your approval")
+    terminal.keys(f"<Esc>]a{key}")
+
+
+def read_through(terminal: Terminal) -> str:
+    """Page from the first line to the last and return all screens, one below the other; the cursor ends at the end."""
+    terminal.keys("<Esc>gg")
+    pages = [terminal.still()]
+    for _ in range(40):
+        terminal.keys("<C-f>")
+        page = terminal.still()
+        if page == pages[-1]:
+            break
+        pages.append(page)
+    terminal.keys("G")
+    terminal.still()
+    return "\n".join(pages)

@@ -33,7 +33,6 @@ set -g status off
 set -g escape-time 0
 set -g history-limit 0
 set -g remain-on-exit on
-set -g focus-events on
 """
 
 PROMPT = re.compile(r"Press ENTER or type command to continue|^-- More --|^E\d+:.*\n.*Press ENTER", re.MULTILINE)
