@@ -803,6 +803,7 @@
 ---@field completion? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field send? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field regenerate? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field edit_message? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field close? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field stop? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field clear? CodeCompanion.Options.interactions.chat.keymaps.key|false

@@ -42,6 +42,11 @@ function M.close(chat)
   require("codecompanion.chat").close(chat)
 end
 
+---Take the message under the cursor back into the input; sending it forks the chat there.
+function M.edit_message(chat)
+  require("codecompanion.chat.fork").edit(chat, cursor_row())
+end
+
 ---An empty code block at the cursor, with the language of the buffer one came from.
 function M.codeblock(chat)
   local filetype = ""

@@ -70,6 +70,7 @@ end
 function M.user(text, item, right)
   local lines = { "## " .. options.header("user") }
   vim.list_extend(lines, M.split(text))
+  item.own = true
   return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
 end
 

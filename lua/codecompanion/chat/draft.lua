@@ -12,34 +12,98 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 
 local SAVE_AFTER_MS = 400
 local MAX_STEPS = 200
-local HINT = 1
+local HINT, EDITING, LEAVING = 1, 2, 3
 
 ---@class CodeCompanion.Draft
 ---@field steps string[] Texts, oldest first
+---@field edits (CodeCompanion.Edit|false)[] Beside each step: the message it is an edit of
 ---@field at integer Index of the step that stands in the buffer
 ---@field saved string What the host has
 ---@field timer? uv.uv_timer_t
 
 ---@return CodeCompanion.Draft
 function M.new()
-  return { steps = { "" }, at = 1, saved = "" }
+  return { steps = { "" }, edits = { false }, at = 1, saved = "" }
+end
+
+---@param text string
+---@return boolean
+local function is_blank(text)
+  return not text:find("%S")
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param text string
-local function push(chat, text)
+---@param edit? CodeCompanion.Edit The step begins an edit; otherwise it goes on with what stood there, if it has words
+local function push(chat, text, edit)
   local draft = chat.draft
+  edit = edit or not is_blank(text) and draft.edits[draft.at] or nil
   if draft.steps[draft.at] == text then
+    draft.edits[draft.at] = edit or false
     return
   end
   for index = #draft.steps, draft.at + 1, -1 do
-    draft.steps[index] = nil
+    draft.steps[index], draft.edits[index] = nil, nil
   end
   draft.steps[#draft.steps + 1] = text
+  draft.edits[#draft.steps] = edit or false
   if #draft.steps > MAX_STEPS then
     table.remove(draft.steps, 1)
+    table.remove(draft.edits, 1)
   end
   draft.at = #draft.steps
+end
+
+---The message that the input is an edit of, nil for a new message.
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Edit?
+function M.editing(chat)
+  local edit = chat.draft.edits[chat.draft.at]
+  return edit and not is_blank(buffer.input_text(chat)) and edit or nil
+end
+
+---The first row of what leaves with the message that is edited.
+---@param chat CodeCompanion.Chat
+---@param edit CodeCompanion.Edit
+---@return integer?
+local function first_row(chat, edit)
+  for _, item in pairs(chat.items) do
+    if item.message_id == edit.message_id then
+      return (require("codecompanion.chat.draw").item_rows(chat, item))
+    end
+  end
+end
+
+---Say that the input is an edit, and dim what is not in the branch it will make.
+---@param chat CodeCompanion.Chat
+local function show_edit(chat)
+  local edit = M.editing(chat)
+  if edit == chat.draft.shown_edit then
+    return
+  end
+  chat.draft.shown_edit = edit
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, EDITING)
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, LEAVING)
+  if not edit then
+    return
+  end
+  local undo = require("codecompanion.chat.keymaps").keys("undo", "n")[1]
+  local header = buffer.position(chat, "header")
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, header, 0, {
+    id = EDITING,
+    virt_text = { { "editing" .. (undo and (" · %s cancels"):format(undo) or ""), "CodeCompanionHint" } },
+    virt_text_pos = "eol",
+    hl_mode = "combine",
+  })
+  local first = first_row(chat, edit)
+  if first and first < header then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      id = LEAVING,
+      end_row = header,
+      hl_group = "CodeCompanionUndone",
+      priority = 120,
+    })
+  end
 end
 
 ---Send the draft to the host now, if it changed.
@@ -105,9 +169,10 @@ end
 function M.changed(chat, typing)
   buffer.ensure_input(chat)
   local text = buffer.input_text(chat)
-  if not typing then
-    push(chat, text)
+  if not typing or (is_blank(text) and chat.draft.edits[chat.draft.at]) then
+    push(chat, text) -- an emptied input is no edit any more, also within one insert
   end
+  show_edit(chat)
   if text ~= chat.draft.shown then
     chat.draft.shown = text
     M.hint(chat)
@@ -125,6 +190,29 @@ function M.set(chat, text)
   push(chat, buffer.input_text(chat))
   buffer.set_input(chat, text)
   push(chat, text)
+  M.changed(chat, true)
+end
+
+---Take a message that was sent back into the input, as one step that can be undone.
+---@param chat CodeCompanion.Chat
+---@param edit { message_id: string, fork: string }
+---@param text string
+function M.edit(chat, edit, text)
+  local before = buffer.input_text(chat)
+  push(chat, before)
+  buffer.set_input(chat, text)
+  push(chat, text, vim.tbl_extend("force", edit, { before = before }))
+  M.changed(chat, true)
+end
+
+---Put back what stood in the input before the edit.
+---@param chat CodeCompanion.Chat
+---@param edit CodeCompanion.Edit
+function M.end_edit(chat, edit)
+  push(chat, buffer.input_text(chat))
+  buffer.set_input(chat, edit.before)
+  push(chat, edit.before)
+  chat.draft.edits[chat.draft.at] = false
   M.changed(chat, true)
 end
 

@@ -251,6 +251,9 @@ function M.restored(chat, event)
     restore.piece(chat, event)
     draw.touch(chat)
   end
+  if event.first then
+    require("codecompanion.chat.fork").opened(chat)
+  end
 end
 
 function M.cleared(chat)

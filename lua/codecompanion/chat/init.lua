@@ -183,6 +183,31 @@ function M.resume(id, opts)
   end)
 end
 
+---Show a stored chat in the windows of another one, which stays open.
+---@param chat CodeCompanion.Chat
+---@param id string Id of a stored chat
+---@return CodeCompanion.Chat target
+function M.replace(chat, id)
+  local target = vim.tbl_filter(function(other)
+    return other.id == id
+  end, chats)[1]
+  if not target then
+    target = create(id)
+    target.stored = true
+    vim.schedule(function()
+      require("codecompanion.chat.session").attach(target)
+    end)
+  end
+  target.replaced, chat.replaced = target.replaced or chat.replaced, nil
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    require("codecompanion.chat.folds").remember(chat, win)
+    api.nvim_win_set_buf(win, target.bufnr)
+    require("codecompanion.chat.outgoing").cursor_to_input(target, win)
+  end
+  last = target
+  return target
+end
+
 ---Restore a chat from a checkpoint; it is a chat of its own, the old one stays as it is.
 ---@param id? string Id of a chat (the best there is of it), or of one of its checkpoints; without it the user chooses
 ---@param opts? { layout?: string }

@@ -45,10 +45,11 @@ local M = {}
 ---@field warning_level? "warning"|"critical" How full the context window was last said to be
 ---@field retry? table
 ---@field view? integer[] Cursor when it was hidden, nil at the input
+---@field send_when_opened? boolean A branch that was made by sending: its draft goes out once it is drawn
 ---@field replaced? integer Buffer it took the place of
 
 ---@return string
-local function new_id()
+function M.new_id()
   return (vim.uv.random(12):gsub(".", function(byte)
     return ("%02x"):format(byte:byte())
   end))
@@ -59,7 +60,7 @@ end
 ---@return CodeCompanion.Chat
 function M.new(id, number)
   return {
-    id = id or new_id(),
+    id = id or M.new_id(),
     name = tostring(number),
     title = "",
     adapter = "",

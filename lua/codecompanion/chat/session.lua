@@ -81,6 +81,10 @@ function M.submit(chat)
     draw.append(chat, blocks.notice(M.READ_ONLY, "error"))
     return
   end
+  local edit = draft.editing(chat)
+  if edit then
+    return require("codecompanion.chat.fork").send(chat, edit, text)
+  end
   draft.take(chat)
   local submit_id = outgoing.add(chat, text)
   if api.nvim_get_current_buf() == chat.bufnr then

@@ -25,6 +25,7 @@ local NAMES = {
   "cost",
   "trace",
   "continue",
+  "fork",
   "title",
   "rename",
   "clear",

@@ -10,6 +10,7 @@ local KEYS = {
   { "completion", { i = "<C-_>" }, "Complete slash commands and paths" },
   { "send", { n = { "<CR>", "<C-s>" }, i = "<C-s>" }, "Send the message" },
   { "regenerate", { n = "gr" }, "Ask for the last reply again" },
+  { "edit_message", { n = "g<CR>" }, "Edit your message under the cursor and send it again" },
   { "close", { n = "<C-c>", i = "<C-c>" }, "Close the chat" },
   { "stop", { n = "q" }, "Stop what is running" },
   { "clear", { n = "gx" }, "Clear the chat (the history keeps everything)" },

@@ -1,0 +1,169 @@
+"""Edit and resend, `/fork`, `/fork list` in a real Neovim with the real host (issue 8, section 4)."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from codecompanion.history import ChatForked, MessageAdded
+from real_chat import KEY, RealChat, read_log, start_chat
+from tests.adapters.chat_answers import reply
+from tests.adapters.chat_thread import ChatServerThread
+
+CHOOSE = """
+vim.ui.select = function(items, opts, done)
+  _G.lines = vim.tbl_map(opts.format_item, items)
+  done(items[%d])
+end
+"""
+
+
+def answer(received):
+    return reply(f"Answer to {received.json['messages'][-1]['content']}.")
+
+
+@pytest.fixture
+def server():
+    with ChatServerThread(key=KEY, default=answer) as server:
+        yield server
+
+
+@pytest.fixture
+def chat(nvim_factory, tmp_path, server):
+    chat = start_chat(nvim_factory, tmp_path, server, files=[("a.txt", "alpha\n")])
+    for question in ("one", "two", "three"):
+        chat.say(question)
+    return chat
+
+
+def sent(server) -> list[str]:
+    return [message["content"] for message in server.requests[-1].json["messages"] if message["role"] != "system"]
+
+
+def edit(chat: RealChat, text: str) -> None:
+    row = next(number for number, line in enumerate(chat.nvim.lines(), 1) if line == text)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+    chat.nvim.feed("g<CR>")
+    chat.nvim.wait_for(lambda: chat.draft() == text, f"{text!r} in the input")
+
+
+def hint(chat: RealChat) -> str:
+    marks = chat.nvim.lua(
+        "local ns = vim.api.nvim_get_namespaces()['codecompanion.chat.hint']"
+        " return vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })"
+    )
+    return " ".join(chunk[0] for mark in marks for chunk in mark[3].get("virt_text", []))
+
+
+def shown(chat: RealChat) -> list[str]:
+    """Return what stands in the buffer as said by somebody."""
+    lines = [line for line in chat.nvim.lines() if line and not line.startswith("## ")]
+    return [line for line in lines if "Forked from" not in line]
+
+
+def views(chat: RealChat) -> list[str]:
+    return [message.text for message in chat.view().messages]
+
+
+def test_an_edited_message_goes_on_in_a_branch(chat: RealChat, server) -> None:
+    """In the same window; what is shown is what the model got, and the old branch is a chat of its own."""
+    old, window = chat.id, chat.nvim.lua("return vim.api.nvim_get_current_win()")
+    edit(chat, "two")
+    assert "editing · u cancels" in hint(chat)
+    chat.nvim.feed("A and a half<Esc><CR>")
+    chat.nvim.wait_for(lambda: "Answer to two and a half." in chat.text(), "the answer in the branch")
+    chat.wait_state("idle")
+    assert chat.id != old
+    assert chat.nvim.lua("return vim.api.nvim_get_current_win()") == window
+    assert sent(server) == ["one", "Answer to one.", "two and a half"]
+    assert shown(chat) == views(chat) == ["one", "Answer to one.", "two and a half", "Answer to two and a half."]
+    assert chat.draft() == ""
+    assert chat.nvim.lua("return #require('codecompanion.chat').list()") == 1
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.title") == "one (2)"
+    old_said = [e.payload.message.text for e in read_log(chat.root, old) if isinstance(e.payload, MessageAdded)]
+    assert old_said[-1] == "Answer to three."
+    chat.nvim.lua(CHOOSE % 1)
+    chat.send("/fork list")
+    chat.nvim.wait_for(lambda: chat.id == old, "the old branch")
+    assert chat.nvim.lua("return _G.lines") == [
+        "one · 6 messages · last: three", "   └ one (2) · 4 messages · last: two and a half · this chat",
+    ]  # fmt: skip
+    chat.nvim.wait_for(lambda: "Answer to three." in shown(chat), "the old branch on the screen")
+    assert shown(chat) == views(chat)
+
+
+@pytest.mark.parametrize("cancel", ["u", "ggVGd", "cccompletely new<Esc>"])
+def test_an_edit_can_be_given_up(chat: RealChat, server, cancel: str) -> None:
+    """By undo, or by emptying the input, also within one insert: the next message is a normal one."""
+    chat.type("a draft")
+    edit(chat, "two")
+    if cancel.startswith("cc"):
+        chat.nvim.feed("cc<C-o>:stopinsert<CR>")  # emptied, then typed anew
+        chat.nvim.wait_for(lambda: "editing" not in hint(chat), "the end of the edit")
+        chat.nvim.feed("icompletely new<Esc>")
+    elif cancel == "u":
+        chat.nvim.feed("u")
+        assert chat.draft() == "a draft"
+        chat.nvim.feed("<C-r>")
+        assert "editing" in hint(chat)
+        chat.nvim.feed("u")
+    else:
+        chat.nvim.feed("0D")
+    chat.nvim.wait_for(lambda: "editing" not in hint(chat), "the end of the edit")
+    old = chat.id
+    chat.say("four")
+    assert chat.id == old
+    assert len(views(chat)) == 8
+
+
+def test_attachments_stay_with_the_edited_message(chat: RealChat, server) -> None:
+    chat.send("/file a.txt")
+    chat.nvim.wait_for(lambda: "a.txt" in chat.text(), "the attachment")
+    chat.say("four")
+    chat.say("five")
+    edit(chat, "four")
+    chat.nvim.feed("A again<Esc><CR>")
+    chat.nvim.wait_for(lambda: "Answer to four again." in chat.text(), "the answer")
+    chat.wait_state("idle")
+    assert "alpha" in sent(server)[-2]
+    assert "- <file>a.txt</file>" in chat.text()
+
+
+def test_fork_goes_on_in_a_copy(chat: RealChat, server) -> None:
+    """With a title of its own; the other chat stays as it is and open."""
+    old, before = chat.id, views(chat)
+    chat.send("/fork Another way")
+    chat.nvim.wait_for(lambda: chat.id != old and "Answer to three." in chat.text(), "the branch")
+    assert shown(chat) == before
+    chat.nvim.wait_for(lambda: chat.nvim.lua("return vim.b.codecompanion_chat.title") == "Another way", "its title")
+    chat.say("four")
+    assert views(chat)[:-2] == before
+    assert chat.nvim.lua("return #require('codecompanion.chat').list()") == 2
+    (forked,) = [event.payload for event in chat.log() if isinstance(event.payload, ChatForked)]
+    assert (forked.from_chat, forked.from_title) == (old, "one")
+
+
+def test_only_own_messages_are_edited(chat: RealChat) -> None:
+    chat.nvim.lua("vim.fn.search('Answer to two')")
+    chat.nvim.feed("g<CR>")
+    chat.nvim.wait_for(lambda: "a message of yours" in chat.nvim.lua("return vim.fn.execute('messages')"), "a sentence")
+    assert chat.draft() == ""
+
+
+def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -> None:
+    """Killed before it made the branch: nothing was made, the text is still there, and sending it again works."""
+    old = chat.id
+    edit(chat, "two")
+    pid = chat.nvim.lua("return require('codecompanion.host').inspect().pid")
+    os.kill(pid, signal.SIGSTOP)
+    chat.nvim.feed("A too<Esc><CR>")
+    os.kill(pid, signal.SIGKILL)
+    chat.nvim.wait_for(lambda: "Not sent; your text is still in the input." in chat.text(), "a sentence")
+    assert (chat.id, chat.draft()) == (old, "two too")
+    assert "editing" in hint(chat)
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_for(lambda: "Answer to two too." in chat.text(), "the answer in the branch")
+    chat.wait_state("idle")
+    assert shown(chat) == views(chat)
