@@ -230,7 +230,7 @@ function M.turn_finished(chat, event)
   stream.finish(chat)
   approval.close_all(chat)
   chat.state, chat.label, chat.header = "idle", "", false
-  if chat.cut and event.reason ~= "stopped" then
+  if chat.cut and event.reason ~= "stopped" and event.error == "" then
     say(chat, "The reply was cut off before its end.", "warning")
   end
   chat.cut = false

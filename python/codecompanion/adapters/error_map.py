@@ -90,7 +90,8 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             where = plain_url(endpoint.base_url)
             return NetworkFailed(endpoint.say(f"no connection to {where}{because}. Check the network and base_url."))
         case "cut":
-            return StreamCut(endpoint.say(f"the connection broke{because}."))
+            # without the words of the HTTP library, which help nobody; they are in the log
+            return StreamCut(endpoint.say("the connection broke."))
         case "not sent":
             return RequestRejected(endpoint.say(f"the request could not be sent{because}."))
         case "not installed":

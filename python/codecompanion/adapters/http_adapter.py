@@ -270,12 +270,13 @@ class HttpAdapter:
         except AdapterError:
             raise
         except Exception as caught:
+            _log.info("the stream of %s ended with %s", self.name, type(caught).__name__)
             error = error_from_exception(caught, endpoint)
         finally:
             await response.aclose()
         if error is not None:
             if isinstance(error, NetworkFailed | StreamCut) and decoder.seen_output:
-                error = StreamCut(f"{error} The part that arrived is kept.")
+                error = StreamCut(f"{error} The part that arrived is kept; /continue continues it.")
             raise error
 
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:

@@ -206,7 +206,7 @@ def test_other_large_things_are_no_overflow(message: str) -> None:
         (httpx2.ConnectTimeout("connect", request=REQUEST), ours.NetworkFailed, "within 10 s"),
         (httpx2.ReadTimeout("", request=REQUEST), ours.NetworkFailed, "sent nothing for 120 s"),
         (httpx2.ReadError("", request=REQUEST), ours.StreamCut, "the connection broke"),
-        (httpx2.RemoteProtocolError("peer closed", request=REQUEST), ours.StreamCut, "peer closed"),
+        (httpx2.RemoteProtocolError("peer closed", request=REQUEST), ours.StreamCut, "the connection broke."),
         (httpx2.DecodingError("bad gzip", request=REQUEST), ours.MalformedReply, "cannot be read (bad gzip)"),
         (
             ModuleNotFoundError("No module named 'socksio'"),
