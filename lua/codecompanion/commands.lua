@@ -36,7 +36,7 @@ local subcommands = {
   resume = {
     description = "bring a chat back from the history",
     run = function(arguments)
-      require("codecompanion.chat").resume(arguments[1])
+      require("codecompanion.chat").resume(table.concat(arguments, " "))
     end,
   },
   restore = {
@@ -151,6 +151,12 @@ end
 ---@param position integer
 ---@return string[]
 function M.complete(lead, line, position)
+  local typed = line:sub(1, position):match("CodeCompanion%s+resume%s+(.*)$")
+  if typed then
+    return vim.tbl_map(function(name)
+      return name:sub(#typed - #lead + 1)
+    end, require("codecompanion.chat.resume_list").names(typed))
+  end
   return is_first_argument(line, position) and starting_with(sorted_names(subcommands), lead) or {}
 end
 
@@ -160,7 +166,7 @@ local chat_actions = {
     require("codecompanion.chat").toggle()
   end,
   Resume = function(arguments)
-    require("codecompanion.chat").resume(arguments[1])
+    require("codecompanion.chat").resume(table.concat(arguments, " "))
   end,
   New = function()
     require("codecompanion.chat").open()
@@ -195,7 +201,18 @@ end
 ---@param position integer
 ---@return string[]
 function M.complete_chat(lead, line, position)
-  return is_first_argument(line, position) and starting_with(sorted_names(chat_actions), lead) or {}
+  if is_first_argument(line, position) then
+    return starting_with(sorted_names(chat_actions), lead)
+  end
+  local typed = line:sub(1, position):match("CodeCompanionChat!?%s+[Rr]esume%s+(.*)$")
+  if not typed then
+    return {}
+  end
+  -- Neovim replaces the last word only
+  local done = #typed - #lead
+  return vim.tbl_map(function(name)
+    return name:sub(done + 1)
+  end, require("codecompanion.chat.resume_list").names(typed))
 end
 
 ---@param show fun(chat: CodeCompanion.Chat)

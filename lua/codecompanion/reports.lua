@@ -38,11 +38,11 @@ end
 ---The line of a closed fold: for `foldtext`.
 ---@return { [1]: string, [2]: string }[]
 function M.fold_text()
-  local title = vim.fn.getline(vim.v.foldstart):gsub("^#+%s*", "")
+  local title, lines = vim.fn.getline(vim.v.foldstart):gsub("^#+%s*", ""), vim.v.foldend - vim.v.foldstart
   return {
     { "▸ ", "CodeCompanionFoldMark" },
     { title, "CodeCompanionFold" },
-    { ("  %d lines"):format(vim.v.foldend - vim.v.foldstart), "CodeCompanionFoldMark" },
+    { "  " .. require("codecompanion.chat.status").counted(lines, "line"), "CodeCompanionFoldMark" },
   }
 end
 
@@ -61,7 +61,7 @@ local function draw(bufnr, text)
   vim.bo[bufnr].modifiable = true
   for index = #hunks, 1, -1 do
     local from, gone, to, fresh = unpack(hunks[index])
-    local first = gone == 0 and from or from - 1 -- nothing gone: the new lines come behind line `from`
+    local first = gone == 0 and from or from - 1 -- nothing gone: the new lines come after line `from`
     api.nvim_buf_set_lines(bufnr, first, first + gone, false, vim.list_slice(lines, to, to + fresh - 1))
   end
   vim.bo[bufnr].modifiable = false
@@ -111,6 +111,7 @@ end
 ---@param bufnr integer
 ---@return integer win
 local function show(bufnr)
+  vim.cmd.stopinsert() -- nothing can be typed into a report
   local win = report_window()
   if win then
     api.nvim_win_set_buf(win, bufnr)

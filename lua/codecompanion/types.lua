@@ -391,10 +391,13 @@
 ---@field chat? string
 
 ---`/compact [instructions]` (R-533). The question whether to is asked by the editor.
+---
+---With `go_on` the model goes on afterwards, also in an idle chat (R-528).
 ---@class CodeCompanion.Request.Compact
 ---@field id? integer
 ---@field chat? string
 ---@field instructions? string
+---@field go_on? boolean
 
 ---Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
 ---
@@ -493,6 +496,11 @@
 ---@field id? integer
 ---@field chat? string
 ---@field text string
+
+---→ `{before, after, pins, rules, why}`: about what /compact would come to now, for the question before it.
+---@class CodeCompanion.Request.ForecastCompaction
+---@field id? integer
+---@field chat? string
 
 ---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
 ---
@@ -709,6 +717,7 @@
 ---@field go_on CodeCompanion.Request.GoOn
 ---@field close_chat CodeCompanion.Request.CloseChat
 ---@field save_draft CodeCompanion.Request.SaveDraft
+---@field forecast_compaction CodeCompanion.Request.ForecastCompaction
 ---@field list_sessions CodeCompanion.Request.ListSessions
 ---@field rename_session CodeCompanion.Request.RenameSession
 ---@field delete_session CodeCompanion.Request.DeleteSession
@@ -887,7 +896,7 @@
 ---@field budget_warn? number
 ---@field total_budget? number
 ---@field total_budget_warn? number
----@field on_compact? "submit"|"ask"|"stop"
+---@field on_compact? "auto"|"submit"|"ask"|"stop"
 ---@field tokenizer? "estimate"|"exact"
 ---@field compaction_timeout? integer
 ---@field checkpoint_every_messages? integer|boolean

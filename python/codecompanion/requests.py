@@ -84,9 +84,13 @@ class Cancel(Request, frozen=True, kw_only=True):
 
 
 class Compact(Request, frozen=True, kw_only=True):
-    """`/compact [instructions]` (R-533). The question whether to is asked by the editor."""
+    """`/compact [instructions]` (R-533). The question whether to is asked by the editor.
+
+    With `go_on` the model goes on afterwards, also in an idle chat (R-528).
+    """
 
     instructions: str = ""
+    go_on: bool = False
 
 
 class Attach(Request, frozen=True, kw_only=True):
@@ -267,6 +271,10 @@ class Preview(Request, frozen=True, kw_only=True):
     against: Literal["policy", "last_request"] = "policy"
 
 
+class ForecastCompaction(Request, frozen=True, kw_only=True):
+    """→ `{before, after, pins, rules, why}`: about what /compact would come to now, for the question before it."""
+
+
 class ShowOriginal(Request, frozen=True, kw_only=True):
     """→ `{title, text, filetype, state}`: the stored content behind a message or call id."""
 
@@ -363,6 +371,7 @@ VERBS: dict[str, type[Request]] = {
     "go_on": GoOn,
     "close_chat": CloseChat,
     "save_draft": SaveDraft,
+    "forecast_compaction": ForecastCompaction,
     "list_sessions": ListSessions,
     "rename_session": RenameSession,
     "delete_session": DeleteSession,

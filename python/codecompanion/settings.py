@@ -24,7 +24,7 @@ from codecompanion.models import ModelLimits
 
 ResponseStyle = Literal["default", "terse"]
 PacketSection = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
-OnCompact = Literal["submit", "ask", "stop"]
+OnCompact = Literal["auto", "submit", "ask", "stop"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]
 
 DEFAULT_PROMPT_MARK = "${default_system_prompt}"

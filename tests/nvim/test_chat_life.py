@@ -37,15 +37,15 @@ def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[...,
     chat = ChatDriver(nvim_factory(init=INIT))
     chat.setup({"display": {"chat": {"window": {"layout": "buffer"}}}})
     chat.open(opened=False)
-    screen = chat.nvim.wait_screen(r"<CR> send · \? help")
+    screen = chat.nvim.wait_screen(r"<CR> send · g\? help")
     assert screen.startswith("## Me")
-    assert "Press ? in normal mode" in screen
+    assert "Press g? in normal mode" in screen
     chat.submit("sent before the host is there")
     assert [request for request in ("open_chat", "submit") if chat.sent(request)] == ["open_chat", "submit"]
 
 
 def test_several_chats_are_open_at_once(chat: ChatDriver) -> None:
-    """Events go to the chat they belong to, `}` and `{` change between them."""
+    """Events go to the chat they belong to, `]b` and `[b` change between them."""
     first = chat.id
     chat.accept("in the first")
     chat.open()
@@ -54,9 +54,9 @@ def test_several_chats_are_open_at_once(chat: ChatDriver) -> None:
     )
     assert "for one" not in chat.text()
     chat.nvim.wait_for(lambda: "in the first" not in chat.nvim.screen(), "the second chat")
-    chat.nvim.feed("}")
+    chat.nvim.feed("]b")
     chat.nvim.wait_screen("for one")
-    chat.nvim.feed("{")
+    chat.nvim.feed("[b")
     chat.nvim.wait_for(lambda: "for one" not in chat.nvim.screen(), "the second chat again")
 
 
@@ -75,11 +75,11 @@ def test_every_layout_opens_and_hides(nvim_factory: Callable[..., Nvim], layout:
 
 
 def test_closing_gives_the_chat_back_and_the_rest_works_on(chat: ChatDriver) -> None:
-    """The key closes; the history stays in the host."""
+    """The key closes in normal mode, in insert mode it leaves that; the history stays in the host."""
     chat.record_autocmds()
     first = chat.id
     chat.open()
-    chat.nvim.feed("idraft<C-c>")
+    chat.nvim.feed("idraft<C-c><C-c>")
     chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
     assert chat.sent("close_chat")[0]["chat"] == chat.id
     assert chat.sent("save_draft")[-1]["text"] == "draft"
@@ -213,7 +213,7 @@ def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
     assert chat.sent("open_chat")[1]["resume"] == "s1"
     shown = chat.nvim.lua("return _G.shown")
-    assert shown[0].endswith("second · 7 messages · open elsewhere")
+    assert shown[0].startswith("2023-11-14   second · 7 messages · / · open elsewhere")
     assert "(untitled)" in shown[1]
     chat.nvim.lua("require('codecompanion.chat').resume('last')")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 3, "open_chat")
@@ -221,11 +221,11 @@ def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:
 
 
 def test_clearing_empties_the_buffer_and_keeps_the_draft(chat: ChatDriver) -> None:
-    """`gx`; the log keeps everything."""
+    """`gC`; the log keeps everything."""
     chat.push(events.ContextItems(items=(events.ContextItem(id="a", kind="rules", label="AGENTS.md"),)))
     chat.accept("question")
     chat.reply("answer")
-    chat.nvim.feed("Gidraft<Esc>gx")
+    chat.nvim.feed("Gidraft<Esc>gC")
     chat.nvim.wait_for(lambda: chat.sent("clear"), "clear")
     chat.push(events.Cleared())
     assert chat.text() == "> Context:\n> - <rules>AGENTS.md</rules>\n\n## Me\ndraft"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chat_driver import ChatDriver
+from chat_driver import ChatDriver, make_chat
 from codecompanion import events
+from harness import Nvim
 
 
 def send(chat: ChatDriver, text: str) -> None:
@@ -35,10 +37,11 @@ def choose(chat: ChatDriver, index: int) -> None:
     [
         "/usr/bin/env is missing",
         "/usr/bin",
-        "/unknown",
-        "/compactor",
-        "/clear the table",
-        "/file a\nand more",
+        "/etc/hosts says otherwise",
+        "/tmp is full",
+        "/* a comment */",
+        " /clear the table",
+        "first\n/compact",
         "x /help",
     ],
 )
@@ -48,22 +51,99 @@ def test_what_is_no_command_is_sent_as_text(chat: ChatDriver, text: str) -> None
     assert [request["text"] for request in chat.sent("submit")] == [text]
 
 
-def test_compact_asks_and_passes_the_instructions_on(chat: ChatDriver) -> None:
-    """R-533: instructions may take several lines; No means no."""
-    choose(chat, 2)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("/comapct", "There is no command /comapct; did you mean /compact? Nothing was sent."),
+        ("/zzzzzz now", "There is no command /zzzzzz; /help lists them. Nothing was sent."),
+        ("/clear the table", "/clear takes nothing after it. Nothing was sent."),
+        ("/file a\nand more", "/file takes one line. Nothing was sent."),
+        ("/file missing.lua", "There is no readable file missing.lua. Nothing was attached."),
+        ("/buffer none", "No buffer with a file is open."),
+        ("/unpin x", '"x" is no number; /pins lists them. Nothing was unpinned.'),
+    ],
+)
+def test_a_command_that_is_refused_stays_in_the_input(chat: ChatDriver, text: str, said: str) -> None:
+    """A mistyped command is never sent, and nothing that was typed is lost."""
+    send(chat, text)
+    chat.nvim.wait_for(lambda: f"! {said}" in chat.text(), said)
+    assert chat.sent("submit") == []
+    assert chat.sent("attach") == []
+    assert chat.input() == text
+    send(chat, text)
+    assert chat.text().count(f"! {said}") == 1
+
+
+def test_a_command_that_the_host_refuses_comes_back(chat: ChatDriver) -> None:
+    """The answer comes later; what was typed meanwhile is not overwritten."""
+    chat.nvim.lua(
+        """local host = require('codecompanion.host')
+           local request = host.request
+           host.request = function(verb, payload, callback)
+             request(verb, payload, nil)
+             if verb == 'set_policy' then _G.refuse = callback end
+           end"""
+    )
+    send(chat, "/policy nonsense")
+    assert chat.input() == ""
+    chat.nvim.lua("_G.refuse('there is no policy nonsense')")
+    chat.nvim.wait_for(lambda: chat.input() == "/policy nonsense", "the command")
+    assert "! there is no policy nonsense" in chat.text()
+
+
+def test_compact_says_what_will_happen_and_takes_one_key(chat: ChatDriver) -> None:
+    """R-533: the figures come from the host; instructions may take several lines; no means no."""
+    chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
+    chat.nvim.wait_screen(
+        r"Compact now\? 8\.2k → about 2\.0k · keeps 2 pins, 1 rule  \[y\]es  \[g\]o on afterwards  \[n\]o"
+    )
+    chat.nvim.feed("n")
+    chat.nvim.wait_for(lambda: "Compact now" not in chat.nvim.screen(), "the end of the question")
     assert chat.sent("compact") == []
-    choose(chat, 1)
     send(chat, "/compact keep the API\nand the names")
-    assert chat.sent("compact") == [{"chat": chat.id, "instructions": "keep the API\nand the names"}]
+    chat.nvim.feed("y")
+    chat.nvim.wait_for(lambda: chat.sent("compact"), "compact")
+    assert chat.sent("compact") == [{"chat": chat.id, "instructions": "keep the API\nand the names", "go_on": False}]
     assert chat.sent("submit") == []
     assert chat.input() == ""
+
+
+def test_compact_is_asked_and_answered_from_insert_mode(chat: ChatDriver) -> None:
+    """One key there, too; other keys do nothing, and insert mode is back afterwards."""
+    chat.nvim.feed("i/compact<C-s>")
+    chat.nvim.wait_screen(r"Compact now\?")
+    chat.nvim.feed("xZg")
+    chat.nvim.wait_for(lambda: chat.sent("compact"), "compact")
+    assert chat.sent("compact")[0]["go_on"] is True
+    chat.nvim.feed("more")
+    chat.nvim.wait_for(lambda: chat.input() == "more", "what was typed afterwards")
+
+
+def test_compact_in_a_running_turn_has_nothing_to_go_on_with(chat: ChatDriver) -> None:
+    """The turn goes on anyway; a compaction that would change nothing says so before."""
+    chat.accept("go")
+    chat.push(events.State(state="streaming", label="streaming"))
+    chat.answer("forecast_compaction", {"before": 10, "after": 0, "pins": 0, "rules": 0, "why": "nothing is old"})
+    send(chat, "/compact")
+    chat.nvim.wait_screen(r"Compact before the next request\? Nothing would change: nothing is old  \[y\]es  \[n\]o")
+    chat.nvim.feed("<Esc>")
+
+
+def test_the_question_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> None:
+    """It takes more lines instead of losing its answers."""
+    chat = make_chat(nvim_factory, size=(40, 24))
+    chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
+    send(chat, "/compact")
+    screen = chat.nvim.wait_screen("about 2.0k")
+    for answer in ("[y]es", "[g]o on afterwards", "[n]o"):
+        assert answer in screen
 
 
 def test_the_compact_command_with_a_bang_does_not_ask(chat: ChatDriver) -> None:
     """:CodeCompanionCompact! goes straight to the host."""
     chat.nvim.lua("require('codecompanion.chat').compact('short', { ask = false })")
-    assert chat.sent("compact") == [{"chat": chat.id, "instructions": "short"}]
+    assert chat.sent("compact") == [{"chat": chat.id, "instructions": "short", "go_on": False}]
 
 
 def test_clear_and_help(chat: ChatDriver) -> None:
@@ -84,12 +164,27 @@ def test_file_takes_a_path_or_lets_the_user_choose(chat: ChatDriver) -> None:
     (work / "b.png").write_bytes(b"png")
     send(chat, "/file a.lua")
     assert chat.sent("attach") == [{"chat": chat.id, "kind": "file", "path": str(work / "a.lua")}]
-    send(chat, "/file missing.lua")
-    assert "! There is no readable file missing.lua." in chat.nvim.screen()
     choose(chat, 1)
     send(chat, "/image")
     chat.nvim.wait_for(lambda: len(chat.sent("attach")) == 2, "the image")
     assert chat.sent("attach")[1] == {"chat": chat.id, "kind": "image", "path": str(work / "b.png")}
+
+
+def test_file_takes_several_paths_patterns_and_spaces(chat: ChatDriver) -> None:
+    """`/file a b c`; nothing is attached when one of them is missing."""
+    work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
+    for name in ("a.lua", "b.lua", "with space.txt", "c.txt"):
+        (work / name).write_text("x\n")
+    send(chat, "/file a.lua missing.lua")
+    assert chat.sent("attach") == []
+    chat.nvim.feed("<Esc>dd")
+    send(chat, r"/file *.lua c.txt with\ space.txt")
+    names = [Path(request["path"]).name for request in chat.sent("attach")]
+    assert names == ["a.lua", "b.lua", "c.txt", "with space.txt"]
+    send(chat, "/file with space.txt")
+    assert Path(chat.sent("attach")[-1]["path"]).name == "with space.txt"
+    chat.nvim.feed("i/file a.lua wit<C-x><C-o>")
+    chat.nvim.wait_for(lambda: chat.input() == r"/file a.lua with\ space.txt", "the completed second path")
 
 
 def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
@@ -103,7 +198,8 @@ def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
         {"chat": chat.id, "kind": "buffer", "path": str(work / "a.lua"), "text": "unsaved\n"}
     ]
     send(chat, "/buffer nothing")
-    assert "! There is no buffer nothing." in chat.nvim.screen()
+    assert "! There is no buffer nothing. Nothing was attached." in chat.text()
+    assert chat.input() == "/buffer nothing"
 
 
 def test_rules_are_chosen_from_the_hosts_list(chat: ChatDriver) -> None:
@@ -113,7 +209,7 @@ def test_rules_are_chosen_from_the_hosts_list(chat: ChatDriver) -> None:
     send(chat, "/rules")
     chat.nvim.wait_for(lambda: chat.sent("add_rules"), "add_rules")
     assert chat.sent("add_rules") == [{"chat": chat.id, "group": "default"}]
-    assert chat.nvim.lua("return _G.shown") == ["default · Common files · 1 files"]
+    assert chat.nvim.lua("return _G.shown") == ["default · Common files · 1 file"]
 
 
 def test_changing_the_model(chat: ChatDriver) -> None:
@@ -146,7 +242,7 @@ def test_completion_offers_commands_and_paths(chat: ChatDriver) -> None:
     """Native completion, at the start of the input only."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     (work / "only_this.lua").write_text("")
-    chat.nvim.feed("i/co<C-x><C-o>")
+    chat.nvim.feed("i/comp<C-x><C-o>")
     chat.nvim.wait_for(lambda: chat.input() == "/compact", "the completed command")
     chat.nvim.feed("<Esc>ddi/<C-x><C-o>")
     screen = chat.nvim.wait_screen(r"/rules \[group\] +Add a group of rules")
@@ -174,7 +270,7 @@ def test_keys_can_be_changed_and_switched_off(chat: ChatDriver) -> None:
     assert "<C-Y>" in maps
     assert "<CR>" not in maps
     assert all(maps.values()), maps
-    chat.nvim.wait_screen(r"<C-y> send · \? help")
+    chat.nvim.wait_screen(r"<C-y> send · g\? help")
 
 
 def test_headers_are_jumped_to_by_mark_not_by_text(chat: ChatDriver) -> None:
@@ -225,8 +321,98 @@ def test_a_chat_of_another_neovim_takes_no_command(chat: ChatDriver, command: st
     assert [chat.sent(verb) for verb in ("go_on", "compact", "clear")] == [[], [], []]
 
 
-def test_continue_lets_the_model_go_on(chat: ChatDriver) -> None:
-    send(chat, "/continue")
-    [request] = chat.sent("go_on")
-    assert request["chat"] == chat.id
-    assert chat.input() == ""
+@pytest.mark.parametrize(
+    ("text", "verb", "payload"),
+    [
+        ("/undo", "undo_change", {"change_id": ""}),
+        ("/redo", "redo_change", {"change_id": ""}),
+        ("/recall the plan", "recall", {"words": "the plan"}),
+        ("/restore", "list_checkpoints", {"of": "<id>"}),
+        ("/restore c1", "restore_chat", {"checkpoint": "c1"}),
+        ("/resume s1", "open_chat", {"resume": "s1"}),
+        ("/new", "open_chat", {"adapter": ""}),
+    ],
+)
+def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb: str, payload: dict[str, Any]) -> None:
+    """What commands and keys can do can be typed."""
+    send(chat, text)
+    chat.nvim.wait_for(lambda: len(chat.sent(verb)) == (2 if verb == "open_chat" else 1), verb)
+    sent = chat.sent(verb)[-1]
+    for field, value in payload.items():
+        assert (sent.get(field) or "") == (chat.id if value == "<id>" else value)
+    assert chat.sent("submit") == []
+
+
+def test_new_takes_this_window_and_the_old_chat_stays(chat: ChatDriver) -> None:
+    """No second split; the key for the next chat leads back."""
+    chat.accept("the old one")
+    send(chat, "/new")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.nvim.lua("return #vim.api.nvim_list_wins()") == 1
+    assert "the old one" not in chat.nvim.screen()
+    chat.nvim.feed("[b")
+    chat.nvim.wait_screen("the old one")
+
+
+MODELS = [
+    {"adapter": "openai", "models": [{"name": "gpt-4o", "window": 128000}, {"name": "gpt-4.1", "window": 1000000}]},
+    {"adapter": "offline", "models": [{"name": "offline", "window": 1000000}]},
+]
+
+
+def test_model_and_adapter_are_named_completed_and_refused(chat: ChatDriver) -> None:
+    """Of this adapter first, then of any; a near miss is asked about, a free name is taken as it is."""
+    chat.answer("list_models", MODELS)
+    send(chat, "/model gpt-4.1")
+    chat.nvim.wait_for(lambda: len(chat.sent("set_model")) == 1, "set_model")
+    send(chat, "/adapter offline")
+    chat.nvim.wait_for(lambda: len(chat.sent("set_model")) == 2, "set_model")
+    send(chat, "/model brand-new-thing")
+    chat.nvim.wait_for(lambda: len(chat.sent("set_model")) == 3, "set_model")
+    given = [(sent["adapter"], sent.get("model") or "") for sent in chat.sent("set_model")]
+    assert given == [("openai", "gpt-4.1"), ("offline", ""), ("openai", "brand-new-thing")]
+    send(chat, "/model gpt-4p")
+    chat.nvim.wait_for(lambda: chat.input() == "/model gpt-4p", "the refused command")
+    assert "did you mean gpt-4o? The model was not changed." in chat.text()
+    chat.nvim.feed("<Esc>cc/adapter off<C-x><C-o>")
+    chat.nvim.wait_for(lambda: chat.input() == "/adapter offline", "the completed adapter")
+
+
+def test_several_files_are_marked_in_the_list(chat: ChatDriver) -> None:
+    """Without a picker of the user's: a list that stops nothing, opened in normal mode, also from insert mode."""
+    work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
+    for name in ("a.lua", "b.lua", "c.lua"):
+        (work / name).write_text("return 1\n")
+    chat.nvim.feed("i/file<C-s>")
+    chat.nvim.wait_screen("<Tab> mark")
+    chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "n", "normal mode")
+    chat.nvim.feed("gg<Tab>j<Tab><CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("attach")) == 2, "two files")
+    assert sorted(Path(sent["path"]).name for sent in chat.sent("attach")) == ["a.lua", "c.lua"]
+    assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
+
+
+@pytest.mark.parametrize("key", ["<C-c>", "q", "<Esc>"])
+def test_a_list_is_left_without_a_traceback(chat: ChatDriver, key: str) -> None:
+    """Nothing is chosen and nothing is said."""
+    chat.answer("list_policies", [{"name": "cowork", "description": "x", "current": False}])
+    send(chat, "/policy")
+    chat.nvim.wait_screen("cowork · x")
+    chat.nvim.feed(key)
+    chat.nvim.wait_for(lambda: "cowork · x" not in chat.nvim.screen(), "the end of the list")
+    assert chat.sent("set_policy") == []
+    assert chat.nvim.messages() == ""
+
+
+def test_an_interrupted_picker_of_the_users_is_no_traceback(chat: ChatDriver) -> None:
+    """`<C-c>` is an error to a `vim.ui.select` that asks with `inputlist()`; other errors are said."""
+    chat.answer("list_policies", [{"name": "cowork", "description": "x", "current": False}])
+    chat.nvim.lua("vim.ui.select = function() error('Keyboard interrupt') end")
+    send(chat, "/policy")
+    chat.nvim.wait_for(lambda: chat.sent("list_policies"), "the list")
+    chat.nvim.settle()
+    assert chat.nvim.messages() == ""
+    chat.nvim.lua("vim.ui.select = function() error('picker broken', 0) end")
+    send(chat, "/policy")
+    chat.nvim.wait_screen("codecompanion: picker broken")
+    assert not chat.nvim.blocked()

@@ -146,7 +146,7 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
             at("interactions.chat.opts.total_budget_warn", "0.5"),
             "total_budget_warn: it means nothing without `interactions.chat.opts.total_budget`",
         ),
-        (at("interactions.chat.opts.on_compact", "'never'"), 'expected "submit", "ask" or "stop"'),
+        (at("interactions.chat.opts.on_compact", "'never'"), 'expected "auto", "submit", "ask" or "stop"'),
         (at("interactions.chat.tools.read_fil", "{}"), "did you mean `interactions.chat.tools.read_file`?"),
         (at("interactions.chat.tools.run_command.opts.timeout", "0"), "run_command.opts.timeout: got 0; the smallest"),
         (at("interactions.chat.keymaps.mine", "{ modes = { n = 'x' } }"), "keymaps.mine: it needs `callback`"),

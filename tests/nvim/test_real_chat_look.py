@@ -87,7 +87,7 @@ def test_the_manual_opens_without_help_tags_and_a_short_screen_says_there_is_mor
     """A checkout on the runtimepath has no tags; the keys need more than 24 lines."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
-        chat.nvim.feed("<Esc>?")
+        chat.nvim.feed("<Esc>g?")
         chat.nvim.wait_screen("more below · q close")
         chat.nvim.feed("q")
         chat.nvim.command("CodeCompanion help")

@@ -8,7 +8,6 @@ from real_chat import KEY, RealChat, start_chat
 from tests.adapters.chat_answers import reply
 from tests.adapters.chat_thread import ChatServerThread
 
-CHOOSE = "vim.ui.select = function(items, opts, done) _G.asked = opts.prompt; done(...) end"
 LIST = """
 local done
 require("codecompanion.host").request("list_sessions", {}, function(err, rows) done = err or rows end)
@@ -29,10 +28,6 @@ def title(chat: RealChat) -> str:
 
 def rows(chat: RealChat) -> dict[str, dict[str, object]]:
     return {row["id"]: row for row in chat.nvim.lua(LIST)}
-
-
-def choose(chat: RealChat, answer: str) -> None:
-    chat.nvim.lua(CHOOSE.replace("...", repr(answer)))
 
 
 def delete(chat: RealChat, chat_id: str) -> None:
@@ -64,15 +59,15 @@ def test_a_chat_is_named_after_its_first_words_until_the_user_names_it(chat: Rea
 def test_only_a_closed_chat_is_deleted_and_only_when_the_user_says_so(chat: RealChat) -> None:
     chat.say("Delete me")
     first = chat.id
-    choose(chat, "Delete")
     delete(chat, first)
+    chat.nvim.feed("y")
     chat.nvim.wait_for(lambda: "close it first" in chat.nvim.lua("return vim.fn.execute('messages')"), "the refusal")
     chat.nvim.lua("require('codecompanion.chat').close()")
-    choose(chat, "No")
     delete(chat, first)
-    assert "“Delete me” for good? 2 messages" in chat.nvim.lua("return _G.asked")
+    chat.nvim.wait_screen(r"Delete “Delete me” for good\? 2 messages  \[y\]es  \[n\]o")
+    chat.nvim.feed("n")
     assert first in rows(chat)
-    choose(chat, "Delete")
     delete(chat, first)
+    chat.nvim.feed("y")
     chat.nvim.wait_lua("return _G.gone")
     assert first not in rows(chat)

@@ -165,7 +165,7 @@ def test_a_cleared_chat_comes_back_into_the_buffer_and_goes_again(chat):
     """R-545: `/clear` is a change like any other."""
     chat.say("question 0")
     before, text = messages(chat), chat.text()
-    chat.nvim.feed("gx")
+    chat.nvim.feed("gC")
     chat.nvim.wait_for(lambda: "question 0" not in chat.text(), "the empty chat")
     assert messages(chat) == ()
     type_command(chat, "CodeCompanionUndo")

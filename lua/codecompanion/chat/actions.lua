@@ -31,11 +31,32 @@ M.regenerate = session.regenerate
 M.clear = session.clear
 M.yolo_mode = session.toggle_yolo
 
+---Whether the place where the machine writes is on the screen, so that it is plain what would be stopped.
+---@param chat CodeCompanion.Chat
+---@return boolean
+local function sees_the_turn(chat)
+  return vim.fn.line("w$") >= buffer.position(chat, "tail")
+end
+
+---Stop what runs; asks first when the running turn is out of sight. The key never starts a macro: its next key would be
+---lost to a register. It ends one that was begun elsewhere.
 function M.stop(chat)
-  local busy = chat.state ~= "idle" or chat.compaction or chat.retry or #chat.outgoing > 0
-  if busy then
-    session.cancel(chat)
+  if vim.fn.reg_recording() ~= "" then
+    return api.nvim_feedkeys("q", "n", false)
   end
+  local busy = chat.state ~= "idle" or chat.compaction or chat.retry or #chat.outgoing > 0
+  if not busy then
+    return api.nvim_echo({ { "Nothing is running in this chat.", "CodeCompanionHint" } }, false, {})
+  elseif sees_the_turn(chat) then
+    return session.cancel(chat)
+  end
+  local question = ("Stop the turn below (%s)?"):format(require("codecompanion.chat.status").activity(chat))
+  local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+  require("codecompanion.chat.confirm").ask(question, answers, function(key)
+    if key == "y" then
+      session.cancel(chat)
+    end
+  end)
 end
 
 function M.close(chat)
@@ -61,21 +82,38 @@ function M.codeblock(chat)
   api.nvim_win_set_cursor(0, { first + 2, 0 })
 end
 
----Yank the last code block above the cursor's end of the chat.
-function M.yank_code(chat)
-  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (buffer.position(chat, "header")), false)
-  local last
-  for row = #lines, 1, -1 do
-    if lines[row]:find("^ ? ? ?```%s*$") and not last then
-      last = row
-    elseif last and lines[row]:find("^ ? ? ?```") then
-      local code = vim.list_slice(lines, row + 1, last - 1)
-      vim.fn.setreg(vim.v.register, code, "l")
-      api.nvim_echo({ { ("%d lines of code yanked"):format(#code) } }, false, {})
-      return
+---The fenced blocks of the transcript, from the top. A fence is closed by one that is at least as long.
+---@param lines string[]
+---@return { first: integer, last: integer }[] 1-based lines of the fences
+local function code_blocks(lines)
+  local found, first, opener = {}, nil, nil
+  for row, line in ipairs(lines) do
+    local fence, info = line:match("^ ? ? ?(```+)(.*)$")
+    if fence and not first and not info:find("`") then
+      first, opener = row, #fence
+    elseif fence and first and #fence >= opener and info:find("^%s*$") then
+      found[#found + 1] = { first = first, last = row }
+      first = nil
     end
   end
-  api.nvim_echo({ { "no code block here" } }, false, {})
+  return found
+end
+
+---Yank the code block under the cursor; elsewhere the last one above it.
+function M.yank_code(chat)
+  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (buffer.position(chat, "header")), false)
+  local line, chosen = cursor_row() + 1, nil
+  for _, block in ipairs(code_blocks(lines)) do
+    if block.first <= line then
+      chosen = block
+    end
+  end
+  if not chosen then
+    return api.nvim_echo({ { "There is no code block here or above." } }, false, {})
+  end
+  local code = vim.list_slice(lines, chosen.first + 1, chosen.last - 1)
+  vim.fn.setreg(vim.v.register, code, "l")
+  api.nvim_echo({ { ("%d line%s of code yanked"):format(#code, #code == 1 and "" or "s") } }, false, {})
 end
 
 ---@param chat CodeCompanion.Chat
@@ -125,9 +163,12 @@ function M.change_adapter(chat)
   require("codecompanion.chat.pickers").model(chat)
 end
 
+---Open or close a fold; elsewhere the key stays what it is in Neovim, `<C-i>`.
 function M.toggle_fold()
   if vim.fn.foldlevel(".") > 0 then
     vim.cmd("normal! za")
+  else
+    api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode("<C-i>"), "n", false)
   end
 end
 

@@ -4,12 +4,15 @@ local api = vim.api
 
 local M = {}
 
+local LEAST_WIDTH = 76
+local SHARE = 0.8
+
 ---@class CodeCompanion.FloatOptions
 ---@field title string
 ---@field lines string[]
 ---@field filetype? string Highlighted with treesitter where there is a parser, else with syntax
----@field footer? string
----@field width? number Share of the editor, or columns
+---@field footer? string|string[] Hints; those that find no room are left out, the last one never
+---@field width? number Share of the editor, or columns; by default four fifths
 
 ---@param size number
 ---@param whole integer
@@ -49,35 +52,107 @@ local function wrapped_rows(lines, width, enough)
   return rows
 end
 
+---What stands in the lower border: as many hints as fit, the last one always, `more below` only while there is more.
+---@param hints string[]
+---@param more boolean
+---@param width integer
+---@return string
+local function footer_text(hints, more, width)
+  local parts = vim.list_slice(hints)
+  if more then
+    table.insert(parts, 1, "more below")
+  end
+  while #parts > 1 and api.nvim_strwidth(table.concat(parts, " · ")) + 2 > width do
+    table.remove(parts, #parts - 1)
+  end
+  return " " .. table.concat(parts, " · ") .. " "
+end
+
+---Whether the last line is not (or not whole) on the screen.
+---@param win integer
+---@return boolean
+local function has_more(win)
+  local last = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
+  if vim.fn.line("w$", win) < last then
+    return true
+  end
+  local top = vim.fn.line("w0", win) - 1
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  local rows = api.nvim_win_text_height(win, { start_row = top }).all - (view.skipcol > 0 and 1 or 0)
+  return vim.wo[win].wrap and rows > api.nvim_win_get_height(win)
+end
+
+---Where the float lies: in the middle, with the room there is.
+---@param options CodeCompanion.FloatOptions
+---@param lines string[]
+---@return table
+local function place(options, lines)
+  local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
+  local wanted = options.width and cells(options.width, columns) or math.max(LEAST_WIDTH, math.floor(columns * SHARE))
+  local width = math.max(10, math.min(wanted, columns - 2))
+  local height = math.max(1, math.min(wrapped_rows(lines, width, rows), rows - 2))
+  return {
+    relative = "editor",
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((rows - height - 2) / 2)),
+    col = math.max(0, math.floor((columns - width - 2) / 2)),
+  }
+end
+
+---Keep size and footer right while the window scrolls and the editor changes its size.
+---@param options CodeCompanion.FloatOptions
+---@param bufnr integer
+---@param win integer
+local function follow(options, bufnr, win)
+  local hints = options.footer
+  hints = type(hints) == "string" and { hints } or hints --[=[@as string[]?]=]
+  local shown
+  local function refoot()
+    if not hints or not api.nvim_win_is_valid(win) then
+      return
+    end
+    local text = footer_text(hints, has_more(win), api.nvim_win_get_width(win))
+    if text ~= shown then
+      shown = text
+      api.nvim_win_set_config(win, { footer = text, footer_pos = "right" })
+    end
+  end
+  local group = api.nvim_create_augroup("codecompanion.float." .. win, {})
+  api.nvim_create_autocmd("WinScrolled", { group = group, pattern = tostring(win), callback = refoot })
+  api.nvim_create_autocmd("VimResized", {
+    group = group,
+    callback = function()
+      if api.nvim_win_is_valid(win) then
+        api.nvim_win_set_config(win, place(options, api.nvim_buf_get_lines(bufnr, 0, -1, false)))
+        refoot()
+      end
+    end,
+  })
+  api.nvim_create_autocmd("BufWipeout", {
+    buffer = bufnr,
+    once = true,
+    callback = function()
+      pcall(api.nvim_del_augroup_by_id, group)
+    end,
+  })
+  refoot()
+end
+
+---Show lines. Never in insert mode: nothing can be typed here.
 ---@param options CodeCompanion.FloatOptions
 ---@return integer bufnr
 ---@return integer win
 function M.open(options)
+  vim.cmd.stopinsert()
   local bufnr, from = api.nvim_create_buf(false, true), api.nvim_get_current_win()
   api.nvim_buf_set_lines(bufnr, 0, -1, false, options.lines)
   vim.bo[bufnr].bufhidden = "wipe"
   vim.bo[bufnr].modifiable = false
-  local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
-  local width = math.max(20, math.min(cells(options.width or 0.8, columns), columns - 4))
-  local wanted = wrapped_rows(options.lines, width, rows)
-  local height = math.max(1, math.min(wanted, rows - 4))
-  local footer = options.footer
-  if footer and wanted > height then
-    footer = "more below · " .. footer
-  end
-  local config = {
-    relative = "editor",
-    width = width,
-    height = height,
-    row = math.max(0, math.floor((rows - height) / 2) - 1),
-    col = math.floor((columns - width) / 2),
-    border = "rounded",
-    style = "minimal",
-    title = " " .. vim.fn.strcharpart(options.title, 0, width - 4) .. " ",
-    footer = footer and (" " .. footer .. " ") or nil,
-    footer_pos = footer and "right" or nil,
-  }
-  local win = api.nvim_open_win(bufnr, true, config)
+  local config = place(options, options.lines)
+  local title = vim.fn.strcharpart(options.title:gsub("%s+", " "), 0, config.width - 2)
+  local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
+  local win = api.nvim_open_win(bufnr, true, vim.tbl_extend("force", config, looks))
   vim.wo[win].wrap = true
   vim.wo[win].linebreak = true
   M.highlight(bufnr, options.filetype or "")
@@ -91,6 +166,7 @@ function M.open(options)
       end
     end, { buffer = bufnr, nowait = true, desc = "Close" })
   end
+  follow(options, bufnr, win)
   return bufnr, win
 end
 
@@ -103,7 +179,8 @@ function M.show(result)
   end
   local text = (result.text:gsub("\r\n", "\n"))
   local lines = vim.split(text, "\n", { plain = true })
-  M.open({ title = title, lines = lines, filetype = result.filetype, footer = ("%d lines · q close"):format(#lines) })
+  local lines_text = require("codecompanion.chat.status").counted(#lines, "line")
+  M.open({ title = title, lines = lines, filetype = result.filetype, footer = { lines_text, "q close" } })
 end
 
 return M

@@ -111,7 +111,7 @@ function M.pins(chat)
     end, rows)
     local float = require("codecompanion.chat.float")
     local bufnr, win =
-      float.open({ title = "Pinned", lines = lines, width = 100, footer = "x unpin · K show · q close" })
+      float.open({ title = "Pinned", lines = lines, width = 100, footer = { "x unpin", "K show", "q close" } })
     vim.wo[win].cursorline = true
     local function row()
       return rows[vim.api.nvim_win_get_cursor(0)[1]]
@@ -162,7 +162,7 @@ function M.recall(chat, words)
       end
     end
     local title = words == "" and "Removed from the request" or ("Removed: " .. words)
-    local footer = "<CR> show · r restore · q close"
+    local footer = { "<CR> show", "r restore", "q close" }
     local bufnr, win = require("codecompanion.chat.float").open({ title = title, lines = lines, footer = footer })
     vim.bo[bufnr].filetype = "codecompanion_recall"
     vim.wo[win].cursorline = true

@@ -159,7 +159,7 @@ function M.show(chat, layout)
 end
 
 ---Resume a stored chat; without an id the user chooses.
----@param id? string Id of a stored chat, or "last"
+---@param id? string Id or title of a stored chat, or "last"
 ---@param opts? { layout?: string }
 function M.resume(id, opts)
   subscribe()
@@ -173,6 +173,15 @@ function M.resume(id, opts)
     if chat.id == id then
       return M.show(chat, opts and opts.layout)
     end
+  end
+  if id:find("%s") or not id:find("^[%w_-]+$") then -- no id: a title
+    return require("codecompanion.chat.resume_list").find(id, function(found)
+      if found then
+        M.resume(found, opts)
+      else
+        require("codecompanion.say")(("no stored chat is called %q"):format(id), vim.log.levels.WARN)
+      end
+    end)
   end
   local chat = create(id)
   last = chat

@@ -1,4 +1,4 @@
----The keys of chat buffers: taken from the config, each can be changed or switched off, `?` lists them.
+---The keys of chat buffers: taken from the config, each can be changed or switched off, `g?` lists them.
 
 local api = vim.api
 
@@ -75,67 +75,127 @@ function M.set(chat)
   end
 end
 
----Lines for the help window: keys and what they do, in the order of the option schema.
----@return string[]
-function M.help_lines()
-  local rows, width = {}, 0
-  for name, entry in pairs(configured()) do
-    if entry and entry.modes then
-      local parts = {}
-      for _, mode in ipairs({ "n", "i", "v" }) do
-        local keys = M.keys(name, mode)
-        if #keys > 0 then
-          parts[#parts + 1] = table.concat(keys, " ") .. (mode == "n" and "" or (" (%s)"):format(mode))
-        end
-      end
-      local text = table.concat(parts, "  ")
-      if text ~= "" then
-        width = math.max(width, api.nvim_strwidth(text))
-        rows[#rows + 1] = { name = name, keys = text, text = entry.description or name }
-      end
+---@class CodeCompanion.HelpRow
+---@field keys string
+---@field text string
+
+---@param name string
+---@param entry table
+---@return string keys `<C-s> (i)`, "" when it has none
+local function keys_of(name, entry)
+  local parts = {}
+  for _, mode in ipairs({ "n", "i", "v" }) do
+    local keys = entry.modes and M.keys(name, mode) or {}
+    if #keys > 0 then
+      parts[#parts + 1] = table.concat(keys, " ") .. (mode == "n" and "" or (" (%s)"):format(mode))
     end
   end
-  local order = {}
-  local ok, known = pcall(require, "codecompanion.config.options.keymaps")
-  for index, option in ipairs(ok and known.list() or {}) do
+  return table.concat(parts, "  ")
+end
+
+---The keys and what they do, in the order of the option schema; keys of the user's own last.
+---@return CodeCompanion.HelpRow[]
+local function key_rows()
+  local rows, order = {}, {}
+  for index, option in ipairs(require("codecompanion.config.options.keymaps").list()) do
     order[option.name] = index
+  end
+  for name, entry in pairs(configured()) do
+    local keys = entry and keys_of(name, entry) or ""
+    if keys ~= "" then
+      rows[#rows + 1] = { name = name, keys = keys, text = entry.description or name }
+    end
   end
   table.sort(rows, function(a, b)
     local one, other = order[a.name] or 1000, order[b.name] or 1000
     return one < other or (one == other and a.name < b.name)
   end)
-  local lines = {}
-  for _, row in ipairs(rows) do
-    lines[#lines + 1] = ("  %s%s  %s"):format(row.keys, (" "):rep(width - api.nvim_strwidth(row.keys)), row.text)
-  end
-  lines[#lines + 1] = ""
-  lines[#lines + 1] = "  Slash commands, alone at the start of the input:"
-  for _, command in ipairs(require("codecompanion.slash").list()) do
+  return rows
+end
+
+---@return CodeCompanion.HelpRow[]
+local function slash_rows()
+  return vim.tbl_map(function(command)
     local usage = "/" .. command.name .. (command.argument and (" " .. command.argument) or "")
-    lines[#lines + 1] = ("  %-26s %s"):format(usage, command.description)
+    return { keys = usage, text = command.description }
+  end, require("codecompanion.slash").list())
+end
+
+---Break a sentence into lines of at most `width` cells.
+---@param text string
+---@param width integer
+---@return string[]
+local function wrapped(text, width)
+  local lines, line = {}, ""
+  for word in text:gmatch("%S+") do
+    if line ~= "" and api.nvim_strwidth(line) + 1 + api.nvim_strwidth(word) > width then
+      lines[#lines + 1], line = line, word
+    else
+      line = line == "" and word or (line .. " " .. word)
+    end
   end
+  lines[#lines + 1] = line
+  return lines
+end
+
+---Two columns; in a narrow window the text stands below its key.
+---@param lines string[]
+---@param rows CodeCompanion.HelpRow[]
+---@param width integer
+local function add_columns(lines, rows, width)
+  local column = 0
+  for _, row in ipairs(rows) do
+    column = math.max(column, api.nvim_strwidth(row.keys))
+  end
+  local room = width - column - 4
+  for _, row in ipairs(rows) do
+    if room < 24 then
+      lines[#lines + 1] = "  " .. row.keys
+      for _, part in ipairs(wrapped(row.text, width - 6)) do
+        lines[#lines + 1] = "      " .. part
+      end
+    else
+      local parts = wrapped(row.text, room)
+      lines[#lines + 1] = ("  %s%s  %s"):format(row.keys, (" "):rep(column - api.nvim_strwidth(row.keys)), parts[1])
+      for index = 2, #parts do
+        lines[#lines + 1] = (" "):rep(column + 4) .. parts[index]
+      end
+    end
+  end
+end
+
+---Lines for the help window.
+---@param width? integer Cells there are
+---@return string[]
+function M.help_lines(width)
+  width = width or 200
+  local lines = {}
+  add_columns(lines, key_rows(), width)
+  vim.list_extend(lines, { "" })
+  vim.list_extend(lines, wrapped("Slash commands, at the start of the input:", width))
+  add_columns(lines, slash_rows(), width)
   return lines
 end
 
 ---Show the keys.
 function M.help()
-  local lines = M.help_lines()
-  local width = 40
+  local most = math.max(20, vim.o.columns - 4)
+  local lines = M.help_lines(most)
+  local width = 30
   for _, line in ipairs(lines) do
-    width = math.max(width, api.nvim_strwidth(line) + 2)
+    width = math.max(width, api.nvim_strwidth(line) + 1)
   end
   local bufnr = require("codecompanion.chat.float").open({
-    title = "CodeCompanion",
+    title = "Keys and slash commands",
     lines = lines,
-    width = math.min(width, vim.o.columns - 4),
-    footer = "q close",
+    width = math.min(width, most),
+    footer = { "q close" },
   })
   local ns = api.nvim_create_namespace("codecompanion.chat.help")
   for row, line in ipairs(lines) do
-    local from, to = line:match("^  ()%S.-()  ")
-    if from then
-      local opts = { end_col = to - 1, hl_group = "CodeCompanionApprovalKey" }
-      api.nvim_buf_set_extmark(bufnr, ns, row - 1, from - 1, opts)
+    if line:find("^  %S") then
+      local last = line:find("%S  ", 3) or #line
+      api.nvim_buf_set_extmark(bufnr, ns, row - 1, 2, { end_col = last, hl_group = "CodeCompanionApprovalKey" })
     end
   end
 end

@@ -1,8 +1,16 @@
 ---Choices, all through `vim.ui.select`: stored chats, models, rules.
 
+local choose = require("codecompanion.chat.choose")
 local session = require("codecompanion.chat.session")
 
 local M = {}
+
+---@param count integer
+---@param noun string
+---@return string
+local function counted(count, noun)
+  return require("codecompanion.chat.status").counted(count, noun)
+end
 
 ---@param updated number|string Seconds since the epoch, or text
 ---@return string
@@ -16,7 +24,6 @@ end
 ---@field empty string What is said when there are none
 ---@field prompt string
 ---@field kind string For `vim.ui.select`
----@field newest? boolean Take the first one without asking
 ---@field line fun(item: table): string How an item reads
 
 ---Ask the host for stored items and let the user choose one.
@@ -29,10 +36,8 @@ local function choose_stored(choice, callback)
       return say(err, vim.log.levels.ERROR)
     elseif #items == 0 then
       return say(choice.empty, vim.log.levels.WARN)
-    elseif choice.newest then
-      return callback(items[1])
     end
-    vim.ui.select(items, { prompt = choice.prompt, kind = choice.kind, format_item = choice.line }, function(item)
+    choose.select(items, { prompt = choice.prompt, kind = choice.kind, format_item = choice.line }, function(item)
       if item then
         callback(item)
       end
@@ -44,21 +49,11 @@ end
 ---@param newest boolean
 ---@param callback fun(id: string)
 function M.session(newest, callback)
-  choose_stored({
-    method = "list_sessions",
-    payload = { cwd = "", limit = newest and 1 or 100 },
-    empty = "there is no stored chat yet",
-    newest = newest,
-    prompt = "Resume a chat",
-    kind = "codecompanion.session",
-    line = function(item)
-      local title = item.title ~= "" and item.title or "(untitled)"
-      local owned = item.owned and " · open elsewhere" or ""
-      return ("%s  %s · %d messages%s"):format(when(item.updated), title, item.messages, owned)
-    end,
-  }, function(item)
-    callback(item.id)
-  end)
+  local stored = require("codecompanion.chat.resume_list")
+  if newest then
+    return stored.newest(callback)
+  end
+  stored.pick(callback)
 end
 
 ---Choose a checkpoint of a chat (of any chat when not given), and hand its id to `callback`.
@@ -74,7 +69,7 @@ function M.checkpoint(of, callback)
     line = function(item)
       local title = item.title ~= "" and item.title or item.chat
       local kind = item.kind:gsub("_", "-")
-      return ("%s  %-14s %4d messages · %s"):format(when(item.time / 1000), kind, item.messages, title)
+      return ("%s  %-14s %s · %s"):format(when(item.time / 1000), kind, counted(item.messages, "message"), title)
     end,
   }, function(item)
     callback(item.id)
@@ -101,16 +96,8 @@ end
 ---Choose an adapter and a model for the chat.
 ---@param chat CodeCompanion.Chat
 function M.model(chat)
-  session.request(chat, "list_models", { adapter = "" }, function(result)
-    local choices = {}
-    for _, group in ipairs(result) do
-      for _, model in ipairs(group.models or { group }) do
-        local name = type(model) == "table" and model.name or model
-        local window = type(model) == "table" and model.window or nil
-        choices[#choices + 1] = { adapter = group.adapter, model = name, window = window }
-      end
-    end
-    vim.ui.select(choices, {
+  require("codecompanion.chat.models").list(chat, function(choices)
+    choose.select(choices, {
       prompt = "Adapter and model",
       kind = "codecompanion.model",
       format_item = function(item)
@@ -128,11 +115,30 @@ function M.model(chat)
   end)
 end
 
+---The policies the host listed last; completion must not wait.
+local policies_known = {}
+
+---@param lead string
+---@return string[]
+function M.policy_names(lead)
+  local chat = require("codecompanion.chat").current()
+  if chat and chat.attached == "yes" then
+    session.request(chat, "list_policies", vim.empty_dict(), function(policies)
+      policies_known = vim.tbl_map(function(item)
+        return item.name
+      end, policies)
+    end, function() end)
+  end
+  return vim.tbl_filter(function(name)
+    return vim.startswith(name, lead)
+  end, policies_known)
+end
+
 ---Choose the policy that manages the chat's context.
 ---@param chat CodeCompanion.Chat
 function M.policy(chat)
   session.request(chat, "list_policies", vim.empty_dict(), function(policies)
-    vim.ui.select(policies, {
+    choose.select(policies, {
       prompt = "Policy",
       kind = "codecompanion.policy",
       format_item = function(item)
@@ -151,13 +157,13 @@ end
 function M.rules(chat)
   local snapshot = require("codecompanion.editor").snapshot()
   session.request(chat, "list_rules", { snapshot = snapshot }, function(groups)
-    vim.ui.select(groups, {
+    choose.select(groups, {
       prompt = "Rules",
       kind = "codecompanion.rules",
       format_item = function(item)
         local files = type(item.files) == "table" and #item.files or item.files
         local description = item.description and item.description ~= "" and (" · " .. item.description) or ""
-        return ("%s%s · %s files"):format(item.name, description, files or 0)
+        return ("%s%s · %s"):format(item.name, description, counted(files or 0, "file"))
       end,
     }, function(item)
       if item then

@@ -51,14 +51,17 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload table
----@param callback fun(result: any) Called on success; a failure is shown in the buffer
-function M.request(chat, verb, payload, callback)
+---@param callback fun(result: any) Called on success
+---@param on_error? fun(reason: string) Called on failure, which is otherwise shown in the buffer
+function M.request(chat, verb, payload, callback, on_error)
   M.attach(chat)
   host().request(verb, vim.tbl_extend("force", { chat = chat.id }, payload), function(err, result)
     if not api.nvim_buf_is_loaded(chat.bufnr) then
       return
     end
-    if err then
+    if err and on_error then
+      on_error(chat.read_only and M.READ_ONLY or err)
+    elseif err then
       draw.append(chat, blocks.notice(chat.read_only and M.READ_ONLY or err, "error"))
     else
       callback(result)
@@ -109,16 +112,14 @@ end
 ---@param instructions string
 ---@param force? boolean Do not ask
 function M.compact(chat, instructions, force)
-  local function go()
-    M.notify(chat, "compact", { instructions = instructions })
+  local function go(go_on)
+    M.notify(chat, "compact", { instructions = instructions, go_on = go_on })
   end
-  if force then
-    return go()
+  if force or chat.read_only then
+    return go(false)
   end
-  vim.ui.select({ "Yes", "No" }, { prompt = "Replace the conversation by a summary of it?" }, function(choice)
-    if choice == "Yes" then
-      go()
-    end
+  require("codecompanion.chat.compact_question").ask(chat, function(go_on)
+    go(go_on)
   end)
 end
 

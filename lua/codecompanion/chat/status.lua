@@ -9,6 +9,14 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 local HIGH, FULL = 0.80, 0.95
 local CELLS = 10
 
+---`1 message`, `2 messages`.
+---@param count integer
+---@param noun string
+---@return string
+function M.counted(count, noun)
+  return ("%d %s%s"):format(count, noun, count == 1 and "" or "s")
+end
+
 ---A count in at most five characters: 999, 1.2k, 35.8k, 1.0M.
 ---@param count integer
 ---@return string
@@ -49,13 +57,19 @@ function M.gauge(ratio)
   return "▕" .. bar .. (" "):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
+---A share in whole percent, rounded down as R-303 wants it: 100 means full.
+---@param ratio number 0..1
+---@return integer
+function M.percent(ratio)
+  return math.floor(ratio * 100 + 1e-9)
+end
+
 ---`ctx 35.8k/40.0k 89%`, or `ctx~ …` when nobody has counted it exactly (R-303).
 ---@param meter table The last `meter` event
 ---@return string
 function M.meter_text(meter)
-  local percent = math.floor(meter.ratio * 100 + 1e-9)
   local label = meter.exact and "ctx" or "ctx~"
-  return ("%s %s/%s %d%%"):format(label, M.short(meter.tokens), M.short(meter.window), percent)
+  return ("%s %s/%s %d%%"):format(label, M.short(meter.tokens), M.short(meter.window), M.percent(meter.ratio))
 end
 
 ---@param meter table

@@ -28,7 +28,8 @@ function M.rename(id, title, opts)
   if title and vim.trim(title) ~= "" then
     return ask("rename_session", { chat = id, title = title }, opts.done)
   end
-  vim.ui.input({ prompt = "Title of the chat: ", default = opts.present or "" }, function(given)
+  local options = { prompt = "Title of the chat: ", default = opts.present or "" }
+  require("codecompanion.chat.choose").input(options, function(given)
     if given and vim.trim(given) ~= "" then
       ask("rename_session", { chat = id, title = given }, opts.done)
     end
@@ -41,9 +42,10 @@ end
 function M.delete(item, done)
   local title = item.title ~= "" and item.title or "(untitled)"
   local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")
-  local prompt = ("Delete “%s” for good? %s"):format(title, count)
-  vim.ui.select({ "No", "Delete" }, { prompt = prompt, kind = "codecompanion.delete" }, function(choice)
-    if choice == "Delete" then
+  local question = ("Delete “%s” for good? %s"):format(title, count)
+  local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+  require("codecompanion.chat.confirm").ask(question, answers, function(key)
+    if key == "y" then
       ask("delete_session", { chat = item.id }, done)
     end
   end)

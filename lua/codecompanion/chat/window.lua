@@ -113,6 +113,8 @@ function M.open(chat, layout)
   local config = vim.tbl_extend("force", options.display().window, layout and { layout = layout } or {})
   if config.layout == "tab" then
     vim.cmd(("tab sbuffer %d"):format(chat.bufnr))
+  elseif config.layout == "here" then
+    api.nvim_win_set_buf(0, chat.bufnr)
   elseif config.layout == "buffer" then
     chat.replaced = api.nvim_get_current_buf()
     api.nvim_set_current_buf(chat.bufnr)

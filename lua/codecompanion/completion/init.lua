@@ -34,6 +34,10 @@ function M.items(chat, row, before)
     if not command or not command.complete then
       return nil, {}
     end
+    if command.many then
+      -- only the last word; a space within it is written `\ `
+      lead = lead:gsub("\\ ", "\0\0"):match("%S*$"):gsub("%z%z", "\\ ")
+    end
     return #before - #lead,
       vim.tbl_map(function(value)
         return { word = value, label = value, description = "" }

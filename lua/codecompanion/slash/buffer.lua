@@ -1,4 +1,4 @@
----`/buffer [name or number]`: attach what a buffer holds now, unsaved changes included.
+---`/buffer [names or numbers]`: attach what a buffer holds now, unsaved changes included.
 
 local api = vim.api
 
@@ -26,30 +26,72 @@ local function attach(chat, bufnr)
   })
 end
 
+---@param word string
+---@return integer?
+local function find(word)
+  for _, bufnr in ipairs(candidates()) do
+    if word == tostring(bufnr) or word == name_of(bufnr) or word == api.nvim_buf_get_name(bufnr) then
+      return bufnr
+    end
+  end
+end
+
+---@param argument string
+---@return integer[] buffers
+---@return string[] missing
+local function parse(argument)
+  local whole = find(argument)
+  if whole then
+    return { whole }, {}
+  end
+  local found, missing = {}, {}
+  for _, word in ipairs(require("codecompanion.slash").words(argument)) do
+    local bufnr = find(word)
+    if bufnr then
+      found[#found + 1] = bufnr
+    else
+      missing[#missing + 1] = word
+    end
+  end
+  return found, missing
+end
+
 ---@type CodeCompanion.SlashCommand
 return {
   name = "buffer",
-  description = "Attach a buffer, unsaved changes included",
-  argument = "[name or number]",
+  description = "Attach buffers, unsaved changes included",
+  argument = "[names or numbers]",
+  many = true,
   complete = function(lead)
-    return vim.tbl_filter(function(name)
-      return name:find(lead, 1, true) ~= nil
-    end, vim.tbl_map(name_of, candidates()))
+    local wanted = lead:gsub("\\ ", " ")
+    return vim
+      .iter(vim.tbl_map(name_of, candidates()))
+      :filter(function(name)
+        return name:find(wanted, 1, true) ~= nil
+      end)
+      :map(function(name)
+        return (name:gsub(" ", "\\ "))
+      end)
+      :totable()
   end,
-  run = function(chat, argument)
+  run = function(chat, argument, refuse)
     local buffers = candidates()
-    for _, bufnr in ipairs(buffers) do
-      if argument == tostring(bufnr) or argument == name_of(bufnr) or argument == api.nvim_buf_get_name(bufnr) then
-        return attach(chat, bufnr)
+    if #buffers == 0 then
+      return refuse("No buffer with a file is open.")
+    end
+    if argument ~= "" then
+      local found, missing = parse(argument)
+      if #missing > 0 then
+        return refuse(("There is no buffer %s. Nothing was attached."):format(table.concat(missing, ", ")))
       end
+      for _, bufnr in ipairs(found) do
+        attach(chat, bufnr)
+      end
+      return
     end
-    if argument ~= "" or #buffers == 0 then
-      local text = argument ~= "" and ("There is no buffer %s."):format(argument) or "No buffer with a file is open."
-      return require("codecompanion.slash").say(chat, text)
-    end
-    local options = { prompt = "Attach a buffer", kind = "codecompanion.buffer", format_item = name_of }
-    vim.ui.select(buffers, options, function(bufnr)
-      if bufnr then
+    local options = { prompt = "Attach buffers", kind = "codecompanion.buffer", format_item = name_of }
+    require("codecompanion.chat.choose").select_many(buffers, options, function(chosen)
+      for _, bufnr in ipairs(chosen or {}) do
         attach(chat, bufnr)
       end
     end)

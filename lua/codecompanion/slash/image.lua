@@ -13,16 +13,17 @@ end
 ---@type CodeCompanion.SlashCommand
 return {
   name = "image",
-  description = "Attach an image",
-  argument = "[path]",
+  description = "Attach images",
+  argument = "[paths]",
+  many = true,
   complete = function(lead)
     return vim.tbl_filter(function(path)
       return is_image(path) or path:sub(-1) == "/"
     end, paths.complete(lead))
   end,
-  run = function(chat, argument)
+  run = function(chat, argument, refuse)
     if argument ~= "" then
-      return paths.attach(chat, "image", argument)
+      return paths.attach_all(chat, "image", argument, refuse)
     end
     paths.pick(chat, "image", is_image)
   end,

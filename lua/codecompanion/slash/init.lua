@@ -1,5 +1,6 @@
----Slash commands: `/name argument`, alone in the input. Anything else that begins with `/` is ordinary text, so paths
----such as `/usr/bin` can be sent.
+---Slash commands: `/name argument`, alone in the input. A word that is none is refused with the nearest name, so that a
+---mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is what begins with a
+---space.
 
 local M = {}
 
@@ -8,11 +9,25 @@ local M = {}
 ---@field description string
 ---@field argument? string How the argument is written
 ---@field multiline? boolean The argument may go on over several lines
+---@field many? boolean The argument is a list of words, each of which is completed
 ---@field complete? fun(lead: string): string[] Values of the argument
----@field run fun(chat: CodeCompanion.Chat, argument: string)
+---@field run fun(chat: CodeCompanion.Chat, argument: string, refuse: fun(reason: string))
 
 local NAMES = {
+  "new",
+  "resume",
+  "title",
+  "rename",
+  "fork",
+  "continue",
   "compact",
+  "undo",
+  "redo",
+  "recall",
+  "restore",
+  "clear",
+  "adapter",
+  "model",
   "policy",
   "pin",
   "pins",
@@ -24,11 +39,6 @@ local NAMES = {
   "image",
   "cost",
   "trace",
-  "continue",
-  "fork",
-  "title",
-  "rename",
-  "clear",
   "help",
 }
 
@@ -46,36 +56,71 @@ function M.get(name)
   return vim.list_contains(NAMES, name) and require("codecompanion.slash." .. name) or nil
 end
 
----Read an input as a command: one line, or a command that takes several.
+---What is wrong with a command as it was typed.
+---@param name string
+---@param command? CodeCompanion.SlashCommand
+---@param rest string What follows the name
+---@return string? refusal
+local function problem_of(name, command, rest)
+  if not command then
+    local near = require("codecompanion.config.nearest").word(name, NAMES)
+    local advice = near and ("did you mean /%s?"):format(near) or "/help lists them."
+    local text = "There is no command /%s; %s Nothing was sent. To send it as text, begin with a space."
+    return text:format(name, advice)
+  end
+  if rest:find("\n") and not command.multiline then
+    return ("/%s takes one line. Nothing was sent."):format(name)
+  end
+  if rest ~= "" and not command.argument then
+    return ("/%s takes nothing after it. Nothing was sent. To send it as text, begin with a space."):format(name)
+  end
+end
+
+---Read an input as a command.
 ---@param text string
 ---@return CodeCompanion.SlashCommand?
 ---@return string argument
+---@return string? refusal Why it is a command that cannot be carried out
 function M.parse(text)
-  local name, rest = vim.trim(text):match("^/([%w_-]+)(.*)$")
-  local command = name and M.get(name)
-  if not command or not (rest == "" or rest:find("^%s")) then
+  local word, rest = text:match("^\n*/(%S+)(.*)$")
+  if not word or not word:find("^%a[%w_-]*$") then
     return nil, ""
   end
-  if rest:find("\n") and not command.multiline then
-    return nil, ""
+  local command = M.get(word)
+  if not command and vim.uv.fs_stat("/" .. word) then
+    return nil, "" -- a path: `/tmp is full`
   end
-  if rest ~= "" and not command.argument then
-    return nil, ""
+  rest = vim.trim(rest)
+  local refusal = problem_of(word, command, rest)
+  if refusal then
+    return nil, "", refusal
   end
-  return command, vim.trim(rest)
+  return command, rest
 end
 
----Carry out the command that stands in the input, if one does. The input is emptied.
+---Carry out the command that stands in the input, if one does. The input is emptied; a command that is refused stays
+---there, to be corrected.
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@return boolean executed
+---@return boolean executed Nothing is to be sent
 function M.execute(chat, text)
-  local command, argument = M.parse(text)
+  local command, argument, refusal = M.parse(text)
+  if refusal then
+    M.say(chat, refusal)
+    return true
+  end
   if not command then
     return false
   end
-  require("codecompanion.chat.draft").take(chat)
-  command.run(chat, argument)
+  local draft = require("codecompanion.chat.draft")
+  draft.take(chat)
+  command.run(chat, argument, function(reason)
+    M.say(chat, reason)
+    if require("codecompanion.chat.buffer").input_text(chat) == "" then
+      draft.set(chat, text)
+      require("codecompanion.chat.outgoing").cursor_to_input(chat)
+    end
+  end)
   return true
 end
 
@@ -83,7 +128,22 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.say(chat, text)
+  if chat.tail_kind == "notice" and chat.said == text then
+    return
+  end
+  chat.said = text
   require("codecompanion.chat.draw").append(chat, require("codecompanion.chat.blocks").notice(text, "warning"))
+end
+
+---The words of an argument; a space within a word is written `\\ `.
+---@param argument string
+---@return string[]
+function M.words(argument)
+  local found = {}
+  for word in argument:gsub("\\ ", "\0"):gmatch("%S+") do
+    found[#found + 1] = (word:gsub("%z", " "))
+  end
+  return found
 end
 
 return M

@@ -6,11 +6,13 @@ local MAX_FILES = 5000
 local MAX_DEPTH = 12
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
 
----Paths that go on from `lead`.
+---Paths that go on from `lead`; spaces are written `\ `.
 ---@param lead string
 ---@return string[]
 function M.complete(lead)
-  return vim.fn.getcompletion(lead, "file")
+  return vim.tbl_map(function(path)
+    return (path:gsub(" ", "\\ "))
+  end, vim.fn.getcompletion(lead:gsub("\\ ", " "), "file"))
 end
 
 ---Files below the working folder, what git ignores left out.
@@ -46,17 +48,59 @@ function M.list(callback)
   end
 end
 
----Attach a path, after looking whether it can be read.
+---@param path string
+---@return string
+local function absolute(path)
+  return vim.fn.fnamemodify(vim.fs.normalize(path), ":p")
+end
+
+---@param path string
+---@return boolean
+local function is_readable(path)
+  return vim.fn.filereadable(absolute(path)) == 1
+end
+
+---The paths of an argument: one with spaces in it, or several words, each may be a pattern such as `src/*.lua`.
+---@param argument string
+---@return string[] paths
+---@return string[] missing
+function M.parse(argument)
+  if is_readable(argument) then
+    return { argument }, {}
+  end
+  local found, missing = {}, {}
+  for _, word in ipairs(require("codecompanion.slash").words(argument)) do
+    if is_readable(word) then
+      found[#found + 1] = word
+    else
+      local matches = word:find("[*?%[]") and vim.tbl_filter(is_readable, vim.fn.glob(word, false, true)) or {}
+      vim.list_extend(found, matches)
+      missing[#missing + 1] = #matches == 0 and word or nil
+    end
+  end
+  return found, missing
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param path string
 function M.attach(chat, kind, path)
-  local full = vim.fn.fnamemodify(vim.fs.normalize(path), ":p")
-  if vim.fn.filereadable(full) == 0 then
-    require("codecompanion.slash").say(chat, ("There is no readable file %s."):format(path))
-    return
+  require("codecompanion.chat.session").notify(chat, "attach", { kind = kind, path = absolute(path) })
+end
+
+---Attach what an argument names; if anything of it cannot be read, nothing is attached.
+---@param chat CodeCompanion.Chat
+---@param kind "file"|"image"
+---@param argument string
+---@param refuse fun(reason: string)
+function M.attach_all(chat, kind, argument, refuse)
+  local found, missing = M.parse(argument)
+  if #missing > 0 then
+    return refuse(("There is no readable file %s. Nothing was attached."):format(table.concat(missing, ", ")))
   end
-  require("codecompanion.chat.session").notify(chat, "attach", { kind = kind, path = full })
+  for _, path in ipairs(found) do
+    M.attach(chat, kind, path)
+  end
 end
 
 ---Let the user choose among files for which `accept` holds.
@@ -70,8 +114,10 @@ function M.pick(chat, kind, accept)
       require("codecompanion.slash").say(chat, ("No %s was found below %s."):format(kind, vim.fn.getcwd()))
       return
     end
-    vim.ui.select(choices, { prompt = "Attach a " .. kind, kind = "codecompanion." .. kind }, function(path)
-      if path then
+    local prompt = kind == "file" and "Attach files" or "Attach images"
+    local options = { prompt = prompt, kind = "codecompanion." .. kind }
+    require("codecompanion.chat.choose").select_many(choices, options, function(chosen)
+      for _, path in ipairs(chosen or {}) do
         M.attach(chat, kind, path)
       end
     end)

@@ -5,10 +5,12 @@ return {
   name = "unpin",
   description = "Unpin a message by its number in /pins",
   argument = "<number>",
-  run = function(chat, argument)
+  run = function(chat, argument, refuse)
     local number = tonumber(argument)
     if number then
       require("codecompanion.chat.history").unpin(chat, { number = number })
+    elseif argument ~= "" then
+      refuse(("%q is no number; /pins lists them. Nothing was unpinned."):format(argument))
     else
       require("codecompanion.chat.history").pins(chat)
     end

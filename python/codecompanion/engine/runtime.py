@@ -32,6 +32,7 @@ from codecompanion.requests import (
     DeleteSession,
     Detach,
     Doctor,
+    ForecastCompaction,
     ForkChat,
     GiveSecrets,
     GoOn,
@@ -63,6 +64,7 @@ from codecompanion.requests import (
 )
 from codecompanion.session import forking, stored_chats
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
+from codecompanion.session.forecast import forecast
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
@@ -323,7 +325,7 @@ class Runtime:
             case Cancel():
                 session.cancel()
             case Compact():
-                session.compact(request.instructions)
+                session.compact(request.instructions, go_on=request.go_on)
             case Attach():
                 await session.attach(await self._attachment(request, self.services.root(session.snapshot)))
             case Detach():
@@ -352,6 +354,8 @@ class Runtime:
                 session.go_on(request.snapshot)
             case Inspect():
                 return inspect(session.control, session.log)
+            case ForecastCompaction():
+                return await asyncio.to_thread(forecast, session.control, session.log)
             case Preview(against="last_request"):
                 return await asyncio.to_thread(compare_with_last, session.control, await session.log.events())
             case Preview():

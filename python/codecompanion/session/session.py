@@ -75,6 +75,7 @@ class Session:
         self.effects.root, self.effects.queued = self._root, lambda: self._queue.texts
         self._task: asyncio.Task[None] | None = None
         self._compaction_request: str | None = None
+        self._goes_on = False
         self._partial: Future[None] | None = None
 
     # ---- what the parts of a turn use
@@ -183,8 +184,9 @@ class Session:
         self.enter(State.CANCELLING, "stopping")
         self._task.cancel()
 
-    def compact(self, instructions: str) -> None:
+    def compact(self, instructions: str, *, go_on: bool = False) -> None:
         """`/compact`: now when idle, at the next request boundary when busy (R-533)."""
+        self._goes_on = go_on
         if self._task is not None:
             self._compaction_request = instructions
             return
@@ -374,7 +376,7 @@ class Session:
         if self._queue:
             self._start(self._turns)
         elif self._compaction_request is not None:
-            self.compact(self.take_compaction_request() or "")
+            self.compact(self.take_compaction_request() or "", go_on=self._goes_on)
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -418,24 +420,22 @@ class Session:
         return not refusal
 
     async def _compact_now(self, instructions: str) -> None:
-        """Compact the idle chat, then let the model go on unless the user wants otherwise (R-528)."""
+        """Compact the idle chat; the model goes on only where the user wants that (R-528)."""
         await self.context.join("", max(1, self.log.view.cycle))
         changed = await self.control.compact(instructions)
         self.show_meter()
         self.context.show()
         if not changed or self._queue:
             return
-        if self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
+        if not self._goes_on and self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
             # K6: a pending request goes on; where there is none, nothing is asked in its place.
             return
-        match self.services.settings.chat.on_compact:
-            case "submit":
-                # A provider's own summary is not a message that can be answered.
-                await self._go_on()
-            case "ask":
-                self._notice(Severity.INFO, "Compacted. Send a message to continue.")
-            case "stop":
-                pass
+        wish = self.services.settings.chat.on_compact
+        if self._goes_on or wish == "submit":
+            # A provider's own summary is not a message that can be answered.
+            await self._go_on()
+        elif wish == "ask":
+            self._notice(Severity.INFO, "Compacted. Send a message to continue.")
 
     async def reread_rules(self) -> None:
         """Take in rule files that changed since they were read (R-549)."""

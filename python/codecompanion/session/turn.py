@@ -138,7 +138,7 @@ class Turn:
         compacted = session.log.compactions > self._compactions
         self._compactions = session.log.compactions
         wish = session.services.settings.chat.on_compact
-        if not compacted or wish == "submit" or session.has_queued:
+        if not compacted or wish in ("auto", "submit") or session.has_queued:
             return ""
         return f'Compacted (on_compact = "{wish}"). Send a message to continue.'
 

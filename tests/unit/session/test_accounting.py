@@ -61,7 +61,7 @@ async def test_asking_for_a_summary_is_a_request_like_any_other(tmp_path):
     session = await bench.open()
     session.submit(submit("hi"))
     await bench.idle(session)
-    session.compact("")
+    session.compact("", go_on=True)
     await bench.idle(session)
     sent, ended = logged(bench, RequestSent)[1], logged(bench, RequestEnded)[1]
     assert (sent.purpose, sent.model) == ("summary", "scripted-1")

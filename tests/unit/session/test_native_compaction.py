@@ -163,12 +163,12 @@ async def test_a_pause_behind_the_compaction_is_gone_on_with(tmp_path):
 
 
 async def test_compact_asks_the_provider_where_it_can(tmp_path):
-    """R-540: with the user's wishes; the chat goes on as after our own (R-528)."""
+    """R-540: with the user's wishes; the chat goes on where that is wanted, as after our own (R-528)."""
     adapter = native(says("one"), says("went on"), compactions=[CompactionDone(BLOCK, USAGE)])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 1)
-    session.compact("keep names")
+    session.compact("keep names", go_on=True)
     await bench.idle(session)
     [(request, instructions)] = adapter.compacted
     assert instructions == "keep names"

@@ -36,7 +36,7 @@ async def test_a_compaction_of_ours_is_about_the_messages_not_about_a_sealed_blo
     session = await bench.open()
     await talk(bench, session, 2)
     assert not session.control.native.compacts_on_demand
-    session.compact("")
+    session.compact("", go_on=True)
     await bench.idle(session)
     assert texts(session) == [SUMMARY_PREFIX + "SUMMARY", "went on"]
     [request] = [r for r in adapter.requests if r.purpose == "summary"]
@@ -49,7 +49,7 @@ async def test_a_chat_too_long_for_the_providers_compaction_is_compacted_here(tm
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 1)
-    session.compact("keep names")
+    session.compact("keep names", go_on=True)
     await bench.idle(session)
     assert texts(session) == [SUMMARY_PREFIX + "SUMMARY", "went on"]
     assert "keep names" in adapter.requests[1].messages[0].text

@@ -29,6 +29,7 @@ from codecompanion.history import CompactionEnded, project
 from codecompanion.invariants import violations
 from codecompanion.messages import Message, Usage
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.session.forecast import forecast
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
@@ -456,18 +457,53 @@ async def test_the_meter_falls_at_once_after_a_compaction(tmp_path):
     assert meter.tokens == bench.of(Compacted)[0].tokens_after
 
 
-async def test_a_manual_compaction_lets_the_model_go_on(tmp_path):
+@pytest.mark.parametrize(("wish", "go_on"), [("auto", True), ("submit", False)])
+async def test_a_manual_compaction_lets_the_model_go_on_where_that_is_wanted(tmp_path, wish, go_on):
     """R-528, R-533: no new cycle opens (R-509)."""
     adapter = long_chat(says("SUMMARY"))
-    bench = Bench(tmp_path, adapter)
+    bench = Bench(tmp_path, adapter, settings={"on_compact": wish})
     session = await bench.open()
     await talk(bench, session, 1)
-    session.compact("keep names")
+    session.compact("keep names", go_on=go_on)
     await bench.idle(session)
     assert "keep names" in adapter.requests[1].messages[0].text
     assert len(adapter.requests) == 3
     assert session.log.view.messages[0].text == SUMMARY_PREFIX + "SUMMARY"
     assert session.log.view.cycle == 1
+
+
+async def test_an_idle_chat_that_is_compacted_waits_for_its_user(tmp_path):
+    """R-528: nobody asked anything, so nothing is answered."""
+    adapter = long_chat(says("SUMMARY"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert [request.purpose for request in adapter.requests] == ["chat", "summary"]
+    assert session.log.view.messages[-1].text == SUMMARY_PREFIX + "SUMMARY"
+
+
+async def test_the_forecast_of_a_compaction_is_near_what_it_comes_to(tmp_path):
+    """R-533: asked before; nothing is sent, nothing is changed; what is kept is counted."""
+    adapter = long_chat(says("SUMMARY " * 60))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(Message(id="r", role="user", tag="rules", path="AGENTS.md", content="Be brief."))
+    assert forecast(session.control, session.log)["after"] == 0
+    assert forecast(session.control, session.log)["why"]
+    await talk(bench, session, 1)
+    before = session.log.view
+    found = forecast(session.control, session.log)
+    assert session.log.view is before
+    assert len(adapter.requests) == 1
+    assert found["before"] == session.control.measured().tokens
+    assert (found["pins"], found["rules"]) == (0, 1)
+    session.compact("")
+    await bench.idle(session)
+    now = session.control.measured().tokens
+    assert now < found["before"]
+    assert abs(found["after"] - now) < 0.25 * found["before"]
 
 
 async def test_a_failing_summariser_changes_nothing(tmp_path):

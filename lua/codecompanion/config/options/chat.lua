@@ -230,9 +230,10 @@ return {
       {
         name = "on_compact",
         type = "string",
-        enum = { "submit", "ask", "stop" },
-        default = "submit",
-        description = "What happens after a compaction: go on by itself, ask first, or stop and wait for you.",
+        enum = { "auto", "submit", "ask", "stop" },
+        default = "auto",
+        description = "What happens after a compaction. `auto`: what it interrupted goes on, an idle chat"
+          .. " waits for you; `submit`: the model always goes on; `ask` and `stop`: it always waits, `ask` says so.",
       },
       {
         name = "tokenizer",

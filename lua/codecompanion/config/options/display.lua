@@ -72,7 +72,7 @@ return {
   {
     name = "intro_message",
     type = "string",
-    default = "Welcome to CodeCompanion. Press ? in normal mode for the keys.",
+    default = "Welcome to CodeCompanion. Press g? in normal mode for the keys.",
     description = "Shown in an empty chat; an empty string shows nothing.",
   },
   {

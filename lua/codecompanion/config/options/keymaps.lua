@@ -1,4 +1,4 @@
----The keys of the chat buffer: the one list that the buffer, its `?` window and the help file are made from.
+---The keys of the chat buffer: the one list that the buffer, its `g?` window and the help file are made from.
 
 local M = {}
 
@@ -6,18 +6,18 @@ local MODES = { "n", "i", "v" }
 
 ---@type { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
 local KEYS = {
-  { "options", { n = "?" }, "Show the keys" },
+  { "options", { n = "g?" }, "Show the keys" },
   { "completion", { i = "<C-_>" }, "Complete slash commands and paths" },
   { "send", { n = { "<CR>", "<C-s>" }, i = "<C-s>" }, "Send the message" },
   { "regenerate", { n = "gr" }, "Ask for the last reply again" },
   { "edit_message", { n = "g<CR>" }, "Edit your message under the cursor and send it again" },
-  { "close", { n = "<C-c>", i = "<C-c>" }, "Close the chat" },
-  { "stop", { n = "q" }, "Stop what is running" },
-  { "clear", { n = "gx" }, "Clear the chat (the history keeps everything)" },
+  { "close", { n = "<C-c>" }, "Close the chat" },
+  { "stop", { n = "q" }, "Stop what is running (asks when it is out of sight)" },
+  { "clear", { n = "gC" }, "Clear the chat (/undo brings it back)" },
   { "codeblock", { n = "gc" }, "Insert an empty code block" },
-  { "yank_code", { n = "gy" }, "Yank the last code block" },
-  { "next_chat", { n = "}" }, "Next chat" },
-  { "previous_chat", { n = "{" }, "Previous chat" },
+  { "yank_code", { n = "gy" }, "Yank the code block under the cursor, or the last one above" },
+  { "next_chat", { n = "]b" }, "Next chat" },
+  { "previous_chat", { n = "[b" }, "Previous chat" },
   { "next_header", { n = "]]" }, "Next header" },
   { "previous_header", { n = "[[" }, "Previous header" },
   { "change_adapter", { n = "ga" }, "Change adapter and model" },
@@ -66,7 +66,7 @@ local function fields_of(modes, description)
       type = "string",
       default = description,
       optional = description == nil,
-      description = "What the `?` window says.",
+      description = "What the `g?` window says.",
     },
     {
       name = "callback",
@@ -84,7 +84,7 @@ local function fields_of(modes, description)
   }
 end
 
----The built-in keys, in the order of the `?` window.
+---The built-in keys, in the order of the `g?` window.
 ---@return CodeCompanion.Option[]
 function M.list()
   return vim.tbl_map(function(key)

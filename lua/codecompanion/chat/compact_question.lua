@@ -1,0 +1,53 @@
+---The question before a compaction: how much there is now, how much there will be, what is kept (R-533).
+
+local confirm = require("codecompanion.chat.confirm")
+local session = require("codecompanion.chat.session")
+local status = require("codecompanion.chat.status")
+
+local M = {}
+
+---@param chat CodeCompanion.Chat
+---@param found? { before: integer, after: integer, pins: integer, rules: integer, why: string }
+---@return string
+local function question(chat, found)
+  local before = found and found.before or (chat.meter and chat.meter.tokens)
+  local parts = { chat.state == "idle" and "Compact now?" or "Compact before the next request?" }
+  if found and found.why ~= "" then
+    return ("%s Nothing would change: %s"):format(parts[1], found.why)
+  end
+  if before then
+    local after = not found and "…" or found.after > 0 and "about " .. status.short(found.after) or "less"
+    parts[1] = ("%s %s → %s"):format(parts[1], status.short(before), after)
+  end
+  local kept = {}
+  for _, item in ipairs({ { "pins", "pin" }, { "rules", "rule" } }) do
+    local count = found and found[item[1]] or 0
+    if count > 0 then
+      kept[#kept + 1] = status.counted(count, item[2])
+    end
+  end
+  if #kept > 0 then
+    parts[2] = "keeps " .. table.concat(kept, ", ")
+  end
+  return table.concat(parts, " · ")
+end
+
+---Ask; the figures come in when the host has them.
+---@param chat CodeCompanion.Chat
+---@param on_yes fun(go_on: boolean)
+function M.ask(chat, on_yes)
+  local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+  if chat.state == "idle" then
+    table.insert(answers, 2, { key = "g", label = "go on afterwards" })
+  end
+  local asked = confirm.ask(question(chat), answers, function(key)
+    if key == "y" or key == "g" then
+      on_yes(key == "g")
+    end
+  end)
+  session.request(chat, "forecast_compaction", vim.empty_dict(), function(found)
+    asked.say(question(chat, found))
+  end, function() end)
+end
+
+return M

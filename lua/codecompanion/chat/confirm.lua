@@ -1,0 +1,168 @@
+---A question answered with one key, in a small float at the cursor. Works from insert mode, too, and blocks nothing.
+
+local api = vim.api
+
+local M = {}
+
+---@class CodeCompanion.Answer
+---@field key string One character
+---@field label string A word or two that contain the key, shown as `[y]es`
+
+---@class CodeCompanion.Confirmation
+---@field say fun(text: string) Change the question
+---@field close fun() Take it away without an answer
+
+local WIDEST = 100
+
+---`[y]es`, `[g]o on afterwards`
+---@param answer CodeCompanion.Answer
+---@return string
+local function shown(answer)
+  local at = answer.label:find(answer.key, 1, true)
+  if not at then
+    return ("[%s] %s"):format(answer.key, answer.label)
+  end
+  return ("%s[%s]%s"):format(answer.label:sub(1, at - 1), answer.key, answer.label:sub(at + #answer.key))
+end
+
+---Break the question and its answers into lines; an answer is never broken.
+---@param question string
+---@param answers CodeCompanion.Answer[]
+---@param width integer
+---@return string[]
+local function layout(question, answers, width)
+  local lines, line = {}, ""
+  local function add(word, gap)
+    if line ~= "" and api.nvim_strwidth(line .. gap .. word) > width then
+      lines[#lines + 1], line = line, word
+    else
+      line = line == "" and word or (line .. gap .. word)
+    end
+  end
+  for word in question:gmatch("%S+") do
+    add(word, " ")
+  end
+  for _, answer in ipairs(answers) do
+    add(shown(answer), "  ")
+  end
+  lines[#lines + 1] = line
+  return lines
+end
+
+---@param bufnr integer
+---@param lines string[]
+local function fill(bufnr, lines)
+  vim.bo[bufnr].modifiable = true
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+  vim.bo[bufnr].modifiable = false
+  local ns = api.nvim_create_namespace("codecompanion.chat.confirm")
+  for row, line in ipairs(lines) do
+    for from, to in line:gmatch("()%[%S%]()") do
+      local opts = { end_col = to - 1, hl_group = "CodeCompanionApprovalKey" }
+      api.nvim_buf_set_extmark(bufnr, ns, row - 1, from - 1, opts)
+    end
+  end
+end
+
+---@param lines string[]
+---@return table
+local function window_config(lines)
+  local width = 1
+  for _, line in ipairs(lines) do
+    width = math.max(width, api.nvim_strwidth(line))
+  end
+  return {
+    relative = "cursor",
+    row = 1,
+    col = 0,
+    width = math.min(width, math.max(vim.o.columns - 2, 1)),
+    height = math.min(#lines, math.max(vim.o.lines - 4, 1)),
+    style = "minimal",
+    border = "rounded",
+    zindex = 150,
+  }
+end
+
+---Every key that is no answer does nothing here: keys typed ahead do not reach another buffer.
+---@param bufnr integer
+local function swallow_other_keys(bufnr)
+  for code = 33, 126 do
+    local key = string.char(code)
+    if key ~= ":" then
+      local lhs = key == "<" and "<lt>" or key == "|" and "<Bar>" or key
+      api.nvim_buf_set_keymap(bufnr, "n", lhs, "<Nop>", { nowait = true })
+    end
+  end
+end
+
+---Ask. `<Esc>`, `q`, `<C-c>` and leaving the window answer nil.
+---@param question string
+---@param answers CodeCompanion.Answer[]
+---@param on_answer fun(key?: string)
+---@return CodeCompanion.Confirmation
+function M.ask(question, answers, on_answer)
+  local from, insert = api.nvim_get_current_win(), api.nvim_get_mode().mode:sub(1, 1) == "i"
+  local at_end = insert and vim.fn.col(".") >= vim.fn.col("$")
+  local width = math.max(10, math.min(vim.o.columns - 2, WIDEST))
+  local lines = layout(question, answers, width)
+  local bufnr = api.nvim_create_buf(false, true)
+  vim.bo[bufnr].bufhidden = "wipe"
+  fill(bufnr, lines)
+  local win = api.nvim_open_win(bufnr, true, window_config(lines))
+  vim.wo[win].wrap = false
+  vim.cmd.stopinsert()
+  local open = true
+
+  local function close(key, answered)
+    if not open then
+      return
+    end
+    open = false
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_close(win, true)
+    end
+    if answered and api.nvim_win_is_valid(from) then
+      api.nvim_set_current_win(from)
+      if insert then
+        vim.cmd.startinsert({ bang = at_end })
+      end
+    end
+    on_answer(key)
+  end
+
+  swallow_other_keys(bufnr)
+  for _, answer in ipairs(answers) do
+    vim.keymap.set("n", answer.key, function()
+      close(answer.key, true)
+    end, { buffer = bufnr, nowait = true, desc = answer.label })
+  end
+  for _, key in ipairs({ "<Esc>", "q", "<C-c>" }) do
+    vim.keymap.set("n", key, function()
+      close(nil, true)
+    end, { buffer = bufnr, nowait = true, desc = "Do nothing" })
+  end
+  api.nvim_create_autocmd({ "WinLeave", "BufWipeout" }, {
+    buffer = bufnr,
+    callback = function()
+      vim.schedule(function()
+        close(nil, false)
+      end)
+    end,
+  })
+  return {
+    say = function(text)
+      if open and api.nvim_buf_is_valid(bufnr) then
+        local fresh = layout(text, answers, width)
+        fill(bufnr, fresh)
+        local config = window_config(fresh)
+        api.nvim_win_set_width(win, config.width)
+        api.nvim_win_set_height(win, config.height)
+      end
+    end,
+    close = function()
+      close(nil, true)
+    end,
+  }
+end
+
+return M

@@ -1,0 +1,17 @@
+---`/model [name]`: talk to another model, of this adapter or another one.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "model",
+  description = "Change the model",
+  argument = "[name]",
+  complete = function(lead)
+    return require("codecompanion.chat.models").names(lead)
+  end,
+  run = function(chat, argument, refuse)
+    if argument == "" then
+      return require("codecompanion.chat.pickers").model(chat)
+    end
+    require("codecompanion.chat.models").use_model(chat, argument, refuse)
+  end,
+}

@@ -1,0 +1,10 @@
+---`/redo`: let what was undone last count again.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "redo",
+  description = "Redo what was undone last",
+  run = function(chat)
+    require("codecompanion.chat.history").redo(chat)
+  end,
+}

@@ -1,0 +1,17 @@
+---`/restore [checkpoint]`: make a chat of a checkpoint of this one; this one stays as it is.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "restore",
+  description = "Open a checkpoint of this chat as a chat of its own",
+  argument = "[checkpoint]",
+  run = function(chat, argument)
+    local chats = require("codecompanion.chat")
+    if argument ~= "" then
+      return chats.restore(argument)
+    end
+    require("codecompanion.chat.pickers").checkpoint(chat.id, function(id)
+      chats.restore(id)
+    end)
+  end,
+}

@@ -1,0 +1,14 @@
+---`/resume [id or title]`: bring a stored chat back.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "resume",
+  description = "Bring a stored chat back",
+  argument = "[title or id]",
+  complete = function(lead)
+    return require("codecompanion.chat.resume_list").names(lead)
+  end,
+  run = function(_, argument)
+    require("codecompanion.chat").resume(argument)
+  end,
+}

@@ -1,0 +1,10 @@
+---`/undo`: take the newest change of the context back (R-361).
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "undo",
+  description = "Undo the newest edit, compaction, pin … of the context",
+  run = function(chat)
+    require("codecompanion.chat.history").undo(chat)
+  end,
+}

@@ -1,0 +1,116 @@
+"""Default keys: none that runs or removes something is one that Neovim users press for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from chat_driver import ChatDriver, make_chat
+from codecompanion import events
+from harness import Nvim
+
+CODE = "Look:\n```lua\nlocal one = 1\n```\nand\n````md\n```\ninner\n```\n````\nand `done`."
+
+
+def go_to(chat: ChatDriver, text: str) -> None:
+    """Put the cursor on the first line with `text`."""
+    row = next(number for number, line in enumerate(chat.text().split("\n"), 1) if text in line)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+
+
+@pytest.mark.parametrize("key", ["gx", "?", "{", "}", "/", "*", "n"])
+def test_these_keys_keep_their_meaning(chat: ChatDriver, key: str) -> None:
+    """URLs open, search searches, paragraphs are paragraphs."""
+    assert chat.nvim.lua("return vim.fn.maparg(..., 'n', false, true).buffer or 0", key) == 0
+
+
+def test_control_c_in_insert_mode_only_leaves_insert_mode(chat: ChatDriver) -> None:
+    """In normal mode it closes the chat, as in codecompanion.nvim."""
+    chat.nvim.feed("idraft<C-c>")
+    chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "n", "normal mode")
+    assert chat.input() == "draft"
+    assert chat.sent("close_chat") == []
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
+
+
+def test_q_stops_a_turn_that_is_seen_and_asks_about_one_that_is_not(chat: ChatDriver) -> None:
+    """Who reads old turns above does not stop by accident what runs below."""
+    chat.accept("question")
+    chat.push(events.State(state="streaming", label="streaming"))
+    chat.reply("line\n" * 100, end=False)
+    chat.nvim.feed("q")
+    chat.nvim.wait_for(lambda: len(chat.sent("cancel")) == 1, "cancel")
+    chat.nvim.feed("ggq")
+    chat.nvim.wait_screen(r"Stop the turn below \(streaming\)\?  \[y\]es  \[n\]o")
+    assert len(chat.sent("cancel")) == 1
+    chat.nvim.feed("n")
+    chat.nvim.wait_for(lambda: "Stop the turn" not in chat.nvim.screen(), "the end of the question")
+    chat.nvim.feed("qy")
+    chat.nvim.wait_for(lambda: len(chat.sent("cancel")) == 2, "cancel")
+
+
+def test_q_ends_a_macro_and_begins_none(chat: ChatDriver) -> None:
+    """The key after it would be lost to a register; idle, it says that nothing runs."""
+    chat.nvim.feed("q")
+    chat.nvim.wait_screen("Nothing is running in this chat")
+    assert chat.nvim.lua("return vim.fn.reg_recording()") == ""
+    chat.nvim.command("enew")
+    chat.nvim.feed("qaix<Esc>")
+    chat.nvim.lua("vim.api.nvim_set_current_buf(require('codecompanion.chat').last_chat().bufnr)")
+    assert chat.nvim.lua("return vim.fn.reg_recording()") == "a"
+    chat.push(events.State(state="streaming", label="streaming"))
+    chat.nvim.feed("q")
+    chat.nvim.wait_for(lambda: chat.nvim.lua("return vim.fn.reg_recording()") == "", "the end of the macro")
+    assert chat.sent("cancel") == []
+
+
+def test_gy_takes_the_block_under_the_cursor_else_the_last_above(chat: ChatDriver) -> None:
+    """A fence inside a longer one is text."""
+    chat.accept("go")
+    chat.reply(CODE)
+    for place, wanted in (("local one", "local one = 1\n"), ("inner", "```\ninner\n```\n"), ("and", "local one = 1\n")):
+        go_to(chat, place)
+        chat.nvim.feed("gy")
+        chat.nvim.settle()
+        assert chat.nvim.lua("return vim.fn.getreg('\"')") == wanted
+    chat.nvim.feed("Ggy")
+    chat.nvim.wait_screen("3 lines of code yanked")
+    chat.nvim.feed("gggy")
+    chat.nvim.wait_screen("There is no code block here or above")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 20)])
+def test_the_keys_fit_the_window_and_can_be_scrolled(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """Nothing is cut at the right, `more below` only where there is more, the approval keys are there."""
+    chat = make_chat(nvim_factory, size=size)
+    chat.nvim.feed("g?")
+    screen = chat.nvim.wait_screen("more below · q close")
+    assert "Keys and slash commands" in screen
+    widest = max(
+        chat.nvim.lua("return vim.tbl_map(vim.fn.strdisplaywidth, vim.api.nvim_buf_get_lines(0, 0, -1, false))")
+    )
+    assert widest <= chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
+    text = " ".join(" ".join(chat.nvim.lines()).split())
+    for name in ("On an approval: run this call", "On an approval: reject, with a reason", "/compact [instructions]"):
+        assert name in text
+    chat.nvim.feed("G")
+    chat.nvim.wait_for(lambda: "more below" not in chat.nvim.screen(), "the end of the list")
+    assert "q close" in chat.nvim.screen()
+    chat.nvim.feed("gg")
+    chat.nvim.wait_screen("more below")
+    chat.nvim.request("nvim_ui_try_resize", 200, 160)
+    chat.nvim.wait_for(lambda: "more below" not in chat.nvim.screen(), "the larger window")
+
+
+def test_the_fold_key_jumps_forward_where_there_is_no_fold(chat: ChatDriver) -> None:
+    """<Tab> is <C-i> to Neovim."""
+    chat.accept("one\ntwo\nthree")
+    chat.reply("answer")
+    chat.nvim.feed("ggGgg<C-o><C-o><Tab>")
+    chat.nvim.settle()
+    before = chat.nvim.lua("return vim.fn.line('.')")
+    chat.nvim.feed("<C-o>")
+    chat.nvim.settle()
+    assert chat.nvim.lua("return vim.fn.line('.')") != before

@@ -1,0 +1,126 @@
+"""The list of stored chats: what is near comes first, and everything can be done from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chat_driver import ChatDriver, make_chat
+from harness import Nvim
+
+
+def stored(chat: ChatDriver, number: int, *, here: bool = True, hours: float = 1, **fields: Any) -> dict[str, Any]:
+    """Return a row of `list_sessions`."""
+    cwd = str(chat.nvim.lua("return vim.fn.getcwd()")) if here else "/somewhere/else"
+    row = {"id": f"s{number}", "title": f"title {number}", "updated": time.time() - hours * 3600 - 5, "messages": 3}
+    return row | {"cwd": cwd, "owned": False, "first_question": "", "last_question": ""} | fields
+
+
+def test_this_project_comes_first_with_age_messages_and_questions(chat: ChatDriver) -> None:
+    """Others stand below a line, with their folder; <CR> opens the chat under the cursor."""
+    rows = [
+        stored(chat, 1, here=False, hours=0, title="elsewhere"),
+        stored(chat, 2, hours=3, messages=1, last_question="and why is that so?"),
+        stored(chat, 3, hours=50, first_question="title 3 is how it began", owned=True),
+    ]
+    chat.answer("list_sessions", rows)
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    assert chat.nvim.lines() == [
+        "3 h ago      title 2 · 1 message",
+        "             and why is that so?",
+        "2 days ago   title 3 · 3 messages · open elsewhere",
+        "── other projects ──",
+        "just now     elsewhere · 3 messages · /somewhere/else",
+    ]
+    screen = chat.nvim.screen()
+    assert "<CR> choose · r rename · d delete · / search · q close" in screen
+    chat.nvim.feed("3G<CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.sent("open_chat")[1]["resume"] == "s3"
+
+
+def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
+    """The list comes back with what is there then."""
+    chat.answer("list_sessions", [stored(chat, 1), stored(chat, 2)])
+    chat.answer("rename_session", "Renamed.")
+    chat.answer("delete_session", "Deleted.")
+    chat.nvim.lua("vim.ui.input = function(opts, done) done(opts.default .. ' anew') end")
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    chat.nvim.feed("2Gr")
+    chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
+    assert chat.sent("rename_session") == [{"chat": "s2", "title": "title 2 anew"}]
+    chat.nvim.wait_for(lambda: len(chat.sent("list_sessions")) == 2, "the list again")
+    chat.nvim.wait_screen("Resume a chat")
+    chat.nvim.feed("d")
+    chat.nvim.wait_screen(r"Delete “title 1” for good\? 3 messages  \[y\]es  \[n\]o")
+    assert chat.sent("delete_session") == []
+    chat.nvim.feed("y")
+    chat.nvim.wait_for(lambda: chat.sent("delete_session"), "delete_session")
+    assert chat.sent("delete_session") == [{"chat": "s1"}]
+
+
+def test_a_picker_of_the_users_gets_the_same_rows_and_a_way_to_manage(chat: ChatDriver) -> None:
+    """telescope and the like replace vim.ui.select; renaming is one more item there."""
+    chat.answer("list_sessions", [stored(chat, 1), stored(chat, 2)])
+    chat.nvim.lua(
+        """_G.prompts = {}
+           vim.ui.select = function(items, opts, done)
+             table.insert(_G.prompts, opts.prompt .. ' ' .. opts.kind)
+             _G.shown = vim.tbl_map(opts.format_item or tostring, items)
+             done(#_G.prompts == 1 and items[#items] or #_G.prompts == 2 and items[2] or #_G.prompts == 3 and items[1]
+               or nil)
+           end
+           vim.ui.input = function(_, done) done('new') end"""
+    )
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
+    assert chat.sent("rename_session") == [{"chat": "s2", "title": "new"}]
+    assert chat.nvim.lua("return _G.prompts") == [
+        "Resume a chat codecompanion.session",
+        "Rename or delete which chat? codecompanion.session",
+        "title 2 codecompanion.session_action",
+    ]
+
+
+def test_titles_complete_and_bring_a_chat_back(chat: ChatDriver) -> None:
+    """From the host's last answer, so that completion never waits; an id where two chats have one title."""
+    chat.answer(
+        "list_sessions",
+        [stored(chat, 1, title="Fix the parser"), stored(chat, 2, title="Fix it"), stored(chat, 3, title="Fix it")],
+    )
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    chat.nvim.feed("q")
+    chat.nvim.feed(":CodeCompanionChat Resume Fix t<Tab><CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.sent("open_chat")[1]["resume"] == "s1"
+    assert chat.nvim.lua("return vim.fn.getcompletion('CodeCompanionChat Resume ', 'cmdline')") == [
+        "Fix the parser",
+        "s2",
+        "s3",
+    ]
+    chat.nvim.command("CodeCompanionChat Resume no such title")
+    chat.nvim.wait_screen('no stored chat is called "no such title"')
+
+
+@pytest.mark.parametrize("size", [(40, 20), (80, 24), (200, 60)])
+def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """The age and the beginning of the title are seen everywhere."""
+    chat = make_chat(nvim_factory, size=size)
+    chat.answer("list_sessions", [stored(chat, n, title=f"chat {n} " + "word " * 30) for n in range(60)])
+    chat.nvim.command("CodeCompanionChat Resume")
+    screen = chat.nvim.wait_screen("more below")
+    assert "1 h ago      chat 0 word" in screen
+    assert "q close" in screen
+
+
+def test_nothing_stored_is_one_sentence(chat: ChatDriver, tmp_path: Path) -> None:
+    chat.answer("list_sessions", [])
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("codecompanion: no stored chats yet")
