@@ -61,6 +61,16 @@ class Desk:
         """Write the init file with Lua of the story's own."""
         self.init_file.write_text(_head() + lua, encoding="utf-8")
 
+    def configure_as_a_user(self, lua: str) -> None:
+        """Write the init file where Neovim finds it by itself; `nvim` alone starts with it (see `plain_nvim`)."""
+        path = Path(self.env["XDG_CONFIG_HOME"]) / "nvim" / "init.lua"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(lua, encoding="utf-8")
+
+    def plain_nvim(self, *args: str, size: tuple[int, int] = (80, 24), env: dict[str, str] | None = None) -> Terminal:
+        """Start Neovim as a user does, without an argument of ours."""
+        return self.terminal([self.binary, *args], size=size, env=env)
+
     def nvim(self, *args: str, size: tuple[int, int] = (80, 24), env: dict[str, str] | None = None) -> Terminal:
         """Start Neovim in a new terminal."""
         return self.terminal([*self.command(), *args], size=size, env=env)
