@@ -294,6 +294,8 @@ function M.on_events(json)
           say(("the answer to %s failed: %s"):format(request.verb, err:match("^[^\n]*")), vim.log.levels.ERROR)
         end
       end
+    elseif event.type == "ask" then
+      require("codecompanion.files").answer(event)
     else
       dispatch(event)
     end

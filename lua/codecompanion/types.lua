@@ -121,6 +121,19 @@
 ---@field prompt_tokens integer
 ---@field output_tokens integer
 
+---A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
+---
+---`look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
+---content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load anew what changed on disk. Once
+---`until_ms` (milliseconds since the epoch, 0 = never) has passed it must not be begun: the host has gone on.
+---@class CodeCompanion.Event.Ask
+---@field type "ask"
+---@field chat string
+---@field ask_id integer
+---@field what string
+---@field until_ms integer
+---@field fields table<string, any>
+
 ---A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`.
 ---@class CodeCompanion.Event.ToolStarted
 ---@field type "tool_started"
@@ -131,7 +144,8 @@
 
 ---A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 ---
----`preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result.
+---`preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result. With a
+---`change` of a file it is the diff.
 ---@class CodeCompanion.Event.ToolFinished
 ---@field type "tool_finished"
 ---@field chat string
@@ -144,6 +158,7 @@
 ---@field status "cancelled"|"error"|"ok"|"rejected"
 ---@field tokens integer
 ---@field duration_ms integer
+---@field change CodeCompanion.Wire.FileChange|nil
 
 ---A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
 ---
@@ -309,6 +324,7 @@
 ---@field folded? boolean
 ---@field tier? integer
 ---@field counts? [integer, integer]
+---@field change? CodeCompanion.Wire.FileChange|nil
 
 ---A piece of a restored chat: pieces come newest first, each one goes above those before it.
 ---
@@ -431,6 +447,15 @@
 ---@field decision "always"|"cancel"|"once"|"reject"
 ---@field reason? string
 ---@field text? string|nil
+
+---The answer to an `ask` event; `error` says why it could not be done.
+---@class CodeCompanion.Request.Answer
+---@field id? integer
+---@field chat? string
+---@field ask_id integer
+---@field ok boolean
+---@field error? string
+---@field result? any
 
 ---Switch approvals off (`on`) or on again for the chat.
 ---@class CodeCompanion.Request.SetYolo
@@ -677,6 +702,7 @@
 ---| CodeCompanion.Event.Text
 ---| CodeCompanion.Event.Reasoning
 ---| CodeCompanion.Event.ReplyFinished
+---| CodeCompanion.Event.Ask
 ---| CodeCompanion.Event.ToolStarted
 ---| CodeCompanion.Event.ToolFinished
 ---| CodeCompanion.Event.ApprovalRequested
@@ -706,6 +732,7 @@
 ---@field detach CodeCompanion.Request.Detach
 ---@field add_rules CodeCompanion.Request.AddRules
 ---@field approve CodeCompanion.Request.Approve
+---@field answer CodeCompanion.Request.Answer
 ---@field set_yolo CodeCompanion.Request.SetYolo
 ---@field set_model CodeCompanion.Request.SetModel
 ---@field set_policy CodeCompanion.Request.SetPolicy
@@ -882,6 +909,7 @@
 ---@class CodeCompanion.Options.interactions.chat.tools.opts
 ---@field enabled? boolean
 ---@field yolo? boolean
+---@field save_with_autocmds? boolean
 ---@field max_result_chars? integer
 
 ---Behaviour of the chat.

@@ -146,6 +146,29 @@ class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
     output_tokens: int = 0
 
 
+class Ask(Event, frozen=True, kw_only=True, tag="ask"):
+    """A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
+
+    `look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
+    content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load anew what changed on disk. Once
+    `until_ms` (milliseconds since the epoch, 0 = never) has passed it must not be begun: the host has gone on.
+    """
+
+    ask_id: int
+    what: str
+    until_ms: int
+    fields: dict[str, object] = {}
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """A change of a file that a tool made: `change_id` names it for `revert_changes` and `show_change`."""
+
+    change_id: str
+    path: str
+    added: int
+    removed: int
+
+
 class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
     """A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`."""
 
@@ -157,7 +180,8 @@ class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
 class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
     """A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 
-    `preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result.
+    `preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result. With a
+    `change` of a file it is the diff.
     """
 
     call_id: str
@@ -169,6 +193,7 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
     status: Literal["ok", "error", "cancelled", "rejected"]
     tokens: int = 0
     duration_ms: int = 0
+    change: FileChange | None = None
 
 
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
@@ -342,6 +367,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     folded: bool = False
     tier: int = 0
     counts: tuple[int, int] = (0, 0)
+    change: FileChange | None = None
 
 
 class Restored(Event, frozen=True, kw_only=True, tag="restored"):

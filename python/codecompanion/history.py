@@ -216,6 +216,16 @@ class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
     retries: tuple[Retry, ...] = ()
 
 
+class ChangeShown(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a tool's fold shows of its change of a file; `diff` is cut to what is drawn."""
+
+    change_id: str
+    path: str
+    added: int
+    removed: int
+    diff: str = ""
+
+
 class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_ran"):
     """How a tool call went; the result itself is a `MessageAdded`."""
 
@@ -226,6 +236,44 @@ class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_
     summary: str
     status: Literal["ok", "error", "cancelled", "rejected"]
     duration_ms: int
+    change: ChangeShown | None = None
+
+
+FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupted"]
+
+
+class FileChangeBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
+    """A file is about to be changed. `before` and `after` are the sha256 of the contents, "" = there is no file.
+
+    `path` is absolute, `name` is how it is shown. A file may be there although `before` is "": one too large to be
+    kept, or a symbolic link to `link`. `reverts` are the changes that this one takes back. It changes no view.
+    """
+
+    change_id: str
+    path: str
+    name: str
+    turn_id: str = ""
+    call_id: str = ""
+    before: str = ""
+    after: str = ""
+    mode: int = 0
+    link: str = ""
+    reverts: tuple[str, ...] = ()
+
+
+class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_ended"):
+    """How a change of a file ended; without an end the host was interrupted, and the file is as before or as after.
+
+    `unsaved`: it was made in the editor's buffer, which had unsaved changes. `after` is what the content became when
+    that is not what was asked for (format on save).
+    """
+
+    change_id: str
+    state: FileChangeState
+    after: str = ""
+    added: int = 0
+    removed: int = 0
+    reason: str = ""
 
 
 class PolicyEvent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_event"):
@@ -257,6 +305,8 @@ EventPayload = (
     | RequestSent
     | RequestEnded
     | ToolRan
+    | FileChangeBegan
+    | FileChangeEnded
     | PolicyEvent
 )
 

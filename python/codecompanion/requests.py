@@ -128,6 +128,15 @@ class Approve(Request, frozen=True, kw_only=True):
     text: str | None = None
 
 
+class Answer(Request, frozen=True, kw_only=True):
+    """The answer to an `ask` event; `error` says why it could not be done."""
+
+    ask_id: int
+    ok: bool
+    error: str = ""
+    result: Any = None
+
+
 class SetYolo(Request, frozen=True, kw_only=True):
     """Switch approvals off (`on`) or on again for the chat."""
 
@@ -360,6 +369,7 @@ VERBS: dict[str, type[Request]] = {
     "detach": Detach,
     "add_rules": AddRules,
     "approve": Approve,
+    "answer": Answer,
     "set_yolo": SetYolo,
     "set_model": SetModel,
     "set_policy": SetPolicy,

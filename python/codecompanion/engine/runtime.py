@@ -23,6 +23,7 @@ from codecompanion.messages import Message, Usage
 from codecompanion.models import ModelLimits
 from codecompanion.requests import (
     AddRules,
+    Answer,
     Approve,
     Attach,
     Cancel,
@@ -64,6 +65,7 @@ from codecompanion.requests import (
 )
 from codecompanion.session import forking, stored_chats
 from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
+from codecompanion.session.editor_asks import EditorAsks
 from codecompanion.session.forecast import forecast
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.inspection import inspect, original, state_of
@@ -93,6 +95,7 @@ class Runtime:
         self._reports = Reports()
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._asks = EditorAsks(emit, time.time)
 
     async def handle(self, request: Request) -> object:
         """Carry out one request and return its result.
@@ -125,6 +128,8 @@ class Runtime:
                 return self._list_rules()
             case ListCheckpoints() | ListMemories() | RestoreChat():
                 return await self._keep(request)
+            case Answer():
+                self._asks.take(request)
             case GiveSecrets():
                 self.services.adapters.give_secrets(request.secrets)
             case Doctor():
@@ -183,6 +188,7 @@ class Runtime:
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=_report_bug,
             mistakes=mistakes,
+            editor=self._asks,
         )
         configure(services, request)
         for learned in await asyncio.to_thread(store.load_calibration):

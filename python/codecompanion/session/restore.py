@@ -33,7 +33,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
 from codecompanion.placeholders import INTERRUPTED
-from codecompanion.session.tool_round import preview, recorded_title
+from codecompanion.session.tool_round import preview, recorded_title, told_change
 from codecompanion.session.undo import undone_ids
 from codecompanion.summary_frame import bare_summary
 
@@ -168,7 +168,7 @@ def _message_entries(
         name, title = names.get(call_id, ("tool", "tool"))
         yield Entry(
             kind="tool",
-            text=preview(message.text),
+            text=record.change.diff if record and record.change else preview(message.text),
             message_id=message.id,
             call_id=call_id,
             name=record.name if record else name,
@@ -177,6 +177,7 @@ def _message_entries(
             status=record.status if record else ("cancelled" if message.is_error else "ok"),
             tokens=message.tokens,
             duration_ms=record.duration_ms if record else 0,
+            change=told_change(record.change) if record else None,
         )
 
 

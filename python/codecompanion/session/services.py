@@ -25,6 +25,7 @@ from codecompanion.session.effects import Keeping
 from codecompanion.settings import Settings
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
+from codecompanion.tools.open_files import Editor, NoEditor
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
@@ -42,8 +43,8 @@ class Services:
     `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
     windows (None = unknown), `price(adapter, model, passes)` what calls cost in US dollars (None = unknown),
     `report_bug` logs a bug of ours and returns what the user reads of it. `keeping` is where checkpoints
-    and memories go, None = nowhere. `calibrations` holds what was learned about
-    (adapter, model). `mistakes` are sentences about the configuration that each chat says when it is opened.
+    and memories go, None = nowhere. `calibrations` holds what was learned about (adapter, model). `editor` is asked by
+    tools what is open. `mistakes` are sentences about the configuration that each chat says when it is opened.
     """
 
     settings: Settings
@@ -61,6 +62,7 @@ class Services:
     keeping: Keeping | None = None
     mistakes: list[str] = field(default_factory=list)
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
+    editor: Editor = field(default_factory=NoEditor)
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
         """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).
@@ -169,4 +171,5 @@ class Services:
             timeout_s=self.tools.timeout_s(name, DEFAULT_TOOL_TIMEOUT_S),
             walk=walk,
             hidden_variables=self.adapters.key_variables(),
+            editor=self.editor,
         )

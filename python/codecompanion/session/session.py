@@ -38,6 +38,7 @@ from codecompanion.session.answer import Answer
 from codecompanion.session.approval_desk import ApprovalDesk
 from codecompanion.session.context_block import ContextBlock
 from codecompanion.session.context_control import ContextControl
+from codecompanion.session.file_log import FileLog
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.outbound import OutboundQueue
@@ -155,6 +156,7 @@ class Session:
             limit_chars=services.settings.tools.max_result_chars,
             recorded=self._recorded(),
             on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
+            recorder=self._recorder,
         )
         return ToolRound(round_services, calls, cycle, turn_id)
 
@@ -455,6 +457,10 @@ class Session:
 
     def _tool_context(self, name: str) -> ToolContext:
         return msgspec.structs.replace(self.services.tool_context(self.snapshot, name), recall=self.edits.removed)
+
+    def _recorder(self, turn_id: str, call_id: str) -> FileLog:
+        services = self.services
+        return FileLog(self.log.write, services.store.put_blob, services.new_token, turn_id, call_id)
 
     async def _store_text(self, text: str) -> str:
         return await asyncio.to_thread(self.services.store.put_blob, text.encode("utf-8", "surrogatepass"))

@@ -13,13 +13,14 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion import events
 from codecompanion.errors import StoreError, ToolError
 from codecompanion.events import Event, ToolFinished, ToolStarted
-from codecompanion.history import EventPayload, MessageAdded, ToolRan
+from codecompanion.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.messages import Message, ToolCall
 from codecompanion.placeholders import CANCELLED_BY_USER
 from codecompanion.session.approval_desk import ApprovalDesk
-from codecompanion.tools.base import ToolContext, ToolOutput
+from codecompanion.tools.base import FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.runner import approval_question, failed, run_call
@@ -29,11 +30,16 @@ Recorded = Callable[[int], Message | None]
 """Position of a call in its reply → the recorded result."""
 PREVIEW_LINES = 24
 PREVIEW_CHARS = 4000
+MAX_DIFF_CHARS = 16_000
+"""So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundServices:
-    """What a round needs of its chat. `store_text` keeps a long result whole and returns its sha256."""
+    """What a round needs of its chat. `store_text` keeps a long result whole and returns its sha256.
+
+    `recorder(turn_id, call_id)` logs the changes of files that a call makes.
+    """
 
     chat_id: str
     tools: ToolRegistry
@@ -48,6 +54,7 @@ class RoundServices:
     limit_chars: int
     recorded: Recorded | None = None
     on_running: Callable[[str], None] = lambda title: None
+    recorder: Callable[[str, str], Recorder] = lambda turn_id, call_id: NotRecorded()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,8 @@ class ToolRound:
         try:
             tool = services.tools.get(call.name)
             arguments = services.tools.validate(call.name, call.arguments)
-            context = services.context(call.name)
+            recorder = services.recorder(self._turn_id, call.id)
+            context = msgspec.structs.replace(services.context(call.name), recorder=recorder)
             question = await approval_question(tool, arguments, context, services.desk.approvals)
         except ToolError as error:
             return _Ran(call, failed(str(error)), "error", title)
@@ -171,6 +179,7 @@ class ToolRound:
                 summary=summary,
                 status=ran.status,
                 duration_ms=ran.output.duration_ms,
+                change=shown_change(ran.output.change),
             ),
         )
         self._done.add(index)
@@ -181,10 +190,11 @@ class ToolRound:
             name=ran.call.name,
             title=ran.title,
             summary=summary,
-            preview=preview(ran.output.text),
+            preview=cut_diff(ran.output.change.diff) if ran.output.change else preview(ran.output.text),
             status=ran.status,
             tokens=message.tokens,
             duration_ms=ran.output.duration_ms,
+            change=told_change(shown_change(ran.output.change)),
         )
         try:
             await services.write(*payloads)
@@ -192,6 +202,28 @@ class ToolRound:
             services.emit(msgspec.structs.replace(finished, status="error", summary="ran, but could not be stored"))
             raise
         services.emit(finished)
+
+
+def shown_change(change: FileChange | None) -> ChangeShown | None:
+    """Return what is logged beside the result of a call that changed a file."""
+    if change is None:
+        return None
+    return ChangeShown(change.change_id, change.path, change.added, change.removed, cut_diff(change.diff))
+
+
+def told_change(change: ChangeShown | None) -> events.FileChange | None:
+    """Return what the editor is told of it."""
+    if change is None or not change.change_id:
+        return None
+    return events.FileChange(change.change_id, change.path, change.added, change.removed)
+
+
+def cut_diff(diff: str) -> str:
+    """Return what the fold shows of a diff: its beginning, whole lines, bounded."""
+    if len(diff) <= MAX_DIFF_CHARS:
+        return diff
+    head = diff[: diff.rfind("\n", 0, MAX_DIFF_CHARS) + 1 or MAX_DIFF_CHARS]
+    return f"{head}… {diff.count(chr(10)) - head.count(chr(10)):,} more lines · K shows all\n"
 
 
 def _recorded_output(result: Message | None) -> ToolOutput:

@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.messages import ToolSpec
 from codecompanion.requests import Snapshot
+from codecompanion.tools.open_files import Editor, NoEditor, Opened
 
 
 class Walk(Protocol):
@@ -80,6 +81,61 @@ class Accepted(msgspec.Struct, frozen=True):
     text: str
 
 
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of one file that was made: where it is in the log, how many lines it added and removed, its diff."""
+
+    change_id: str
+    path: str
+    name: str
+    added: int
+    removed: int
+    diff: str
+
+
+class Recorder(Protocol):
+    """The log of file changes: what it is told is durable before it returns."""
+
+    async def begin(
+        self,
+        path: Path,
+        name: str,
+        *,
+        before: bytes | None,
+        after: bytes | None,
+        mode: int = 0,
+        link: str = "",
+        reverts: tuple[str, ...] = (),
+    ) -> str:
+        """Log that a file is about to be changed, with both contents (None = no file); return the change's id.
+
+        `mode` are the permissions of a file, `link` is the target of a symbolic link that is deleted.
+        """
+
+    async def end(
+        self,
+        change_id: str,
+        *,
+        state: str,
+        after: bytes | None = None,
+        added: int = 0,
+        removed: int = 0,
+        reason: str = "",
+    ) -> None:
+        """Log how it ended: `written`, `unsaved`, `failed`, `unknown`; `after` when the content became another one."""
+
+
+class NotRecorded:
+    """Nothing is logged: the command line, and tests."""
+
+    async def begin(self, path: Path, name: str, **what: Any) -> str:
+        """Log nothing."""
+        del path, name, what
+        return ""
+
+    async def end(self, change_id: str, **how: Any) -> None:
+        """Log nothing."""
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
@@ -87,7 +143,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
     `KeyError` or a `CodeCompanionError` when there is none. `hidden_variables` of the environment are no program's
     business that the model runs: they hold keys. `recall` is what was taken out of the chat. `accepted` is the
-    proposal as the user left it, None unless the user edited it: the tool writes exactly that.
+    proposal as the user left it, None unless the user edited it: the tool writes exactly that. `opened` is
+    what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files.
     """
 
     root: Path
@@ -100,6 +157,9 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     hidden_variables: frozenset[str] = frozenset()
     recall: Recall = NothingRemoved()
     accepted: Accepted | None = None
+    editor: Editor = NoEditor()
+    opened: Opened = Opened()
+    recorder: Recorder = NotRecorded()
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +172,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     is_error: bool = False
     changed_paths: tuple[str, ...] = ()
+    change: FileChange | None = None
     duration_ms: int = 0
 
 
@@ -140,6 +201,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     it raises `errors.ToolError` when the call could only fail. `run` raises `errors.ToolError` for a failure the model
     should read. `keeps_time` says that `run` ends by itself at `context.timeout_s`, so that what it has until then is
     not lost. `only_when_removed`: offered to the model only once something was taken out of the chat.
+    `looks_at`: what of the editor the tool must know: the open file at its argument `path`, or all unsaved texts.
     """
 
     spec: ToolSpec
@@ -149,3 +211,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     effect: Literal["read", "write", "execute"] = "read"
     keeps_time: bool = False
     only_when_removed: bool = False
+    looks_at: Literal["", "path", "unsaved"] = ""

@@ -32,6 +32,12 @@ def file_diff(path: str, before: str | None, after: str | None) -> str:
     return "\n".join((*names, *body)) + "\n"
 
 
+def count_lines(diff: str) -> tuple[int, int]:
+    """Return how many lines a diff of one file adds and removes."""
+    body = diff.split("\n")[2:]
+    return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
+
+
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 

@@ -16,6 +16,7 @@ import msgspec
 from codecompanion.errors import CodeCompanionError, ToolError
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.limit import STORED_PREFIX
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
     try:
         limit_s = None if tool.keeps_time else context.timeout_s
         async with asyncio.timeout(limit_s):
-            output = await tool.run(arguments, context)
+            context = await look(tool, arguments, context)
+            output = _with_silence(await tool.run(arguments, context), context)
     except TimeoutError:
         output = failed(f"{tool.spec.name} did not finish within {context.timeout_s:g} seconds and was stopped.")
     except (ToolError, CodeCompanionError) as error:
@@ -54,7 +56,8 @@ async def approval_question(
     if not approvals.asks_before(tool):
         return None
     try:
-        question = await asyncio.to_thread(tool.question, arguments, context)
+        seen = await look(tool, arguments, context)
+        question = await asyncio.to_thread(tool.question, arguments, seen)
     except CodeCompanionError as error:
         raise ToolError(str(error)) from error
     except Exception as error:
@@ -62,6 +65,26 @@ async def approval_question(
     if not approvals.needs_question(tool, question):
         return None
     return question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
+
+
+async def look(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolContext:
+    """Return the context with what the tool must know of the editor, as it is now."""
+    if tool.looks_at == "unsaved":
+        return msgspec.structs.replace(context, opened=await context.editor.look(None))
+    if tool.looks_at == "path" and not arguments["path"].startswith(STORED_PREFIX):
+        try:
+            path = await asyncio.to_thread(context.resolve, arguments["path"])
+        except CodeCompanionError:  # the tool says so itself
+            return context
+        return msgspec.structs.replace(context, opened=await context.editor.look([path]))
+    return context
+
+
+def _with_silence(output: ToolOutput, context: ToolContext) -> ToolOutput:
+    if not context.opened.silent:
+        return output
+    note = "[The editor did not answer. This is about the files on disk; unsaved changes there are not known.]"
+    return msgspec.structs.replace(output, text=f"{output.text}\n{note}")
 
 
 def failed(text: str) -> ToolOutput:

@@ -82,6 +82,13 @@ table.insert(tools, {
         .. " `allowed_in_yolo_mode = false`.",
     },
     {
+      name = "save_with_autocmds",
+      type = "boolean",
+      default = true,
+      description = "Whether saving a file that a tool changed in a loaded buffer runs your `BufWrite*` autocommands,"
+        .. " such as format on save. False saves it as `:noautocmd write` does.",
+    },
+    {
       name = "max_result_chars",
       type = "integer",
       min = 1000,

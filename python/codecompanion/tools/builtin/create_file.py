@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, count, parameters, shown_path
-from codecompanion.tools.disk import Check, in_thread, write_atomic
-from codecompanion.tools.proposal import Proposal, as_accepted, question
+from codecompanion.tools.file_change import Plan, change_file, current_text, is_there
+from codecompanion.tools.proposal import Proposal, question
 
 _SPEC = ToolSpec(
     "create_file",
@@ -36,7 +37,7 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
     name = shown_path(path, context)
     if path.is_dir() or arguments["path"].endswith("/"):
         raise ToolError(f"{name} is a folder; give the path of a file.")
-    if os.path.lexists(path) and not arguments.get("overwrite", False):
+    if is_there(path, context) and not arguments.get("overwrite", False):
         raise ToolError(f"{name} exists already; nothing was changed. Use insert_edit, or set overwrite.")
     for parent in path.parents:
         if parent.exists():
@@ -47,27 +48,24 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    return await in_thread(lambda check: _write(arguments, context, check))
+    path = await asyncio.to_thread(context.resolve, arguments["path"])
+    return await change_file(partial(_plan, arguments), context, path)
 
 
-def _write(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
     path = _target(arguments, context)
-    existed = path.exists()
-    proposal, note = as_accepted(_proposal(path, arguments, context), context.accepted)
-    if proposal.after is None or (note and proposal.after == proposal.before):
-        return ToolOutput(text=note, summary="left out by you")
-    write_atomic(path, text_files.encode(proposal.after), check)
-    lines = count(len(text_files.split_lines(proposal.after.text)), "line")
-    text = f"{'Replaced' if existed else 'Created'} {proposal.name}: {lines}."
-    return ToolOutput(text=f"{text} {note}".rstrip(), summary=lines, changed_paths=(str(path),))
+    proposal = _proposal(path, arguments, context)
+    lines = count(len(text_files.split_lines(arguments["content"])), "line")
+    verb = "Replaced" if is_there(path, context) else "Created"
+    return Plan(proposal, f"{verb} {proposal.name}: {lines}.", f"{verb} {proposal.name}.")
 
 
 def _proposal(path: Path, arguments: dict[str, Any], context: ToolContext) -> Proposal:
     """Return what is there and what is to be; a file that is no text counts as none."""
     before = None
-    if path.exists():
+    if is_there(path, context):
         with contextlib.suppress(text_files.UnreadableFile):
-            before = text_files.read_text(path)
+            before = current_text(path, context)
     after = text_files.TextFile(arguments["content"])
     return Proposal(path=path, name=shown_path(path, context), before=before, after=after)
 
@@ -79,7 +77,7 @@ def _title(arguments: dict[str, Any]) -> str:
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
     path = _target(arguments, context)
     proposal = _proposal(path, arguments, context)
-    title = f"{'Replace' if path.exists() else 'Create'} {proposal.name}"
+    title = f"{'Replace' if is_there(path, context) else 'Create'} {proposal.name}"
     body = ""
     if path.exists() and proposal.before is None:
         body = f"{_unreadable(path)} It would be replaced by:\n{arguments['content']}"
@@ -94,4 +92,4 @@ def _unreadable(path: Path) -> str:
     return ""
 
 
-CREATE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")
+CREATE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
-from codecompanion.tools.disk import Check, in_thread, write_atomic
-from codecompanion.tools.proposal import Proposal, as_accepted, question
+from codecompanion.tools.file_change import Plan, change_file
+from codecompanion.tools.proposal import Proposal, question
 
 _SHOWN_LINES = 40
 
@@ -38,23 +40,14 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    return await in_thread(lambda check: _delete(arguments, context, check))
+    path = await asyncio.to_thread(_target, arguments, context)
+    return await change_file(partial(_plan, arguments), context, path)
 
 
-def _delete(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
     path = _target(arguments, context)
     name = shown_path(path, context)
-    proposal, note = as_accepted(_proposal(path, name), context.accepted)
-    if note and proposal.after is not None:
-        if proposal.after != proposal.before:
-            write_atomic(path, text_files.encode(proposal.after), check)
-        return ToolOutput(text=f"{name} was not deleted. {note}", summary="not deleted", changed_paths=(str(path),))
-    check()
-    try:
-        path.unlink()
-    except OSError as error:
-        raise ToolError(f"{name} was not deleted: {text_files.reason(error)}.") from error
-    return ToolOutput(text=f"Deleted {name}.", summary="deleted", changed_paths=(str(path),))
+    return Plan(_proposal(path, name), f"Deleted {name}.", f"{name} was not deleted.")
 
 
 def _title(arguments: dict[str, Any]) -> str:
@@ -88,4 +81,4 @@ def _content(path: Path, name: str) -> str:
     return "\n".join([f"{name}: {count(len(lines), 'line')}", "", *lines[:_SHOWN_LINES], *more]) + "\n"
 
 
-DELETE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")
+DELETE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")

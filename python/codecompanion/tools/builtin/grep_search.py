@@ -7,13 +7,14 @@ print the same records, so the result is the same whichever ran.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import heapq
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +27,7 @@ from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOu
 from codecompanion.tools.builtin.file_search import compile_glob, matches
 from codecompanion.tools.builtin.wording import count, missing_file, one_line, parameters, path_below
 from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.file_change import is_there
 from codecompanion.tools.process import clean_environment, run_program
 
 DEFAULT_RESULTS = 100
@@ -160,33 +162,63 @@ def _cut(line: str, start_byte: int) -> str:
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    files = await in_thread(lambda check: _files(arguments, context, check))
+    files, unsaved = await in_thread(lambda check: _files(arguments, context, check))
     hits = _Hits(files, arguments.get("max_results", DEFAULT_RESULTS))
+    on_disk = [name for name in files.names if name not in unsaved]
+    await _search_all(arguments, files.root, on_disk, hits)
+    if unsaved:
+        with tempfile.TemporaryDirectory() as folder:
+            await asyncio.to_thread(_write_out, Path(folder), unsaved)
+            await _search_all(arguments, Path(folder), list(unsaved), hits)
+    return _output(arguments, files, hits, unsaved)
+
+
+async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], hits: _Hits) -> None:
+    """Search files below a folder."""
     ripgrep = shutil.which("rg")
     if ripgrep:
-        for batch in _batches(files.names):
-            await _search([*_ripgrep(ripgrep, arguments), *batch], files, hits, None)
-    elif files.names:
+        for batch in _batches(names):
+            await _search([*_ripgrep(ripgrep, arguments), *batch], root, hits, None)
+    elif names:
         with tempfile.TemporaryFile() as listing:
-            listing.write(_worker_input(arguments, files))
+            listing.write(_worker_input(arguments, names))
             listing.seek(0)
-            await _search([sys.executable, "-I", str(_WORKER)], files, hits, listing)
-    return _output(arguments, files, hits)
+            await _search([sys.executable, "-I", str(_WORKER)], root, hits, listing)
 
 
-def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> _Files:
+def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
+    """Write texts that stand in the editor only where a searcher finds them under their names."""
+    for name, text in unsaved.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> tuple[_Files, dict[str, str]]:
+    """Return what is searched, and the texts of those files that have unsaved changes in the editor."""
     root = context.resolve(".")
     start = context.resolve(arguments.get("path", "."))
-    if not start.exists():
+    if not is_there(start, context):
         raise missing_file(start, context)
     only = compile_glob(arguments["include"], root) if "include" in arguments else None
-    found = [start] if start.is_file() else context.walk(start, include_ignored=arguments.get("include_ignored", False))
+    opened = context.opened.files
+    found = (
+        [start]
+        if start.is_file() or str(start) in opened
+        else context.walk(start, include_ignored=arguments.get("include_ignored", False))
+    )
     names, too_large = [], 0
+    unsaved: dict[str, str] = {}
     base = root if start == root or root in start.parents else start if start.is_dir() else start.parent
     for path in found:
         check()
         name = path_below(base, path)
         if only is not None and not matches(only, name):
+            continue
+        text = opened[str(path)].text if str(path) in opened else None
+        if text is not None:
+            unsaved[name] = text
+            names.append(name)
             continue
         try:
             size = path.lstat().st_size
@@ -196,7 +228,7 @@ def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> _Fi
             too_large += 1
         else:
             names.append(name)
-    return _Files(base, names, too_large)
+    return _Files(base, names, too_large), unsaved
 
 
 def _batches(names: Sequence[str]) -> Iterator[list[str]]:
@@ -220,18 +252,18 @@ def _ripgrep(program: str, arguments: dict[str, Any]) -> list[str]:
     return [program, *fixed, case, kind, "--regexp", arguments["query"], "--"]
 
 
-def _worker_input(arguments: dict[str, Any], files: _Files) -> bytes:
+def _worker_input(arguments: dict[str, Any], names: Sequence[str]) -> bytes:
     query = arguments["query"] if arguments.get("is_regex") else re.escape(arguments["query"])
     head = msgspec.json.encode({"query": query, "ignore_case": bool(arguments.get("ignore_case"))})
-    return head + b"\n" + b"\0".join(name.encode("utf-8", "surrogateescape") for name in files.names)
+    return head + b"\n" + b"\0".join(name.encode("utf-8", "surrogateescape") for name in names)
 
 
-async def _search(argv: list[str], files: _Files, hits: _Hits, listing: IO[bytes] | None) -> None:
+async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] | None) -> None:
     with tempfile.TemporaryFile() as errors:
         ended = await run_program(
             argv,
-            cwd=files.root,
-            env=clean_environment({}, files.root),
+            cwd=root,
+            env=clean_environment({}, root),
             on_output=hits.add_output,
             stdin=listing,
             stderr=errors,
@@ -245,14 +277,15 @@ async def _search(argv: list[str], files: _Files, hits: _Hits, listing: IO[bytes
                 raise ToolError(f"The search failed: {cause[1] if cause else problem or f'exit code {ended.code}'}.")
 
 
-def _output(arguments: dict[str, Any], files: _Files, hits: _Hits) -> ToolOutput:
+def _output(arguments: dict[str, Any], files: _Files, hits: _Hits, unsaved: Container[str]) -> ToolOutput:
     summary = f"{count(hits.lines, 'hit')} in {count(hits.files, 'file')}" if hits.lines else "no hits"
     lines = [f"{summary}:" if hits.lines else _nothing(arguments, files)]
     shown = hits.first()
     last = -1
     for index, number, line in shown:
         if index != last:
-            lines.append(files.names[index].encode("utf-8", "replace").decode())
+            note = " [unsaved in the editor]" if files.names[index] in unsaved else ""
+            lines.append(files.names[index].encode("utf-8", "replace").decode() + note)
             last = index
         lines.append(f"  {number}: {line}")
     if hits.lines > len(shown):
@@ -279,4 +312,4 @@ def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuesti
     return None
 
 
-GREP_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question)
+GREP_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="unsaved")

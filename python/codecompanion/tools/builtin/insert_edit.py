@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 from codecompanion import text_files
@@ -9,9 +11,9 @@ from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
-from codecompanion.tools.disk import Check, in_thread, write_atomic
 from codecompanion.tools.edit import Edited, replace_text
-from codecompanion.tools.proposal import Proposal, as_accepted, question
+from codecompanion.tools.file_change import Plan, change_file, current_text, is_there
+from codecompanion.tools.proposal import Proposal, question
 
 _SPEC = ToolSpec(
     "insert_edit",
@@ -39,35 +41,30 @@ _SPEC = ToolSpec(
 def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Edited]:
     """Return what the file is and what it becomes; nothing is written."""
     path = context.resolve(arguments["path"])
-    if not path.exists():
+    if not is_there(path, context):
         error = missing_file(path, context)
         raise ToolError(f"{error} create_file makes new files.")
-    before = text_files.read_text(path)
+    before = current_text(path, context)
     try:
         edited = replace_text(before, arguments["old_text"], arguments["new_text"], arguments.get("replace_all", False))
     except ToolError as error:
         raise ToolError(f"{shown_path(path, context)}: {error}") from error
+    text_files.encode(edited.file)
     proposal = Proposal(path=path, name=shown_path(path, context), before=before, after=edited.file)
     return proposal, edited
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    return await in_thread(lambda check: _write(arguments, context, check))
+    path = await asyncio.to_thread(context.resolve, arguments["path"])
+    return await change_file(partial(_plan, arguments), context, path)
 
 
-def _write(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
-    proposed, edited = _edit(arguments, context)
-    proposal, note = as_accepted(proposed, context.accepted)
-    if proposal.after is None or proposal.after == proposal.before:
-        return ToolOutput(text=note, summary="left out by you")
-    write_atomic(proposal.path, text_files.encode(proposal.after), check)
-    changed = (str(proposal.path),)
-    if note:
-        return ToolOutput(text=f"Edited {proposal.name}. {note}", summary="edited by you", changed_paths=changed)
+def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
+    proposal, edited = _edit(arguments, context)
     places = [f"line {first}" if first == last else f"lines {first} to {last}" for first, last in edited.places[:20]]
     more = f" and {len(edited.places) - 20} more" if len(edited.places) > 20 else ""
-    text = f"Edited {proposal.name}: {count(len(edited.places), 'replacement')}, now at {', '.join(places)}{more}."
-    return ToolOutput(text=text, summary=count(len(edited.places), "edit"), changed_paths=changed)
+    done = f"Edited {proposal.name}: {count(len(edited.places), 'replacement')}, now at {', '.join(places)}{more}."
+    return Plan(proposal, done, f"Edited {proposal.name}.")
 
 
 def _title(arguments: dict[str, Any]) -> str:
@@ -79,4 +76,4 @@ def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuesti
     return question(proposal, key="insert_edit", title=f"Edit {proposal.name}")
 
 
-INSERT_EDIT = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")
+INSERT_EDIT = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")

@@ -15,6 +15,7 @@ from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import count, missing_file, parameters, shown_path
 from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.file_change import current_text, is_there
 from codecompanion.tools.limit import STORED_PREFIX
 
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -63,8 +64,10 @@ def _read(arguments: dict[str, Any], context: ToolContext, check: Check) -> Tool
     chosen = lines[first - 1 : last]
     numbered = "\n".join(f"{first + index}\t{line[left - 1 : right]}" for index, line in enumerate(chosen))
     rest = len(lines) - (first - 1 + len(chosen))
+    opened = None if path.startswith(STORED_PREFIX) else context.opened.at(context.resolve(path))
+    unsaved = "\n[unsaved: this is the text in the editor, not on disk]" if opened and opened.modified else ""
     note = f"\n[{count(rest, 'more line')} up to line {len(lines)}]" if rest else ""
-    return ToolOutput(text=numbered + note, summary=count(len(chosen), "line"))
+    return ToolOutput(text=numbered + note + unsaved, summary=count(len(chosen), "line"))
 
 
 def _range(arguments: dict[str, Any], start: str, end: str) -> tuple[int, int | None]:
@@ -76,11 +79,11 @@ def _range(arguments: dict[str, Any], start: str, end: str) -> tuple[int, int | 
 
 def _file(path: str, context: ToolContext) -> str:
     real = context.resolve(path)
-    if not real.exists():
+    if not is_there(real, context):
         raise missing_file(real, context)
     if real.is_dir():
         raise ToolError(f"{shown_path(real, context)} is a folder; file_search lists the files in it.")
-    return text_files.printable(text_files.read_text(real).text)
+    return text_files.printable(current_text(real, context).text)
 
 
 def _stored(path: str, context: ToolContext) -> str:
@@ -106,4 +109,4 @@ def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuesti
     return None
 
 
-READ_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question)
+READ_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="path")

@@ -99,13 +99,16 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     cwd = _folder(arguments, context)
     limit_s = min(arguments.get("timeout_s", context.timeout_s), context.timeout_s)
     kept = KeptOutput()
-    ended = await run_program(
-        ["/bin/sh", "-c", arguments["command"]],
-        cwd=cwd,
-        env=clean_environment(os.environ, _OWN_SOURCE, context.hidden_variables),
-        on_output=kept.add,
-        limit_s=limit_s,
-    )
+    try:
+        ended = await run_program(
+            ["/bin/sh", "-c", arguments["command"]],
+            cwd=cwd,
+            env=clean_environment(os.environ, _OWN_SOURCE, context.hidden_variables),
+            on_output=kept.add,
+            limit_s=limit_s,
+        )
+    finally:
+        await context.editor.reload()  # whatever it changed, also when it was stopped
     return _output(ended, await asyncio.to_thread(kept.text), limit_s)
 
 

@@ -17,7 +17,7 @@ Ask = Callable[..., ApprovalQuestion | None]
 async def test_a_file_is_created_with_its_folders_exactly_as_given(root: Path, call: Call) -> None:
     output = await call("create_file", path="neu/ä 中.txt", content="a\r\nb")
     assert (root / "neu" / "ä 中.txt").read_bytes() == b"a\r\nb"
-    assert (output.text, output.summary) == ("Created neu/ä 中.txt: 2 lines.", "2 lines")
+    assert (output.text, output.summary) == ("Created neu/ä 中.txt: 2 lines.", "+2")
     assert output.changed_paths == (str(root / "neu" / "ä 中.txt"),)
 
 

@@ -76,7 +76,7 @@ async def test_an_ambiguous_edit_names_the_file_and_the_lines(root: Path, call: 
     (root / "a").write_text("x\nx\n")
     output = await call("insert_edit", path="a", old_text="x", new_text="y")
     assert output.text.startswith("a: old_text occurs 2 times, at lines 1, 2")
-    assert (await call("insert_edit", path="a", old_text="x", new_text="y", replace_all=True)).summary == "2 edits"
+    assert (await call("insert_edit", path="a", old_text="x", new_text="y", replace_all=True)).summary == "+2 −2"
     assert (root / "a").read_text() == "y\ny\n"
 
 

@@ -1,0 +1,144 @@
+---Buffers as the host's tools see them: which file is loaded where, and its text with Unix line ends.
+
+local api = vim.api
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local REPLACEMENT = "\239\191\189"
+
+---The real path of a file, also of one that does not exist yet.
+---@param path string
+---@return string
+function M.real_path(path)
+  local real = uv.fs_realpath(path)
+  if real then
+    return real
+  end
+  local folder, name = vim.fs.dirname(path), vim.fs.basename(path)
+  if folder == path or name == "" then
+    return path
+  end
+  folder = M.real_path(folder)
+  return (folder == "/" and "" or folder) .. "/" .. name
+end
+
+---A buffer that holds a file's text.
+---@param bufnr integer
+---@return boolean
+local function is_open_file(bufnr)
+  return api.nvim_buf_is_loaded(bufnr) and vim.bo[bufnr].buftype == "" and api.nvim_buf_get_name(bufnr) ~= ""
+end
+
+---All loaded files.
+---@return { bufnr: integer, path: string }[]
+function M.open_files()
+  local found = {}
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if is_open_file(bufnr) then
+      local name = api.nvim_buf_get_name(bufnr)
+      if not name:find("^%a[%w+.-]+://") then
+        found[#found + 1] = { bufnr = bufnr, path = M.real_path(name) }
+      end
+    end
+  end
+  return found
+end
+
+local lpeg = vim.lpeg
+local tail = lpeg.R("\128\191")
+
+---A character of UTF-8 (RFC 3629); every other byte is replaced.
+local char = lpeg.R("\0\127")
+  + lpeg.R("\194\223") * tail
+  + lpeg.P("\224") * lpeg.R("\160\191") * tail
+  + lpeg.P("\237") * lpeg.R("\128\159") * tail
+  + (lpeg.R("\225\236") + lpeg.R("\238\239")) * tail * tail
+  + lpeg.P("\240") * lpeg.R("\144\191") * tail * tail
+  + lpeg.R("\241\243") * tail * tail * tail
+  + lpeg.P("\244") * lpeg.R("\128\143") * tail * tail
+local mended = lpeg.Cs((char + lpeg.P(1) / REPLACEMENT) ^ 0)
+
+---A line as it can travel: a NUL as such, bytes that are no UTF-8 as U+FFFD.
+---@param line string
+---@return string
+function M.shown(line)
+  if line:find("\n", 1, true) then
+    line = line:gsub("\n", "\0")
+  end
+  return line:find("[\128-\255]") and mended:match(line) or line
+end
+
+---Whether the text ends with a newline once it is written.
+---@param bufnr integer
+---@return boolean
+function M.has_final_newline(bufnr)
+  local bo = vim.bo[bufnr]
+  return bo.endofline or (bo.fixendofline and not bo.binary)
+end
+
+---The lines of a buffer as they can travel; none for an empty one.
+---@param bufnr integer
+---@return string[]
+function M.lines(bufnr)
+  local lines = api.nvim_buf_get_lines(bufnr, 0, -1, false)
+  if #lines == 1 and lines[1] == "" then
+    return {}
+  end
+  for row, line in ipairs(lines) do
+    lines[row] = M.shown(line)
+  end
+  return lines
+end
+
+---@param bufnr integer
+---@return string
+function M.text(bufnr)
+  local lines = M.lines(bufnr)
+  if #lines == 0 then
+    return ""
+  end
+  return table.concat(lines, "\n") .. (M.has_final_newline(bufnr) and "\n" or "")
+end
+
+---@param bufnr integer
+---@return string
+local function locked(bufnr)
+  return not vim.bo[bufnr].modifiable and "nomodifiable" or vim.bo[bufnr].readonly and "readonly" or ""
+end
+
+---What the host is told of a file.
+---@param file { bufnr: integer, path: string }
+---@return table
+function M.describe(file)
+  return {
+    path = file.path,
+    buffer = file.bufnr,
+    tick = api.nvim_buf_get_changedtick(file.bufnr),
+    modified = vim.bo[file.bufnr].modified,
+    text = M.text(file.bufnr),
+    locked = locked(file.bufnr),
+  }
+end
+
+---Which of the paths are open, with their texts; without paths all files with unsaved changes.
+---@param paths string[]?
+---@return table[]
+function M.look(paths)
+  local wanted = {}
+  for _, path in ipairs(paths or {}) do
+    wanted[path] = true
+  end
+  local found = {}
+  for _, file in ipairs(M.open_files()) do
+    if paths and wanted[file.path] then
+      require("codecompanion.files.reload").buffer(file.bufnr)
+      found[#found + 1] = M.describe(file)
+    elseif not paths and vim.bo[file.bufnr].modified then
+      found[#found + 1] = M.describe(file)
+    end
+  end
+  return found
+end
+
+return M

@@ -1,0 +1,192 @@
+---Change a loaded file: the smallest hunks as one undo block, so that marks, folds, cursors and views stay where they
+---are; then save it, unless it had unsaved changes before.
+
+local api = vim.api
+local buffers = require("codecompanion.files.buffers")
+
+local M = {}
+
+---@param text string
+---@return string[] lines
+---@return boolean final_newline
+local function split(text)
+  if text == "" then
+    return {}, true
+  end
+  local final = text:sub(-1) == "\n"
+  return vim.split(final and text:sub(1, -2) or text, "\n", { plain = true }), final
+end
+
+---What differs: { first, last, lines }, rows are 0-based, `last` is exclusive; the lowest one comes first.
+---@param old string[]
+---@param new string[]
+---@return { [1]: integer, [2]: integer, [3]: string[] }[]
+local function hunks(old, new)
+  local joined = function(lines)
+    return #lines == 0 and "" or (table.concat(lines, "\n") .. "\n")
+  end
+  local diff = vim.text and vim.text.diff or vim.diff
+  ---@type integer[][]
+  local found = diff(joined(old), joined(new), { result_type = "indices", algorithm = "histogram" })
+  local result = {}
+  for index = #found, 1, -1 do
+    local first, count, new_first, new_count = unpack(found[index])
+    local row = count > 0 and first - 1 or first -- an insertion names the line above it
+    local lines = vim.list_slice(new, new_first, new_first + new_count - 1)
+    for at, line in ipairs(lines) do
+      lines[at] = (line:gsub("%z", "\n"))
+    end
+    result[#result + 1] = { row, row + count, lines }
+  end
+  return result
+end
+
+---Where a row of before is after one hunk.
+---@param row integer 0-based
+---@param hunk { [1]: integer, [2]: integer, [3]: string[] }
+---@return integer
+local function moved(row, hunk)
+  local first, last, count = hunk[1], hunk[2], #hunk[3]
+  if row >= last then
+    return row + count - (last - first)
+  elseif row >= first then
+    return math.min(row, first + math.max(count - 1, 0))
+  end
+  return row
+end
+
+---The views of all windows that show the buffer.
+---@param bufnr integer
+---@return table<integer, table>
+local function views(bufnr)
+  local found = {}
+  for _, win in ipairs(vim.fn.win_findbuf(bufnr)) do
+    found[win] = api.nvim_win_call(win, vim.fn.winsaveview)
+  end
+  return found
+end
+
+---@param saved table<integer, table>
+---@param changes { [1]: integer, [2]: integer, [3]: string[] }[]
+local function restore_views(saved, changes)
+  for win, view in pairs(saved) do
+    if api.nvim_win_is_valid(win) then
+      for _, hunk in ipairs(changes) do
+        view.lnum = moved(view.lnum - 1, hunk) + 1
+        view.topline = moved(view.topline - 1, hunk) + 1
+      end
+      api.nvim_win_call(win, function()
+        vim.fn.winrestview(view)
+      end)
+    end
+  end
+end
+
+---What comes next is an undo block of its own.
+---@param bufnr integer
+local function close_undo_block(bufnr)
+  api.nvim_buf_call(bufnr, function()
+    vim.cmd("let &l:undolevels = &l:undolevels")
+  end)
+end
+
+---Make `text` the content of a buffer.
+---@param bufnr integer
+---@param text string
+local function apply(bufnr, text)
+  local new, final = split(text)
+  local changes = hunks(buffers.lines(bufnr), new)
+  local saved = views(bufnr)
+  close_undo_block(bufnr)
+  for _, hunk in ipairs(changes) do
+    api.nvim_buf_set_lines(bufnr, hunk[1], hunk[2], true, hunk[3])
+  end
+  if #buffers.lines(bufnr) > #new then -- text was put into an empty buffer, above its one empty line
+    api.nvim_buf_set_lines(bufnr, #new, -1, true, {})
+  end
+  restore_views(saved, changes)
+  if #new > 0 and final ~= buffers.has_final_newline(bufnr) and (final or not vim.bo[bufnr].fixendofline) then
+    vim.bo[bufnr].endofline = final
+  end
+end
+
+---@param bufnr integer
+---@return integer
+local function undo_state(bufnr)
+  return api.nvim_buf_call(bufnr, vim.fn.undotree).seq_cur
+end
+
+---Take back what was put into the buffer, as if it had never been there: it could not be saved.
+---@param bufnr integer
+---@param text string What was there
+---@param state integer The undo state it was in
+local function take_back(bufnr, text, state)
+  local saved = views(bufnr)
+  api.nvim_buf_call(bufnr, function()
+    local is_one_block = vim.fn.undotree().seq_cur == state + 1
+    vim.cmd(is_one_block and "silent! undo!" or ("silent! undo " .. state))
+  end)
+  if buffers.text(bufnr) ~= text then -- there is no undo ('undolevels')
+    apply(bufnr, text)
+  end
+  restore_views(saved, {})
+  vim.bo[bufnr].modified = false
+end
+
+---@return boolean
+local function with_autocmds()
+  local ok, config = pcall(require, "codecompanion.config")
+  local chat = ok and config.options and config.options.interactions and config.options.interactions.chat
+  return vim.tbl_get(chat or {}, "tools", "opts", "save_with_autocmds") ~= false
+end
+
+---Save a buffer the way `:write` does.
+---@param bufnr integer
+---@return string? problem
+local function save(bufnr)
+  local written = false
+  local watch = api.nvim_create_autocmd("BufWritePost", {
+    buffer = bufnr,
+    callback = function()
+      written = true
+    end,
+  })
+  api.nvim_set_vvar("errmsg", "")
+  local ok, err = pcall(api.nvim_buf_call, bufnr, function()
+    -- `silent!`: an error of a formatter does not stop the saving, as it does not for the user; `!`: nothing asks.
+    vim.cmd(("silent! %skeepalt write!"):format(with_autocmds() and "" or "noautocmd "))
+  end)
+  pcall(api.nvim_del_autocmd, watch)
+  if written or not vim.bo[bufnr].modified then
+    return nil
+  end
+  local text = not ok and tostring(err) or vim.v.errmsg ~= "" and vim.v.errmsg or "it cannot be written"
+  return (text:match("E%d+: [^\n]*") or text:match("^[^\n]*")):gsub("%.$", "")
+end
+
+---The `change` question of the host.
+---@param fields { path: string, buffer: integer, tick: integer, text: string }
+---@return { state: string, text: string?, reason: string? }
+function M.change(fields)
+  local bufnr = fields.buffer
+  if not api.nvim_buf_is_loaded(bufnr) or api.nvim_buf_get_changedtick(bufnr) ~= fields.tick then
+    return { state = "stale" }
+  end
+  local was_modified, before, state = vim.bo[bufnr].modified, buffers.text(bufnr), undo_state(bufnr)
+  apply(bufnr, fields.text)
+  if was_modified then
+    close_undo_block(bufnr)
+    return { state = "unsaved" }
+  end
+  local problem = save(bufnr)
+  if problem then
+    take_back(bufnr, before, state)
+    local name = vim.fn.fnamemodify(fields.path, ":~:.")
+    return { state = "refused", reason = ("%s was not written: %s. Nothing was changed."):format(name, problem) }
+  end
+  close_undo_block(bufnr)
+  local text = buffers.text(bufnr)
+  return { state = "written", text = text ~= fields.text and text or nil }
+end
+
+return M

@@ -1,0 +1,78 @@
+---Files that changed on disk under buffers without unsaved changes are loaded anew: no prompt, also without 'autoread'.
+---
+---A buffer with unsaved changes is left alone: what is in it is nobody else's, and Neovim asks when it is written.
+
+local api = vim.api
+
+local M = {}
+
+---What `FileChangedShell` does while we look: the default way, but no message for a file that is gone.
+local function quietly()
+  api.nvim_set_vvar("fcs_choice", vim.v.fcs_reason == "deleted" and "" or "ask")
+end
+
+---A file that did not exist when its empty buffer was made, and exists now: `:checktime` would ask about it (W13).
+---@param bufnr integer
+---@param status table
+---@return boolean
+local function has_appeared(bufnr, status)
+  return status.size > 0 and #require("codecompanion.files.buffers").lines(bufnr) == 0
+end
+
+---Load one file anew if it changed on disk and has no unsaved changes.
+---@param bufnr integer
+function M.buffer(bufnr)
+  local status = (vim.uv or vim.loop).fs_stat(api.nvim_buf_get_name(bufnr))
+  if vim.bo[bufnr].modified or not status or status.type ~= "file" then
+    return
+  end
+  local autoread = vim.bo[bufnr].autoread
+  api.nvim_buf_call(bufnr, function()
+    if has_appeared(bufnr, status) then
+      return vim.cmd("silent! keepalt edit!")
+    elseif not autoread then
+      vim.cmd("setlocal autoread")
+    end
+    pcall(vim.cmd, "silent checktime " .. bufnr)
+    if not autoread then
+      vim.cmd("setlocal autoread<")
+      if vim.o.autoread then
+        vim.cmd("setlocal noautoread")
+      end
+    end
+  end)
+end
+
+---The file of a buffer was deleted with the user's consent: Neovim need not report it as an accident.
+---@param bufnr integer
+local function expect_deletion(bufnr)
+  local group = api.nvim_create_augroup("codecompanion_deleted_" .. bufnr, {})
+  api.nvim_create_autocmd("FileChangedShell", {
+    group = group,
+    buffer = bufnr,
+    desc = "The file was deleted by a tool of the chat",
+    callback = quietly,
+  })
+  api.nvim_create_autocmd({ "BufWritePost", "BufUnload" }, {
+    group = group,
+    buffer = bufnr,
+    once = true,
+    callback = function()
+      pcall(api.nvim_del_augroup_by_id, group)
+    end,
+  })
+end
+
+---Look at all loaded files.
+---@param deleted? string A file that a tool has just deleted; its buffer keeps the text
+function M.all(deleted)
+  for _, file in ipairs(require("codecompanion.files.buffers").open_files()) do
+    if file.path == deleted then
+      expect_deletion(file.bufnr)
+    elseif api.nvim_buf_is_loaded(file.bufnr) then
+      pcall(M.buffer, file.bufnr)
+    end
+  end
+end
+
+return M

@@ -1,0 +1,248 @@
+"""How a change of one file is carried out: in the editor where the file is open, else on disk; logged either way.
+
+Before anything is changed, both texts are in the log; a crash at any moment leaves the file as it was, or as the log
+says (design.md, Files of the project).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from codecompanion import text_files
+from codecompanion.errors import ToolError
+from codecompanion.text_files import TextFile
+from codecompanion.tools.base import FileChange, ToolContext, ToolOutput
+from codecompanion.tools.diff import count_lines, file_diff
+from codecompanion.tools.disk import in_thread, write_atomic
+from codecompanion.tools.open_files import Changed, OpenFile
+from codecompanion.tools.proposal import Proposal, as_accepted, shown
+
+T = TypeVar("T")
+ATTEMPTS = 5
+"""So often a change is worked out anew because the user typed into the file in between."""
+MAX_TOLD_CHARS = 4_000
+"""So much of what a formatter changed is quoted to the model."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a tool wants to do, and what the model reads when it was done: as planned, or as the user changed it."""
+
+    proposal: Proposal
+    done: str
+    done_otherwise: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a change: what the file is now, and whether it still has to be saved."""
+
+    change: FileChange
+    after: TextFile | None
+    state: str
+    stays_open: bool = False
+
+
+def is_there(path: Path, context: ToolContext) -> bool:
+    """Return whether there is a file: on disk, or so far in the editor only."""
+    opened = context.opened.at(path)
+    return os.path.lexists(path) or (opened is not None and opened.modified)
+
+
+def current_text(path: Path, context: ToolContext) -> TextFile:
+    """Return what the user sees of a file: the text of its buffer when it is open, else what is on disk.
+
+    Raises:
+        UnreadableFile: there is no such file, or it is no text.
+    """
+    opened = context.opened.at(path)
+    if opened is None or opened.text is None or not (opened.modified or path.exists()):
+        return text_files.read_text(path)
+    if "\0" in opened.text[: text_files.SNIFFED_BYTES]:
+        raise text_files.UnreadableFile(f"{path} is a binary file.")
+    return TextFile(opened.text)
+
+
+async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext, path: Path) -> ToolOutput:
+    """Carry out a tool's plan, worked out anew while the file changes under it, and return what the model reads.
+
+    Raises:
+        ToolError: nothing was changed; says why.
+    """
+    for _ in range(ATTEMPTS):
+        opened = await context.editor.look([path])
+        seen = msgspec.structs.replace(context, opened=opened)
+        made = await in_thread(lambda _check, seen=seen: plan(seen))  # type: ignore[misc]
+        proposal, note = as_accepted(made.proposal, context.accepted)
+        if proposal.before is not None and proposal.after == proposal.before:
+            same = f"{proposal.name} has this content already; nothing was changed."
+            return ToolOutput(text=note or same, summary="nothing accepted" if note else counts(0, 0))
+        outcome = await carry_out(proposal, seen)
+        if outcome is not None:
+            return _output(outcome, proposal, note or made.done, made.done_otherwise if note else "")
+    raise ToolError(f"{made.proposal.name} keeps changing in the editor. Nothing was changed; try again.")
+
+
+async def carry_out(proposal: Proposal, context: ToolContext, reverts: tuple[str, ...] = ()) -> Outcome | None:
+    """Log the change and make it; None when the buffer changed meanwhile, and then nothing was done.
+
+    Cancelling waits for what has begun, so that the log says how it ended.
+
+    Raises:
+        ToolError: nothing was changed; says why.
+    """
+    opened = context.opened.at(proposal.path)
+    if opened is not None and proposal.after is not None and opened.locked == "nomodifiable" and opened.modified:
+        raise ToolError(
+            f"{proposal.name} has unsaved changes in the editor and cannot be changed there ('modifiable' is off)."
+            " Nothing was changed; ask the user."
+        )
+    in_editor = opened if opened is not None and proposal.after is not None and _takes_changes(opened) else None
+    before, mode, link = await asyncio.to_thread(_what_is_there, proposal, in_editor)
+    after = None if proposal.after is None else text_files.encode(proposal.after)
+    change_id = await context.recorder.begin(
+        proposal.path, proposal.name, before=before, after=after, mode=mode, link=link, reverts=reverts
+    )
+    return await _to_the_end(_carry_out(proposal, context, in_editor, change_id))
+
+
+def _takes_changes(opened: OpenFile) -> bool:
+    """Return whether the change goes through the buffer; one that may not be written is changed on disk if it can."""
+    return opened.modified or not opened.locked
+
+
+async def _carry_out(
+    proposal: Proposal, context: ToolContext, in_editor: OpenFile | None, change_id: str
+) -> Outcome | None:
+    recorder = context.recorder
+    try:
+        if in_editor is not None:
+            changed = await _change_in_editor(proposal, context, in_editor)
+        else:
+            changed = await _change_on_disk(proposal, context)
+    except BaseException as error:
+        await recorder.end(change_id, state="failed", reason=str(error))
+        raise
+    if changed.state == "stale":
+        await recorder.end(change_id, state="failed", reason="the buffer changed meanwhile")
+        return None
+    if changed.state in ("refused", "unknown"):
+        # An editor that fell silent may have made the change: the log must not say that it did not.
+        state = "failed" if changed.state == "refused" else "unknown"
+        await recorder.end(change_id, state=state, reason=changed.reason)
+        raise ToolError(changed.reason)
+    after = proposal.after
+    if changed.text is not None:
+        after = TextFile(changed.text)
+    diff = file_diff(
+        proposal.name,
+        None if proposal.before is None else proposal.before.text,
+        None if after is None else after.text,
+    )
+    added, removed = count_lines(diff)
+    change = FileChange(
+        change_id=change_id, path=str(proposal.path), name=proposal.name, added=added, removed=removed, diff=diff
+    )
+    left = None if changed.text is None else text_files.encode(TextFile(changed.text))
+    await recorder.end(change_id, state=changed.state, after=left, added=added, removed=removed)
+    opened = context.opened.at(proposal.path)
+    stays_open = proposal.after is None and opened is not None and opened.modified
+    return Outcome(change=change, after=after, state=changed.state, stays_open=stays_open)
+
+
+async def _change_in_editor(proposal: Proposal, context: ToolContext, opened: OpenFile) -> Changed:
+    after = proposal.after or TextFile("")
+    await asyncio.to_thread(lambda: proposal.path.parent.mkdir(parents=True, exist_ok=True))
+    return await context.editor.change(opened, after.text)
+
+
+async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
+    def work(check: Callable[[], None]) -> None:
+        if proposal.after is not None:
+            write_atomic(proposal.path, text_files.encode(proposal.after), check)
+            return
+        check()
+        try:
+            proposal.path.unlink()
+        except OSError as error:
+            raise ToolError(f"{proposal.name} was not deleted: {text_files.reason(error)}.") from error
+
+    await in_thread(work)
+    await context.editor.reload(None if proposal.after is not None else proposal.path)
+    return Changed(state="written")
+
+
+def _what_is_there(proposal: Proposal, in_editor: OpenFile | None) -> tuple[bytes | None, int, str]:
+    """Return the content, mode and link target of what is to be changed, None where there is none or it is too large.
+
+    Raises:
+        ToolError: it would be lost: it cannot be read, although it is there.
+    """
+    path = proposal.path
+    if in_editor is not None:
+        return (None if proposal.before is None else text_files.encode(proposal.before)), 0, ""
+    with contextlib.suppress(OSError):
+        if path.is_symlink() and proposal.after is None:
+            return None, 0, str(path.readlink())
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if proposal.before is not None and proposal.after is not None:
+            return text_files.encode(proposal.before), mode, ""
+        with contextlib.suppress(text_files.UnreadableFile):
+            return text_files.read_bytes(path), mode, ""
+    return None, 0, ""
+
+
+def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str) -> ToolOutput:
+    change, notes = outcome.change, []
+    summary = counts(change.added, change.removed)
+    if otherwise:
+        summary += " · edited by you"
+    if outcome.state == "unsaved":
+        summary += " · not saved"
+        notes.append(
+            "The file has unsaved changes in the editor, so the edit is in the editor's buffer and not on disk yet:"
+            " read_file and grep_search show it, commands do not see it until the user saves the file."
+        )
+    if outcome.stays_open:
+        notes.append("It is open in the editor with unsaved changes, which stay there.")
+    formatted = _formatted(outcome, proposal)
+    if formatted:
+        notes.append(formatted)
+    text = " ".join(part for part in (otherwise, sentence, *notes) if part)
+    return ToolOutput(text=text, summary=summary, changed_paths=(change.path,), change=change)
+
+
+def _formatted(outcome: Outcome, proposal: Proposal) -> str:
+    """Return what format-on-save made of the change, so that the model's next edit fits."""
+    wanted, found = shown(proposal.after), shown(outcome.after)
+    if outcome.after is None or wanted == found:
+        return ""
+    diff = file_diff(proposal.name, wanted, found)
+    if len(diff) > MAX_TOLD_CHARS:
+        return "Saving the file changed it further (format on save); read it again before the next edit."
+    return f"Saving the file changed it further (format on save):\n{diff}"
+
+
+def counts(added: int, removed: int) -> str:
+    """Return `+3 −1`."""
+    parts = [f"+{added:,}"] if added else []
+    parts += [f"−{removed:,}"] if removed else []
+    return " ".join(parts) or "no lines changed"
+
+
+async def _to_the_end(work: Awaitable[T]) -> T:
+    """Return what the work returns; a cancelled caller waits for its end first."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()
+        raise

@@ -1,0 +1,305 @@
+"""File tools work on what the user sees: real Neovim, real host, real files (issue 8, section 3; lesson 53)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from real_chat import KEY, RealChat, start_chat
+from tests.adapters.chat_answers import Call, reply
+from tests.adapters.chat_thread import ChatServerThread
+
+YOLO = {"interactions": {"chat": {"tools": {"opts": {"yolo": True}}}}}
+TEXT = "".join(f"line {number}\n" for number in range(1, 41))
+
+
+def tool(name: str, **arguments: Any) -> Any:
+    """Return the reply of a model that calls one tool."""
+    return reply(calls=[Call(name, json.dumps(arguments), "c1")])
+
+
+def edit(old: str, new: str, path: str = "a.txt") -> Any:
+    return tool("insert_edit", path=path, old_text=old, new_text=new)
+
+
+class Desk:
+    """A chat in one tab, the user's files in another one, and a model that calls one tool per message."""
+
+    def __init__(self, nvim_factory, root, answers, options=None, files=(("a.txt", TEXT),), before="", **more):
+        scripted = [one for answer in answers for one in (answer, reply("Done."))]
+        self.thread = ChatServerThread(scripted, key=KEY)
+        self.server = self.thread.__enter__()
+        self.root = root / "work"
+        chosen = {"interactions": {"chat": {"tools": {"opts": {"yolo": True, **(options or {})}}}}}
+        self.chat: RealChat = start_chat(nvim_factory, root, self.server, options=chosen, files=files, **more)
+        self.nvim = self.chat.nvim
+
+    def results(self) -> list[str]:
+        """Return the tool results the model was sent, oldest first."""
+        return [message.text for message in self.chat.view().messages if message.role == "tool"]
+
+    def open(self, name: str = "a.txt", split: bool = False) -> int:
+        """Open a file beside the chat, in a tab of its own; return its buffer."""
+        self.nvim.command(("split " if split else "tabedit ") + name)
+        return int(self.nvim.lua("return vim.api.nvim_get_current_buf()"))
+
+    def say(self, text: str = "go") -> None:
+        """Let the model work, with the chat in its own tab, and come back to where the user was."""
+        tab = self.nvim.lua("return vim.api.nvim_get_current_tabpage()")
+        self.nvim.command("tabfirst")
+        self.chat.say(text)
+        self.nvim.lua("vim.api.nvim_set_current_tabpage(...)", tab)
+
+    def disk(self, name: str = "a.txt") -> str:
+        return (self.root / name).read_bytes().decode()
+
+    def lines(self, buffer: int) -> list[str]:
+        return list(self.nvim.lines(buffer))
+
+    def is_modified(self, buffer: int) -> bool:
+        return bool(self.nvim.lua("return vim.bo[...].modified", buffer))
+
+
+@pytest.fixture
+def desk(nvim_factory, tmp_path):
+    """Return the maker of a desk; its server is stopped at the end."""
+    made: list[Desk] = []
+
+    def make(*answers: Any, **more: Any) -> Desk:
+        made.append(Desk(nvim_factory, tmp_path, answers, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.thread.__exit__(None, None, None)
+
+
+def test_an_edit_shows_in_the_open_window_and_is_written_and_one_u_takes_it_back(desk):
+    user = desk(edit("line 5\n", "line five\nand a half\n"))
+    buffer = user.open()
+    user.nvim.feed("10Gma")
+    user.say()
+    assert user.lines(buffer)[3:7] == ["line 4", "line five", "and a half", "line 6"]
+    assert user.disk() == TEXT.replace("line 5\n", "line five\nand a half\n")
+    assert not user.is_modified(buffer)
+    assert user.nvim.lua("return vim.api.nvim_buf_get_mark(..., 'a')[1]", buffer) == 11
+    assert user.nvim.lua("return vim.api.nvim_win_get_cursor(0)[1]") == 11
+    user.nvim.feed("u")
+    assert user.lines(buffer) == TEXT.split("\n")[:-1]
+    assert user.nvim.blocked() is False
+
+
+def test_two_windows_and_folds_keep_what_they_show(desk):
+    user = desk(edit("line 2\n", "line 2\nnew\nnew\n"))
+    user.open()
+    user.nvim.command("setlocal foldmethod=manual | 20,25fold | normal! 30Gzt")
+    user.nvim.command("vsplit | setlocal foldmethod=manual | normal! 15Gzt")
+    user.say()
+    shown = user.nvim.lua(
+        """return vim.tbl_map(function(win)
+             return vim.api.nvim_win_call(win, function()
+               return { vim.fn.line('w0'), vim.fn.line('.'), vim.fn.foldclosed(22), vim.fn.foldclosedend(22) }
+             end)
+           end, vim.api.nvim_tabpage_list_wins(0))"""
+    )
+    assert shown[0][:3] == [17, 17, 22] or shown[0][:2] == [17, 17]
+    assert shown[1] == [32, 32, 22, 27]
+
+
+def test_unsaved_changes_are_what_the_model_reads_and_edits_and_nothing_is_written(desk):
+    user = desk(
+        tool("read_file", path="a.txt", start_line=1, end_line=2),
+        tool("grep_search", query="typed by hand"),
+        edit("typed by hand", "edited by the model"),
+    )
+    buffer = user.open()
+    user.nvim.feed("ccI typed by hand<Esc>")
+    for _ in range(3):
+        user.say()
+    read, found, edited = user.results()
+    assert "1\tI typed by hand\n" in read
+    assert "unsaved" in read
+    assert "a.txt [unsaved in the editor]\n  1: I typed by hand" in found
+    assert "unsaved changes" in edited
+    assert user.lines(buffer)[:2] == ["I edited by the model", "line 2"]
+    assert user.disk() == TEXT
+    assert user.is_modified(buffer)
+    user.nvim.feed("u")
+    assert user.lines(buffer)[0] == "I typed by hand"
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_format_on_save_runs_as_for_a_write_of_the_user_unless_switched_off(desk, runs):
+    """What it made of the edit is in the result, so that the model's next edit fits."""
+    user = desk(edit("line 3\n", "LOUD  \n"), options={"save_with_autocmds": runs})
+    buffer = user.open()
+    user.nvim.command(r"autocmd BufWritePre *.txt silent %s/\s\+$//e")
+    user.say()
+    expected = "LOUD" if runs else "LOUD  "
+    assert user.lines(buffer)[2] == expected
+    assert user.disk().split("\n")[2] == expected
+    assert ("format on save" in user.results()[0] and "+LOUD\n" in user.results()[0]) is runs
+    user.nvim.feed("u")
+    assert user.lines(buffer)[2] == "line 3"
+
+
+def test_a_failing_formatter_does_not_stop_the_saving(desk):
+    user = desk(edit("line 3\n", "three\n"))
+    user.open()
+    user.nvim.lua("vim.api.nvim_create_autocmd('BufWritePre', { callback = function() error('no formatter') end })")
+    user.say()
+    assert "three\n" in user.disk()
+    assert not user.nvim.blocked()
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new", "expected"),
+    [
+        (b"one\r\ntwo\r\n", "two", "2\nzwei", b"one\r\n2\r\nzwei\r\n"),
+        (b"\xef\xbb\xbfone\ntwo\n", "two", "2", b"\xef\xbb\xbfone\n2\n"),
+        ("grün\nblau\n".encode("latin-1"), "grün", "weiß", "weiß\nblau\n".encode("latin-1")),
+        (b"one\rtwo\r", "two", "2", b"one\r2\r"),
+        (b"ok \xff\xfe bytes \xc3\xa4\ntwo\n", "two", "2", b"ok \xff\xfe bytes \xc3\xa4\n2\n"),
+    ],
+)
+def test_line_ends_encodings_and_marks_of_the_file_are_kept(desk, content, old, new, expected):
+    user = desk(edit(old, new))
+    (user.root / "a.txt").write_bytes(content)
+    user.nvim.command("set fileformats=unix,dos,mac fileencodings=ucs-bom,utf-8,latin1")
+    user.open()
+    user.say()
+    assert (user.root / "a.txt").read_bytes() == expected, user.results()
+    assert user.nvim.lua("return vim.bo.modified") is False
+
+
+def test_a_missing_final_newline_stays_missing_where_the_user_wants_it_so(desk):
+    user = desk(edit("two", "2"), files=[("a.txt", "one\ntwo")])
+    user.nvim.command("set nofixendofline")
+    user.open()
+    user.say()
+    assert user.disk() == "one\n2"
+
+
+@pytest.mark.parametrize("option", ["nomodifiable", "readonly"])
+def test_a_locked_buffer_follows_the_file(desk, option):
+    user = desk(edit("line 3\n", "three\n"))
+    buffer = user.open()
+    user.nvim.command(f"setlocal {option}")
+    user.say()
+    assert "three\n" in user.disk()
+    user.nvim.wait_for(lambda: user.lines(buffer)[2] == "three", "the buffer to follow")
+
+
+def test_unsaved_changes_in_a_locked_buffer_are_left_alone(desk):
+    user = desk(edit("mine", "yours"))
+    buffer = user.open()
+    user.nvim.feed("ccmine<Esc>")
+    user.nvim.command("setlocal nomodifiable")
+    user.say()
+    assert user.lines(buffer)[0] == "mine"
+    assert user.disk() == TEXT
+    assert "'modifiable' is off" in user.results()[0]
+
+
+def test_a_write_that_fails_leaves_buffer_and_file_as_they_were(desk):
+    user = desk(edit("line 3\n", "three\n"))
+    buffer = user.open()
+    # Root may write anything: the write fails in an autocommand that stands for the system.
+    user.nvim.command("autocmd BufWriteCmd a.txt throw 'E212: Cannot open file for writing'")
+    user.say()
+    assert "E212" in user.results()[0]
+    assert "Nothing was changed" in user.results()[0]
+    assert user.lines(buffer)[2] == "line 3"
+    assert not user.is_modified(buffer)
+    assert user.disk() == TEXT
+
+
+@pytest.mark.parametrize("autoread", ["autoread", "noautoread"])
+def test_a_command_that_changes_files_reloads_open_ones_without_a_prompt(desk, autoread):
+    user = desk(tool("run_command", command="sed -i s/line/row/ a.txt b.txt; echo hi > new.txt"))
+    user.nvim.command(f"set {autoread}")
+    (user.root / "b.txt").write_text(TEXT)
+    user.chat.nvim.lua("require('codecompanion.config').options.interactions.chat.tools.run_command.opts = nil")
+    plain, mine, new = user.open(), user.open("b.txt"), user.open("new.txt")
+    user.nvim.lua("vim.api.nvim_buf_set_lines(..., 0, 1, true, { 'mine' })", mine)
+    user.nvim.command("tabfirst")
+    user.chat.send("go")
+    user.chat.wait_state("awaiting_approval")
+    user.nvim.lua(
+        "local c = require('codecompanion.chat').current() require('codecompanion.host').notify('approve',"
+        " { chat = c.id, call_id = c.approvals[1].call_id, decision = 'once', reason = '' })"
+    )
+    user.chat.wait_state("idle")
+    user.nvim.wait_for(lambda: user.lines(plain)[0] == "row 1", "the open file to be reloaded")
+    user.nvim.wait_for(lambda: user.lines(new) == ["hi"], "the new file to be read")
+    assert user.lines(mine)[0] == "mine"
+    assert not user.nvim.blocked()
+    assert user.nvim.lua("return vim.o.autoread") is (autoread == "autoread")
+
+
+def test_a_file_is_created_under_the_buffer_that_waits_for_it_and_deleted_under_one_that_keeps_its_text(desk):
+    create = tool("create_file", path="new/a.py", content="print(1)\n")
+    user = desk(create, tool("delete_file", path="new/a.py"))
+    user.nvim.lua("require('codecompanion.config').options.interactions.chat.tools.delete_file.opts = nil")
+    buffer = user.open("new/a.py")
+    user.say()
+    assert user.lines(buffer) == ["print(1)"]
+    assert user.disk("new/a.py") == "print(1)\n"
+    assert not user.is_modified(buffer)
+    user.nvim.command("tabfirst")
+    user.chat.send("delete")
+    user.chat.wait_state("awaiting_approval")
+    user.nvim.lua(
+        "local c = require('codecompanion.chat').current() require('codecompanion.host').notify('approve',"
+        " { chat = c.id, call_id = c.approvals[1].call_id, decision = 'once', reason = '' })"
+    )
+    user.chat.wait_state("idle")
+    assert not (user.root / "new/a.py").exists()
+    user.nvim.command("checktime")
+    assert user.lines(buffer) == ["print(1)"]
+    assert not user.nvim.blocked()
+    assert "E211" not in user.nvim.messages()
+
+
+def test_a_link_and_another_working_folder_name_the_same_buffer(desk):
+    user = desk(edit("line 3\n", "three\n", path="link.txt"))
+    (user.root / "sub").mkdir()
+    (user.root / "link.txt").symlink_to("a.txt")
+    buffer = user.open("a.txt")
+    user.nvim.command("lcd sub")
+    user.say()
+    assert user.lines(buffer)[2] == "three"
+    assert not user.is_modified(buffer)
+    assert user.disk() == TEXT.replace("line 3\n", "three\n")
+
+
+def test_what_the_user_types_between_the_look_and_the_edit_is_kept(desk):
+    """The change is worked out anew on what is there then."""
+    user = desk(edit("line 30\n", "thirty\n"))
+    buffer = user.open()
+    user.nvim.lua(
+        """local edit, once = require('codecompanion.files.edit'), false
+           local change = edit.change
+           edit.change = function(fields)
+             if not once then
+               once = true
+               vim.api.nvim_buf_set_lines(fields.buffer, 0, 1, true, { 'typed' })
+             end
+             return change(fields)
+           end"""
+    )
+    user.say()
+    assert user.lines(buffer)[0] == "typed"
+    assert user.lines(buffer)[29] == "thirty"
+    assert user.disk() == TEXT
+    assert user.is_modified(buffer)
+
+
+def test_an_editor_that_does_not_answer_lets_the_disk_count_and_the_model_is_told(desk):
+    user = desk(edit("line 3\n", "three\n"))
+    user.nvim.lua("require('codecompanion.files').answer = function() end")
+    user.say()
+    assert "three\n" in user.disk()
+    assert "editor did not answer" in user.results()[0]
