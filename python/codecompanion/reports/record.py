@@ -27,7 +27,10 @@ from codecompanion.history import (
     UsageReported,
     ViewChanged,
 )
-from codecompanion.messages import Usage, is_typed_by_user
+from codecompanion.messages import GO_ON_TAG, Usage, is_typed_by_user
+
+_CONTINUED = "(continued)"
+_AFTER_COMPACTION = "(continued after a compaction)"
 
 
 @dataclass(slots=True)
@@ -160,6 +163,10 @@ class LogReader:
                 self._question = message.text
                 if not self.now.calls:
                     self.now.question = message.text
+            case MessageAdded(message=message) if message.tag == GO_ON_TAG:
+                self._question = _CONTINUED
+                if not self.now.calls:
+                    self.now.question = _CONTINUED
             case MessageAdded(message=message) if message.role == "tool":
                 self.now.tool_tokens[message.id] = message.tokens
             case RequestSent() as sent:
@@ -173,6 +180,8 @@ class LogReader:
             case ToolRan() as ran:
                 self.now.tools.append(ran)
             case ViewChanged() as change:
+                if change.kind == "compacted" and self.now is self.between:
+                    self._question = _AFTER_COMPACTION  # what the next turn answers, unless the user writes first
                 self.now.changes.append(change)
                 self.order.append(change)
             case ChangeUndone(change_id=change_id, redone=redone):

@@ -21,6 +21,7 @@ from codecompanion.session.log import ChatLog
 from codecompanion.session.pins import title_of
 from codecompanion.session.staleness import changed_since
 from codecompanion.session.tool_round import recorded_title
+from codecompanion.session.undo import undone_ids
 from codecompanion.store.store import Store
 from codecompanion.tools.base import RemovedMessage
 from codecompanion.tools.builtin.recall import NAME as RECALL_TOOL
@@ -135,15 +136,18 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
         if call is not None and call.name == RECALL_TOOL:
             continue
         title = titles.get(message.id) or (recorded_title(call) if call else _title(message))
-        yield _Taken(event.seq, message, call, title, how.get(message.id, "taken out"))
+        yield _Taken(event.seq, message, call, title, how.get(message.id, "removed"))
 
 
 def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
-    """Return what took each message away, by its id: the newest change that did."""
+    """Return what took each message away, by its id: the newest change that did and was not undone."""
     how: dict[str, str] = {}
+    undone = frozenset(undone_ids(events))
     for event in events:
         if isinstance(event.payload, ViewChanged) and event.payload.kind in _HOW:
             change = event.payload
+            if change.change_id in undone:
+                continue
             for gone in (*change.removed, *(message.id for message in change.replaced)):
                 how[gone] = _HOW[change.kind]
     return how

@@ -6,8 +6,18 @@ import pytest
 
 from codecompanion.context.policy_events import Occasion, fields_of
 from codecompanion.errors import InputError
-from codecompanion.history import CompactionEnded, PolicyEvent, RequestSent, ServerEdited, TurnBegan, UsageReported
-from codecompanion.messages import Message, Usage
+from codecompanion.history import (
+    CompactionEnded,
+    MessageAdded,
+    PolicyEvent,
+    RequestSent,
+    ServerEdited,
+    TurnBegan,
+    TurnEnded,
+    UsageReported,
+    ViewChanged,
+)
+from codecompanion.messages import GO_ON_TAG, Message, Usage
 from codecompanion.reports.markdown import Page, cells
 from codecompanion.reports.trace import find_turn, trace_report
 
@@ -27,6 +37,22 @@ def section(text: str, title: str) -> str:
 def test_the_newest_turn_is_shown_without_a_number() -> None:
     """R-357: default = latest turn."""
     assert written(worked_chat()).startswith("# Turn 3 of 3: And now the docs")
+
+
+def test_a_turn_without_a_question_of_its_own_says_why_it_ran() -> None:
+    """`/continue` and going on after `/compact` do not repeat the question before."""
+    log = LogWriter()
+    log.begin("what is in a.txt?")
+    log.add(TurnEnded(turn_id="t1", reason="done"))
+    log.add(MessageAdded(message=Message(id="go", role="user", content="go on", tag=GO_ON_TAG)))
+    log.add(TurnBegan(turn_id="t2", cycle=1), TurnEnded(turn_id="t2", reason="done"))
+    assert written(log, 1).startswith("# Turn 1 of 2: what is in a.txt?")
+    assert written(log, 2).startswith("# Turn 2 of 2: (continued)")
+    log.add(ViewChanged(change_id="c", kind="compacted"), TurnBegan(turn_id="t3", cycle=2))
+    assert written(log).startswith("# Turn 3 of 3: (continued after a compaction)")
+    log.add(TurnEnded(turn_id="t3", reason="done"))
+    log.begin("and b.txt?")
+    assert written(log).startswith("# Turn 4 of 4: and b.txt?")
 
 
 @pytest.mark.parametrize("number", [4, 0, -1, 99])

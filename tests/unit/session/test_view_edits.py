@@ -198,6 +198,17 @@ async def test_what_was_removed_is_found_by_its_words_and_read_by_its_key(tmp_pa
     assert await found(session, "zebra") == []
 
 
+async def test_recall_does_not_name_a_compaction_that_was_undone(tmp_path):
+    """What is cleared again after the undo of a compaction is `cleared`, not `summarised`."""
+    bench = Bench(tmp_path, reader(), settings=EDITS)
+    session = await talked(bench)
+    before = {row["id"]: row["how"] for row in await found(session)}
+    assert set(before.values()) == {"cleared"}
+    await compacted(bench, session)
+    await ask(session, UndoChange(chat=CHAT))
+    assert {row["id"]: row["how"] for row in await found(session)} == before
+
+
 async def test_the_model_recalls_what_was_cleared_without_running_the_tool_again(tmp_path):
     """R-516, lesson 24: the tool reads the chat's own log; what recall gave is not recalled in turn."""
     (tmp_path / "a.txt").write_text("a zebra " + "word " * 2000)
