@@ -163,7 +163,8 @@
 ---A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
 ---
 ---A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
----where there is no file, and both for a file too large to be compared in the editor.
+---where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
+---granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -175,6 +176,8 @@
 ---@field path string
 ---@field before string
 ---@field after string
+---@field why string
+---@field prefix string
 
 ---The question was answered (or the turn cancelled): the block goes away.
 ---@class CodeCompanion.Event.ApprovalClosed
@@ -440,6 +443,7 @@
 ---Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
 ---
 ---`text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
+---`prefix` with `always`: commands that begin like this run without asking in this chat.
 ---@class CodeCompanion.Request.Approve
 ---@field id? integer
 ---@field chat? string
@@ -447,6 +451,7 @@
 ---@field decision "always"|"cancel"|"once"|"reject"
 ---@field reason? string
 ---@field text? string|nil
+---@field prefix? string
 
 ---The answer to an `ask` event; `error` says why it could not be done.
 ---@class CodeCompanion.Request.Answer
@@ -910,6 +915,7 @@
 ---@field enabled? boolean
 ---@field yolo? boolean
 ---@field save_with_autocmds? boolean
+---@field guarded_files? string[]
 ---@field max_result_chars? integer
 
 ---Behaviour of the chat.

@@ -200,7 +200,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     """A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
 
     A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
-    where there is no file, and both for a file too large to be compared in the editor.
+    where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
+    granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
     """
 
     call_id: str
@@ -211,6 +212,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     path: str = ""
     before: str = ""
     after: str = ""
+    why: str = ""
+    prefix: str = ""
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):

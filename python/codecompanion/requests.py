@@ -120,12 +120,14 @@ class Approve(Request, frozen=True, kw_only=True):
     """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
 
     `text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
+    `prefix` with `always`: commands that begin like this run without asking in this chat.
     """
 
     call_id: str
     decision: Literal["once", "always", "reject", "cancel"]
     reason: str = ""
     text: str | None = None
+    prefix: str = ""
 
 
 class Answer(Request, frozen=True, kw_only=True):

@@ -89,23 +89,29 @@ class ChatSettings(_Section, frozen=True):
 
 
 class ToolSettings(_Section, frozen=True):
-    """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even then."""
+    """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even then.
+
+    `allowed_prefixes`: beginnings of commands that run without asking (`run_command` only).
+    """
 
     enabled: bool
     require_approval_before: bool
     allowed_in_yolo_mode: bool
     timeout_s: float
+    allowed_prefixes: tuple[str, ...] = ()
 
 
 class ToolsSettings(_Section, frozen=True):
     """The tools. `entries` names every built-in tool; `yolo`: new chats start with approvals switched off.
 
     `max_result_chars`: a longer result is kept whole in the log and shown to the model as head and tail.
+    `guarded_files`: patterns of files whose change is always asked about, besides those built in; `!` takes files out.
     """
 
     enabled: bool
     yolo: bool
     max_result_chars: int
+    guarded_files: tuple[str, ...]
     entries: dict[str, ToolSettings]
 
 

@@ -158,12 +158,19 @@ local function tools(options)
             require_approval_before = opts.require_approval_before,
             allowed_in_yolo_mode = opts.allowed_in_yolo_mode,
             timeout_s = opts.timeout / 1000,
+            allowed_prefixes = opts.allowed_prefixes,
           }
         or { enabled = false }
     end
   end
   local opts = options.interactions.chat.tools.opts
-  return { enabled = opts.enabled, yolo = opts.yolo, max_result_chars = opts.max_result_chars, entries = entries }
+  return {
+    enabled = opts.enabled,
+    yolo = opts.yolo,
+    max_result_chars = opts.max_result_chars,
+    guarded_files = opts.guarded_files,
+    entries = entries,
+  }
 end
 
 ---@param options table

@@ -339,7 +339,7 @@ class Runtime:
             case AddRules():
                 await self._add_rules(session, request.group)
             case Approve():
-                session.desk.answer(request.call_id, request.decision, request.reason, request.text)
+                session.desk.answer(request)
             case SetYolo():
                 session.desk.approvals = session.desk.approvals.with_yolo(request.on)
             case SetModel():

@@ -10,8 +10,10 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.events import ApprovalClosed, ApprovalRequested, Event
 from codecompanion.messages import ToolCall
-from codecompanion.tools.approval import Approvals, Decision
+from codecompanion.requests import Approve
+from codecompanion.tools.approval import Approvals, Decision, check_prefix
 from codecompanion.tools.base import Accepted, ApprovalQuestion
+from codecompanion.tools.command_prefix import suggested
 
 REJECTED = "The user rejected this call."
 
@@ -40,7 +42,7 @@ class ApprovalDesk:
         """`on_waiting(True, title)` while a question is open; `on_cancel_all` when the answer is to stop the turn."""
         self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
         self._on_waiting, self._on_cancel_all = on_waiting, on_cancel_all
-        self._answers: dict[str, asyncio.Future[tuple[Decision, str, str | None]]] = {}
+        self._open: dict[str, tuple[ApprovalQuestion, asyncio.Future[Approve]]] = {}
 
     async def ask(self, call: ToolCall, question: ApprovalQuestion) -> Verdict:
         """Return whether the call may run, and the proposal as the user left it.
@@ -48,8 +50,8 @@ class ApprovalDesk:
         Raises:
             asyncio.CancelledError: the user cancelled all, or the turn was stopped meanwhile.
         """
-        answer: asyncio.Future[tuple[Decision, str, str | None]] = asyncio.get_running_loop().create_future()
-        self._answers[call.id] = answer
+        answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
+        self._open[call.id] = (question, answer)
         self._on_waiting(True, question.title)
         self._emit(
             ApprovalRequested(
@@ -62,32 +64,38 @@ class ApprovalDesk:
                 path=question.path,
                 before=question.before,
                 after=question.after,
+                why=question.why,
+                prefix=suggested(question.command) if question.command else "",
             )
         )
         decision: Decision = "cancel"
         try:
-            decision, reason, text = await answer
+            given = await answer
+            decision = given.decision
         finally:
-            del self._answers[call.id]
+            del self._open[call.id]
             self._emit(ApprovalClosed(chat=self._chat_id, call_id=call.id, decision=decision))
-        self.approvals = self.approvals.after(question, decision)
+        self.approvals = self.approvals.after(question, decision, given.prefix)
         if decision == "cancel":
             self._on_cancel_all()
             raise asyncio.CancelledError
         self._on_waiting(False, "")
         if decision == "reject":
-            return Verdict(refusal=f"{REJECTED} Reason: {reason}" if reason.strip() else REJECTED)
-        if text is None or not question.path:
+            return Verdict(refusal=f"{REJECTED} Reason: {given.reason}" if given.reason.strip() else REJECTED)
+        if given.text is None or not question.path:
             return Verdict()
-        return Verdict(accepted=Accepted(question.before, question.after, text))
+        return Verdict(accepted=Accepted(question.before, question.after, given.text))
 
-    def answer(self, call_id: str, decision: Decision, reason: str, text: str | None = None) -> None:
-        """Pass the user's answer on; `text` is the proposal as the user left it.
+    def answer(self, given: Approve) -> None:
+        """Pass the user's answer on.
 
         Raises:
-            InputError: nothing is being asked about that call (any more).
+            InputError: nothing is being asked about that call (any more), or the prefix cannot be allowed; the
+                question stays open then.
         """
-        waiting = self._answers.get(call_id)
-        if waiting is None or waiting.done():
+        question, waiting = self._open.get(given.call_id, (None, None))
+        if question is None or waiting is None or waiting.done():
             raise InputError("This approval was already answered or cancelled.")
-        waiting.set_result((decision, reason, text))
+        if given.decision == "always" and given.prefix:
+            check_prefix(given.prefix, question)
+        waiting.set_result(given)

@@ -65,7 +65,7 @@ class Session:
         self.control.shaper.snapshot = lambda: self.snapshot
         self.context = ContextBlock(services, log, self.control, self._must_be_idle)
         tools = services.settings.tools
-        approvals = Approvals(services.tools.settings, yolo=tools.yolo)
+        approvals = Approvals(services.tools.settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
         self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
         self.edits = ViewEdits(self)
         self.parts = RequestParts(self.control.meter.counter)

@@ -9,21 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from codecompanion import events
 from codecompanion.errors import StoreError, ToolError
-from codecompanion.events import Event, ToolFinished, ToolStarted
+from codecompanion.events import Event, Notice, Severity, ToolFinished, ToolStarted
 from codecompanion.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.messages import Message, ToolCall
 from codecompanion.placeholders import CANCELLED_BY_USER
-from codecompanion.session.approval_desk import ApprovalDesk
-from codecompanion.tools.base import FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
+from codecompanion.session.approval_desk import ApprovalDesk, Verdict
+from codecompanion.tools.base import ApprovalQuestion, FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.registry import ToolRegistry
-from codecompanion.tools.runner import approval_question, failed, run_call
+from codecompanion.tools.runner import approval_question, failed, question_now, run_call
 
 Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
@@ -139,7 +140,10 @@ class ToolRound:
         except ToolError as error:
             return _Ran(call, failed(str(error)), "error", title)
         if question is not None:
-            verdict = await services.desk.ask(call, question)
+            try:
+                verdict = await self._ask(call, question, lambda: question_now(tool, arguments, context))
+            except ToolError as error:
+                return _Ran(call, failed(str(error)), "error", title)
             if verdict.refusal is not None:
                 refused = ToolOutput(text=verdict.refusal, summary="rejected", is_error=True)
                 return _Ran(call, refused, "rejected", title)
@@ -147,6 +151,26 @@ class ToolRound:
             services.on_running(title)
         output = await run_call(tool, arguments, context)
         return _Ran(call, output, "error" if output.is_error else "ok", title)
+
+    async def _ask(
+        self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]
+    ) -> Verdict:
+        """Ask until the answer is about the file as it is: one that changed meanwhile is shown and asked anew.
+
+        Raises:
+            ToolError: the change cannot be made any more; its text is the call's result.
+        """
+        while True:
+            verdict = await self._services.desk.ask(call, question)
+            if verdict.refusal is not None or not question.path:
+                return verdict
+            current = await now()
+            if current is None or current.same_change(question):
+                return verdict
+            lost = "" if verdict.accepted is None else " What you had changed in the proposal was not written."
+            text = f"{Path(question.path).name} changed while the approval was open; here is the change again.{lost}"
+            self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=text))
+            question = msgspec.structs.replace(current, why=question.why)
 
     async def _record(self, index: int, ran: _Ran) -> None:
         """Log the result, then show it; from here on the call counts as answered."""

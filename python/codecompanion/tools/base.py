@@ -181,7 +181,8 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     It is the tool's name, for a shell the exact command (`run_command:make test`), for a deletion the path.
     File tools fill in the whole texts: `before` and `after` are "" where there is no file, and both for a file too
-    large to be compared in the editor.
+    large to be compared in the editor. A shell fills in `command` and `folder` ("" is the root). `why` says why it is
+    asked whatever was granted; `approval` sets it.
     """
 
     key: str
@@ -191,6 +192,14 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     before: str = ""
     after: str = ""
+    command: str = ""
+    folder: str = ""
+    why: str = ""
+
+    def same_change(self, other: ApprovalQuestion) -> bool:
+        """Return whether both show the user the same change of the same file."""
+        mine = (self.path, self.before, self.after, self.title, self.body)
+        return mine == (other.path, other.before, other.after, other.title, other.body)
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

@@ -53,18 +53,29 @@ async def approval_question(
         ToolError: the call can only fail (no such file, path outside, text not found): nobody needs to be asked, the
             text is the call's result.
     """
-    if not approvals.asks_before(tool):
+    if not approvals.may_ask(tool):
         return None
+    question = await question_now(tool, arguments, context)
+    if question is not None:
+        question = approvals.with_reason(question, str(arguments.get("path", "")), str(context.root))
+    if not approvals.needs_question(tool, question):
+        return None
+    return question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
+
+
+async def question_now(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the tool has to ask, as things are now.
+
+    Raises:
+        ToolError: the call can only fail; the text says why.
+    """
     try:
         seen = await look(tool, arguments, context)
-        question = await asyncio.to_thread(tool.question, arguments, seen)
+        return await asyncio.to_thread(tool.question, arguments, seen)
     except CodeCompanionError as error:
         raise ToolError(str(error)) from error
     except Exception as error:
         raise ToolError(_unexpected(tool, error).text) from error
-    if not approvals.needs_question(tool, question):
-        return None
-    return question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
 
 
 async def look(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolContext:

@@ -29,6 +29,7 @@ from codecompanion.history import CompactionEnded, project
 from codecompanion.invariants import violations
 from codecompanion.messages import Message, Usage
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.requests import Approve
 from codecompanion.session.forecast import forecast
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -219,7 +220,7 @@ async def test_cancel_all_in_an_approval_stops_the_turn(tmp_path):
     session = await bench.open()
     session.submit(submit("go"))
     await bench.until(lambda: bool(bench.of(ApprovalRequested)))
-    session.desk.answer("c1", "cancel", "")
+    session.desk.answer(Approve(call_id="c1", decision="cancel"))
     await bench.idle(session)
     assert bench.of(TurnFinished)[-1].reason == "stopped"
     assert [m.text for m in session.log.view.messages if m.role == "tool"] == [CANCELLED_BY_USER] * 2
@@ -235,10 +236,10 @@ async def test_an_approval_is_asked_and_answered(tmp_path, decision, expected):
     session.submit(submit("go"))
     await bench.until(lambda: len(bench.of(ApprovalRequested)) == 1)
     assert "echo hi" in bench.of(ApprovalRequested)[0].body
-    session.desk.answer("c1", decision, "not now")
+    session.desk.answer(Approve(call_id="c1", decision=decision, reason="not now"))
     if decision != "always":
         await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
-        session.desk.answer("c2", decision, "")
+        session.desk.answer(Approve(call_id="c2", decision=decision))
     await bench.idle(session)
     assert len(bench.of(ApprovalRequested)) == (1 if decision == "always" else 2)
     assert [event.status for event in bench.of(ToolFinished)] == [expected] * 2
@@ -258,7 +259,7 @@ async def test_the_proposal_as_the_user_left_it_is_what_is_written_and_the_model
     await bench.until(lambda: bool(bench.of(ApprovalRequested)))
     asked = bench.of(ApprovalRequested)[0]
     assert (asked.path, asked.before, asked.after) == (str(file), "one\ntwo\nthree\n", "one\n2\nzwei\nthree\n")
-    session.desk.answer("c1", "once", "", "one\n2\nthree\nfour\n")
+    session.desk.answer(Approve(call_id="c1", decision="once", text="one\n2\nthree\nfour\n"))
     await bench.idle(session)
     assert file.read_bytes() == b"one\r\n2\r\nthree\r\nfour\r\n"
     told = adapter.requests[1].messages[-1].text
@@ -271,7 +272,7 @@ async def test_answering_an_approval_that_is_over_is_an_error(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
     with pytest.raises(InputError, match="already answered"):
-        session.desk.answer("c9", "once", "")
+        session.desk.answer(Approve(call_id="c9", decision="once"))
 
 
 async def test_a_failed_request_keeps_the_message_and_says_one_sentence(tmp_path):

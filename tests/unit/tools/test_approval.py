@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, Literal
 
+import msgspec
 import pytest
 
+from codecompanion.errors import InputError
 from codecompanion.messages import ToolSpec
 from codecompanion.settings import ToolSettings
-from codecompanion.tools.approval import Approvals
+from codecompanion.tools.approval import Approvals, check_prefix
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 
@@ -74,3 +76,53 @@ def test_switching_yolo_off_keeps_what_was_granted_and_a_fresh_chat_has_nothing(
     assert approvals.always == {"t"}
     assert not approvals.yolo
     assert approvals.without_grants() == Approvals(_settings(True))
+
+
+def _command(command: str, folder: str = "") -> ApprovalQuestion:
+    return ApprovalQuestion(key=f"t:{folder}:{command}", title="", body=command, command=command, folder=folder)
+
+
+def test_a_configured_prefix_covers_commands_that_begin_with_its_words_and_no_others() -> None:
+    settings = {"t": msgspec.structs.replace(_settings(True)["t"], allowed_prefixes=("make test", "./run.sh", "a;b"))}
+    approvals, tool = Approvals(settings), _tool("execute")
+    assert not approvals.needs_question(tool, _command("make test K=one", "sub"))
+    assert not approvals.needs_question(tool, _command("./run.sh"))
+    for command, folder in [
+        ("make tests", ""),
+        ("make test; rm x", ""),
+        ("./run.sh", "sub"),
+        ("a;b", ""),
+        ("make", ""),
+    ]:
+        assert approvals.needs_question(tool, _command(command, folder)), command
+
+
+def test_a_prefix_is_granted_by_a_key_in_this_chat_and_its_folder() -> None:
+    tool, asked = _tool("execute"), _command("./go.sh one", "sub")
+    approvals = Approvals(_settings(True)).after(asked, "always", "./go.sh")
+    assert not approvals.needs_question(tool, _command("./go.sh two", "sub"))
+    assert approvals.needs_question(tool, _command("./go.sh two"))
+    assert approvals.needs_question(tool, _command("./go.sh two && x", "sub"))
+    assert not approvals.always
+    assert approvals.without_grants().prefixes == frozenset()
+
+
+@pytest.mark.parametrize("prefix", ["make tests", "make; x", "sh", "rm"])
+def test_a_prefix_that_does_not_fit_leaves_the_question_open(prefix: str) -> None:
+    with pytest.raises(InputError, match="still open"):
+        check_prefix(prefix, _command("make test"))
+
+
+@pytest.mark.parametrize(("yolo", "ask"), list(product((False, True), (False, True))))
+def test_a_file_that_something_runs_is_asked_about_whatever_was_granted(yolo: bool, ask: bool) -> None:
+    """Neither `always`, nor YOLO, nor a tool that asks nothing else; the option takes a file out."""
+    tool = _tool("write")
+    question = ApprovalQuestion(key="t", title="", body="", path="/p/Makefile")
+    approvals = Approvals(_settings(ask), yolo=yolo, always=frozenset({"t"}))
+    seen = approvals.with_reason(question, "", "/p")
+    assert seen.why == "a build, test or install command runs it"
+    assert approvals.may_ask(tool)
+    assert approvals.needs_question(tool, seen)
+    assert approvals.after(seen, "always") == approvals
+    without = msgspec.structs.replace(approvals, guarded_files=("!Makefile",))
+    assert not without.needs_question(tool, without.with_reason(question, "", "/p"))

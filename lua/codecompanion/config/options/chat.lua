@@ -11,7 +11,7 @@ end
 
 ---@param name string
 ---@param description string
----@param overrides? { ask?: boolean, never_yolo?: boolean, timeout?: integer }
+---@param overrides? { ask?: boolean, never_yolo?: boolean, timeout?: integer, more?: CodeCompanion.Option[] }
 ---@return CodeCompanion.Option
 local function tool(name, description, overrides)
   overrides = overrides or {}
@@ -30,7 +30,7 @@ local function tool(name, description, overrides)
       {
         name = "opts",
         description = "How the tool is run.",
-        fields = {
+        fields = vim.list_extend({
           {
             name = "require_approval_before",
             type = "boolean",
@@ -50,11 +50,35 @@ local function tool(name, description, overrides)
             default = overrides.timeout or 60000,
             description = "The longest a call may take, in milliseconds.",
           },
-        },
+        }, overrides.more or {}),
       },
     },
   }
 end
+
+---What is wrong with the beginnings of commands; the host decides what they cover.
+---@param prefixes string[]
+---@return string? problem
+---@return string[] prefixes
+local function check_prefixes(prefixes)
+  for _, prefix in ipairs(prefixes) do
+    if prefix:find("^%s*$") or prefix:find("[;&|<>()$`\\{}*?%[%]!\r\n]") or prefix:find("^%s*[%a_][%w_]*=") then
+      local expected = "expected the plain beginning of a command, without operators, variables or wildcards"
+      return ("%q: %s"):format(prefix, expected), prefixes
+    end
+  end
+  return nil, prefixes
+end
+
+local prefixes = {
+  name = "allowed_prefixes",
+  type = "list",
+  default = {},
+  items = { type = "string", description = "The beginning of a command, such as `git status`." },
+  check = check_prefixes,
+  description = "Commands that begin like one of these, word by word, run without asking; see"
+    .. " |codecompanion-approvals|.",
+}
 
 local tools = {
   tool("read_file", "Reads a file, or a range of its lines."),
@@ -64,7 +88,11 @@ local tools = {
   tool("insert_edit", "Changes a file by search and replace.", { ask = true }),
   tool("create_file", "Creates a file.", { ask = true }),
   tool("delete_file", "Deletes a file.", { ask = true, never_yolo = true }),
-  tool("run_command", "Runs a shell command.", { ask = true, never_yolo = true, timeout = 300000 }),
+  tool(
+    "run_command",
+    "Runs a shell command.",
+    { ask = true, never_yolo = true, timeout = 300000, more = { prefixes } }
+  ),
   tool("memory", "Keeps notes across chats in a folder of their own."),
   tool("recall", "Finds and reads what was taken out of the chat."),
 }
@@ -87,6 +115,15 @@ table.insert(tools, {
       default = true,
       description = "Whether saving a file that a tool changed in a loaded buffer runs your `BufWrite*` autocommands,"
         .. " such as format on save. False saves it as `:noautocmd write` does.",
+    },
+    {
+      name = "guarded_files",
+      type = "list",
+      default = {},
+      items = { type = "string", description = "A pattern as in a `.gitignore`." },
+      description = "Further files whose change is asked about whatever was granted, as patterns of a `.gitignore`;"
+        .. " one with `!` in front takes files out of the built-in list. The last pattern that matches decides. See"
+        .. " |codecompanion-guarded-files|.",
     },
     {
       name = "max_result_chars",

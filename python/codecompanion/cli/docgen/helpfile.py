@@ -13,6 +13,7 @@ from pathlib import Path
 
 from codecompanion.cli.docgen.option_help import keymap_lines, option_lines, tool_lines
 from codecompanion.cli.docgen.schema import Dump
+from codecompanion.tools.code_files import GROUPS
 
 WIDTH = 78
 _TAGGED = re.compile(r"^(\S*.*?)\s*(\*[^*\s]+\*)$")
@@ -121,6 +122,12 @@ def _highlights(dump: Dump) -> Iterator[str]:
         yield from wrapped(f"{meaning}.", 4)
 
 
+def _guarded_files(_: Dump) -> Iterator[str]:
+    for reason, patterns in GROUPS:
+        yield from wrapped(f"{reason[0].upper()}{reason[1:]}:", 4)
+        yield from wrapped(" ".join(patterns), 8)
+
+
 _LISTS: dict[str, Lister] = {
     "options": _options,
     "keymaps": lambda dump: keymap_lines(dump.schema),
@@ -129,4 +136,5 @@ _LISTS: dict[str, Lister] = {
     "slash": _slash,
     "autocmds": _autocmds,
     "highlights": _highlights,
+    "guarded_files": _guarded_files,
 }

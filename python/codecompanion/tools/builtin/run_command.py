@@ -143,10 +143,14 @@ def _title(arguments: dict[str, Any]) -> str:
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
     command = arguments["command"]
     folder = shown_path(_folder(arguments, context), context)
-    if folder == ".":
-        return ApprovalQuestion(key=f"run_command:{command}", title="Run", body=command, filetype="sh")
+    folder = "" if folder == "." else folder
     return ApprovalQuestion(
-        key=f"run_command:{folder}:{command}", title=f"Run in {folder}", body=command, filetype="sh"
+        key=f"run_command:{folder}:{command}" if folder else f"run_command:{command}",
+        title=f"Run in {folder}" if folder else "Run",
+        body=command,
+        filetype="sh",
+        command=command,
+        folder=folder,
     )
 
 

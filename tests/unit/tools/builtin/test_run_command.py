@@ -103,10 +103,13 @@ def test_memory_is_bounded_and_both_ends_are_true(chunks: list[bytes], limit: in
 def test_a_question_is_asked_per_exact_command_and_folder(root: Path, ask: Ask) -> None:
     (root / "sub").mkdir()
     question = ask("run_command", command="make test")
-    assert question == ApprovalQuestion(key="run_command:make test", title="Run", body="make test", filetype="sh")
+    assert question == ApprovalQuestion(
+        key="run_command:make test", title="Run", body="make test", filetype="sh", command="make test"
+    )
     elsewhere = ask("run_command", command="make test", cwd="sub")
     assert elsewhere is not None
     assert (elsewhere.key, elsewhere.title) == ("run_command:sub:make test", "Run in sub")
+    assert (elsewhere.command, elsewhere.folder) == ("make test", "sub")
 
 
 def test_the_title_is_the_first_line(root: Path) -> None:

@@ -1,0 +1,104 @@
+"""Approvals in a running turn: prefixes, files that something runs, and proposals that have become stale."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codecompanion.errors import InputError
+from codecompanion.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
+from codecompanion.requests import Approve
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+
+
+def _call(number: int, name: str, **arguments: object) -> tuple[str, str, str]:
+    return (f"c{number}", name, json.dumps(arguments))
+
+
+async def _start(tmp_path, *replies, **tools):
+    bench = Bench(tmp_path, ScriptedAdapter("s", [*replies, says("done")]), tools={"yolo": False, **tools})
+    session = await bench.open()
+    session.submit(submit("go"))
+    return bench, session
+
+
+async def _asked(bench, count):
+    await bench.until(lambda: len(bench.of(ApprovalRequested)) == count)
+    return bench.of(ApprovalRequested)[-1]
+
+
+async def test_a_prefix_is_offered_taken_and_covers_what_follows(tmp_path):
+    bench, session = await _start(
+        tmp_path,
+        calls(_call(1, "run_command", command="echo one")),
+        calls(_call(2, "run_command", command="echo two three")),
+        calls(_call(3, "run_command", command="echo four; echo five")),
+    )
+    assert (await _asked(bench, 1)).prefix == "echo one"
+    with pytest.raises(InputError, match="does not begin with"):
+        session.desk.answer(Approve(call_id="c1", decision="always", prefix="ls"))
+    session.desk.answer(Approve(call_id="c1", decision="always", prefix="echo"))
+    third = await _asked(bench, 2)
+    assert (third.call_id, third.prefix) == ("c3", "")
+    session.desk.answer(Approve(call_id="c3", decision="reject"))
+    await bench.idle(session)
+    assert [event.status for event in bench.of(ToolFinished)] == ["ok", "ok", "rejected"]
+
+
+async def test_yolo_asks_about_files_that_something_runs_and_says_why(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / ".git")
+    (tmp_path / ".git").mkdir()
+    bench, session = await _start(
+        tmp_path,
+        calls(
+            _call(1, "create_file", path="a.txt", content="a"),
+            _call(2, "create_file", path="x/../Makefile", content="all:"),
+            _call(3, "create_file", path="link/config", content="x"),
+        ),
+        yolo=True,
+    )
+    asked = await _asked(bench, 1)
+    assert (asked.call_id, asked.why) == ("c2", "a build, test or install command runs it")
+    session.desk.answer(Approve(call_id="c2", decision="always"))
+    asked = await _asked(bench, 2)
+    assert (asked.call_id, asked.why) == ("c3", "version control runs or follows it")
+    session.desk.answer(Approve(call_id="c3", decision="reject"))
+    await bench.idle(session)
+    assert (tmp_path / "a.txt").exists()
+    assert (tmp_path / "Makefile").exists()
+    assert not (tmp_path / ".git" / "config").exists()
+
+
+async def test_a_file_that_changed_while_the_approval_was_open_is_asked_anew(tmp_path):
+    """Nothing is written over what the user has not seen; a sentence says why it asks again."""
+    file = tmp_path / "a.txt"
+    file.write_text("one\ntwo\n")
+    edit = _call(1, "insert_edit", path="a.txt", old_text="two", new_text="2")
+    bench, session = await _start(tmp_path, calls(edit))
+    await _asked(bench, 1)
+    file.write_text("zero\none\ntwo\n")
+    session.desk.answer(Approve(call_id="c1", decision="once", text="one\n2, mine\n"))
+    again = await _asked(bench, 2)
+    assert len(bench.of(ApprovalClosed)) == 1
+    assert again.before == "zero\none\ntwo\n"
+    assert again.after == "zero\none\n2\n"
+    assert bench.of(Notice)[-1].text == (
+        "a.txt changed while the approval was open; here is the change again."
+        " What you had changed in the proposal was not written."
+    )
+    assert file.read_text() == "zero\none\ntwo\n"
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    await bench.idle(session)
+    assert file.read_text() == "zero\none\n2\n"
+
+
+async def test_a_change_that_became_impossible_meanwhile_is_an_error_for_the_model(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("one\n")
+    bench, session = await _start(tmp_path, calls(_call(1, "insert_edit", path="a.txt", old_text="one", new_text="1")))
+    await _asked(bench, 1)
+    file.unlink()
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    await bench.idle(session)
+    assert [event.status for event in bench.of(ToolFinished)] == ["error"]

@@ -1,0 +1,96 @@
+"""Prefixes of commands: word by word, and never where the shell does more than start one program."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.tools.command_prefix import covers, problem_with, suggested, words
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("git status", "git status"),
+        ("git status", "  git   status --short "),
+        ("git diff", "git diff HEAD~1 -- 'a file; with a name'"),
+        ("git log", 'git log --grep "fix: a & b" HEAD^'),
+        ("make test", "make test K=one"),
+        ("./run.sh", "./run.sh --all"),
+        ("'git' status", "git status"),
+        ("python -m pytest", "python -m pytest tests/x.py::test_a#b"),
+    ],
+)
+def test_a_plain_command_that_begins_with_the_words_is_covered(prefix: str, command: str) -> None:
+    assert covers(prefix, command)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "x", "; rm -rf ~", "&& rm x", "& rm x", "| sh", "|| sh", " > f", " < f", " >> f", " 2>&1", " `rm x`",
+        " $(rm x)", " $HOME", ' "$(rm x)"', ' "`rm x`"', "\nrm x", "\rrm x", " <(rm x)", " *", " a?", " [ab]", " {a,b}",
+        " \\; rm", " 'open", ' "open', " # x", " ~root", " a !x", "\u00a0x", " \u202ex", " \x1b[2J", " \x00",
+        " a\u2028b",
+    ],
+)  # fmt: skip
+def test_whatever_else_the_shell_could_do_is_not(tail: str) -> None:
+    assert not covers("git status", "git status" + tail)
+
+
+@pytest.mark.parametrize("command", ["A=b git status", "PATH=. git status", "! git status", "", "   ", "'' git status"])
+def test_what_stands_before_the_program_counts(command: str) -> None:
+    assert not covers("git status", command)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["sh", "sh -c", "sudo", "sudo make", "env", "git", "git -c", "find .", "xargs", "make"]
+)
+def test_a_prefix_that_could_run_anything_is_refused(prefix: str) -> None:
+    assert "any program" in problem_with(prefix)
+    assert not covers(prefix, prefix + " x")
+
+
+@pytest.mark.parametrize("prefix", ["a;b", "a | b", "A=b", "", "git *", "$X"])
+def test_a_prefix_is_plain_itself(prefix: str) -> None:
+    assert "no plain beginning" in problem_with(prefix)
+
+
+@pytest.mark.parametrize(
+    ("command", "prefix"),
+    [
+        ("git status -s", "git status"),
+        ("make test", "make test"),
+        ("pytest tests/x.py", "pytest"),
+        ("sh build.sh", "sh build.sh"),
+        ("python -m pytest -q", "python -m pytest"),
+        ("'my prog' x", "'my prog' x"),
+        ("ls", "ls"),
+        ("ls | wc", ""),
+        ("find . -delete", ""),
+    ],
+)
+def test_the_program_and_its_subcommand_are_offered(command: str, prefix: str) -> None:
+    assert suggested(command) == prefix
+    assert not prefix or covers(prefix, command)
+
+
+@given(st.text(st.sampled_from(" \t\n\"'\\;&|<>()$`{}*?[]!#~=aAz-./0"), max_size=20))
+def test_what_counts_as_plain_is_read_by_a_shell_as_these_very_words(command: str) -> None:
+    """The oracle is a real shell, in a folder without files, that prints its arguments instead of running them."""
+    found = words(command)
+    if found is None:
+        return
+    assert tuple(shlex.split(command, comments=False)) == found
+    printed = subprocess.run(
+        ["/bin/sh", "-c", f"set -f; for word in {command}; do printf '%s\\0' \"$word\"; done"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={},
+    ).stdout
+    assert tuple(printed.split("\0")[:-1]) == found
