@@ -83,6 +83,12 @@ function M.write_stamp(dir, stamp)
 end
 
 ---@param dir string
+---@return boolean finished Whether the installation there came to its end
+function M.has_stamp(dir)
+  return uv.fs_stat(dir .. "/" .. STAMP) ~= nil
+end
+
+---@param dir string
 ---@param lock string
 ---@return CodeCompanion.Environment?
 local function look_at(dir, lock)

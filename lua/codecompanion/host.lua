@@ -52,7 +52,7 @@ local function show_without_chat(event)
     return
   elseif event.type == "notice" then
     say(event.text, vim.log.levels[event.level])
-  elseif event.type == "request_failed" then
+  elseif event.type == "request_failed" and not event.gone then
     say(event.error, vim.log.levels.ERROR)
   end
 end
@@ -74,9 +74,23 @@ end
 local function fail(request, err)
   if request.callback then
     request.callback(err, nil)
-  else
-    dispatch({ type = "request_failed", chat = request.payload.chat or "", verb = request.verb, error = err })
+    return
   end
+  local chat = request.payload.chat or ""
+  -- `gone`: it never reached a host; what the chat has to say about that comes with `host_exit`.
+  dispatch({ type = "request_failed", chat = chat, verb = request.verb, error = err, gone = true })
+end
+
+---Whether a chat is on the screen: it says itself what keeps the host from coming.
+---@return boolean
+function M.is_chat_shown()
+  local chats = package.loaded["codecompanion.chat"]
+  for _, chat in ipairs(chats and chats.list() or {}) do
+    if #vim.fn.win_findbuf(chat.bufnr) > 0 then
+      return true
+    end
+  end
+  return false
 end
 
 ---Answer everything that waits with `err`.
@@ -102,11 +116,13 @@ local function on_gone(text, code, stderr_tail)
   fail_all(text)
 end
 
----The host cannot be started; also called by the remote plugin when its Python cannot run the host.
+---The host cannot be started, or refuses the configuration; also called by the remote plugin when its Python cannot run the host.
 ---@param text string
 function M.on_failure(text)
   M.stop()
-  say(text, vim.log.levels.ERROR)
+  if not M.is_chat_shown() then
+    say(text, vim.log.levels.ERROR)
+  end
   on_gone(text, -1, "")
 end
 
@@ -180,10 +196,7 @@ local function greet()
         return
       end
       if err then
-        say(err, vim.log.levels.ERROR)
-        M.stop()
-        state.status, state.text = "failed", err
-        return fail_all(err)
+        return M.on_failure(err)
       end
       state.status, state.text = "ready", ""
       state.ready_ms = (uv.hrtime() - began) / 1e6

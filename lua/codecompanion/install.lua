@@ -8,6 +8,8 @@ local uv = vim.uv or vim.loop
 -- build.lua loads this file while the plugin is not on the runtimepath yet.
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
 local environment = dofile(here .. "/environment.lua")
+local output = dofile(here .. "/install/output.lua")
+local claims = dofile(here .. "/install/claim.lua")
 
 local M = {}
 
@@ -27,6 +29,7 @@ except ImportError:
     complete = 0
 print(*sys.version_info[:3], complete)
 ]]
+local WAIT_MS = 250
 local ASK_VERSION = "import platform; print(platform.python_version())"
 -- The user's own Python settings must not leak into the environment.
 local CLEAN = {
@@ -39,45 +42,6 @@ local CLEAN = {
   VIRTUAL_ENV = "",
   UV_NO_PROGRESS = "1",
 }
-
----What a tool's output means, first match wins.
----@type { [1]: string, [2]: string }[]
-local MEANINGS = {
-  { "No space left on device", "the disk is full" },
-  { "os error 28", "the disk is full" },
-  { "Disk quota exceeded", "the disk quota is used up" },
-  { "Read%-only file system", "the data folder is read-only" },
-  { "Permission denied", "the data folder may not be written" },
-  { "DO NOT MATCH THE HASHES", "a downloaded package is not the one in requirements.lock" },
-  { "[Hh]ash mismatch", "a downloaded package is not the one in requirements.lock" },
-  { "ensurepip", "this Python cannot make virtual environments" },
-  { "resolve host", "there is no network" },
-  { "name resolution", "there is no network" },
-  { "dns error", "there is no network" },
-  { "Name or service not known", "there is no network" },
-  { "getaddrinfo failed", "there is no network" },
-  { "[Nn]etwork is unreachable", "there is no network" },
-  { "No route to host", "there is no network" },
-  { "[Cc]onnection refused", "the package index does not answer" },
-  { "[Ff]ailed to establish a new connection", "there is no network" },
-  { "timed out", "the package index does not answer" },
-  { "error sending request", "the package index does not answer" },
-  { "[Cc]ertificate", "the package index's certificate is not trusted" },
-  { "[Nn]o matching distribution", "a package is not on the index, or not for this system" },
-  { "[Nn]o solution found", "a package is not on the index, or not for this system" },
-}
-
----@param output string
----@return string
-local function explain(output)
-  for _, meaning in ipairs(MEANINGS) do
-    if output:find(meaning[1]) then
-      return meaning[2]
-    end
-  end
-  local last = vim.trim(output):match("[^\n]*$")
-  return last ~= "" and last or "the tool said nothing"
-end
 
 ---@return string
 function M.log_path()
@@ -94,28 +58,27 @@ local function log(text)
   end
 end
 
----Run a command; only inside `run`. Reports what is going on, returns exit status and all output.
+---Run a command; only inside `run`. Returns exit status and all output.
 ---@async
 ---@param command string[]
----@param report CodeCompanion.Report?
+---@param read? fun(chunk: string) Gets the output as it comes, on the main loop
 ---@return integer code
----@return string output
-local function execute(command, report)
+---@return string printed
+local function execute(command, read)
   local thread = coroutine.running()
-  local output = {}
+  local printed = {}
   ---@param chunk string?
   local function take(_, chunk)
-    table.insert(output, chunk)
-    local name = chunk and (chunk:match("Collecting ([%w_.-]+)") or chunk:match("%+ ([%w_.-]+)=="))
-    if name and report then
+    table.insert(printed, chunk)
+    if chunk and read then
       vim.schedule(function()
-        report("installing " .. name)
+        read(chunk)
       end)
     end
   end
   local ok, err = pcall(vim.system, command, { env = CLEAN, stdout = take, stderr = take }, function(result)
     vim.schedule(function()
-      local text = table.concat(output)
+      local text = table.concat(printed)
       log(("$ %s\n%s[status %d]\n"):format(table.concat(command, " "), text, result.code))
       coroutine.resume(thread, result.code, text)
     end)
@@ -138,8 +101,8 @@ local function find_python()
     local path = vim.fn.exepath(name)
     if path ~= "" and not vim.list_contains(found, path) then
       table.insert(found, path)
-      local code, output = execute({ path, "-I", "-c", PROBE })
-      local major, minor, _, complete = output:match("(%d+) (%d+) (%d+) (%d)")
+      local code, printed = execute({ path, "-I", "-c", PROBE })
+      local major, minor, _, complete = printed:match("(%d+) (%d+) (%d+) (%d)")
       if code == 0 and tonumber(major) == 3 and tonumber(minor) >= 11 then
         if complete == "1" then
           return path
@@ -163,30 +126,31 @@ end
 local function make(dir, report)
   local lock, python = environment.lock_path(), environment.python_of(dir)
   local has_uv = vim.fn.executable("uv") == 1
-  local code, output, base, problem
-  report(has_uv and "making the Python environment with uv" or "making the Python environment")
+  local code, printed, base, problem
+  report("making the environment")
   if has_uv then
-    code, output = execute({ "uv", "venv", "--no-project", "--python", ">=3.11", dir }, report)
+    code, printed = execute({ "uv", "venv", "--no-project", "--python", ">=3.11", dir })
   else
     base, problem = find_python()
     if not base then
       return nil, problem
     end
-    code, output = execute({ base, "-I", "-m", "venv", dir }, report)
+    code, printed = execute({ base, "-I", "-m", "venv", dir })
   end
   if code ~= 0 then
-    return nil, "The Python environment could not be made: " .. explain(output)
+    return nil, output.explain(printed, "the Python environment was not made")
   end
-  report("downloading packages")
+  report("downloading")
+  local read = output.reader(output.count(environment.read(lock) or ""), report)
   if has_uv then
     local command = { "uv", "pip", "install", "--python", python, "--require-hashes", "--compile-bytecode", "-r", lock }
-    code, output = execute(command, report)
+    code, printed = execute(command, read)
   else
     local options = { "--require-hashes", "--retries", "1", "--timeout", "20", "--no-color", "-r", lock }
-    code, output = execute(vim.list_extend({ python, "-I", "-m", "pip", "install" }, options), report)
+    code, printed = execute(vim.list_extend({ python, "-I", "-m", "pip", "install" }, options), read)
   end
   if code ~= 0 then
-    return nil, "The packages could not be installed: " .. explain(output)
+    return nil, output.explain(printed, "the Python packages were not installed")
   end
   return has_uv and "uv" or "pip"
 end
@@ -199,9 +163,9 @@ end
 local function finish(dir, tool)
   local python = environment.python_of(dir)
   local command = { python, environment.root() .. "/python/codecompanion/engine/__main__.py", "--check" }
-  local code, output = execute(command)
+  local code, printed = execute(command)
   if code ~= 0 then
-    return "The new environment does not work: " .. explain(output)
+    return output.explain(printed, "the new Python environment does not work")
   end
   local _, version = execute({ python, "-I", "-c", ASK_VERSION })
   local stamp = {
@@ -215,16 +179,16 @@ local function finish(dir, tool)
   end
 end
 
----Remove installations nobody needs: all but the newest two and those another editor may be making right now.
+---Remove installations nobody needs: those that were never finished, and all but the newest two (another editor may
+---still use the last one). Only while we have the claim: nobody else is making one then.
 ---@async
 ---@param python string
----@param failed string?
-local function clean_up(python, failed)
-  local doomed = { failed }
-  local complete = 0
+local function clean_up(python)
+  local doomed, kept = {}, 0
   for _, dir in ipairs(environment.all_dirs()) do
-    complete = complete + 1
-    if complete > 2 and dir ~= failed then
+    local finished = environment.has_stamp(dir)
+    kept = kept + (finished and 1 or 0)
+    if not finished or kept > 2 then
       table.insert(doomed, dir)
     end
   end
@@ -232,28 +196,6 @@ local function clean_up(python, failed)
     local remove = "import shutil, sys\nfor folder in sys.argv[1:]: shutil.rmtree(folder, ignore_errors=True)"
     execute(vim.list_extend({ python, "-I", "-c", remove }, doomed))
   end
-end
-
-local claim_path = environment.data_dir() .. "/installing"
-
----Let only one editor install at a time.
----@return boolean
-local function claim()
-  pcall(vim.fn.mkdir, environment.data_dir(), "p", 448) -- 0700
-  local descriptor = uv.fs_open(claim_path, "wx", 384)
-  if not descriptor then
-    local holder = tonumber(environment.read(claim_path) or "")
-    if holder and uv.kill(holder, 0) == 0 then
-      return false
-    end
-    uv.fs_unlink(claim_path) -- its owner was killed
-    descriptor = uv.fs_open(claim_path, "wx", 384)
-  end
-  if descriptor then
-    uv.fs_write(descriptor, tostring(uv.os_getpid()))
-    uv.fs_close(descriptor)
-  end
-  return true -- a folder that cannot be written is explained better by the tools
 end
 
 ---@async
@@ -271,46 +213,132 @@ local function install(report)
   end
   local tool, problem = make(dir, report)
   if tool then
-    report("checking the environment")
+    report("checking")
     problem = finish(dir, tool)
   end
-  local python = vim.fn.exepath("python3")
-  if not problem then
-    clean_up(environment.python_of(dir))
-  elseif python ~= "" and uv.fs_stat(dir) then
-    clean_up(python, dir)
+  local python = problem and vim.fn.exepath("python3") or environment.python_of(dir)
+  if python ~= "" then
+    clean_up(python)
   end
   return problem
 end
 
----@type fun(problem: string?)[]?
-local waiting
+---@class CodeCompanion.InstallProgress
+---@field text string What is being done: "12 of 37 downloaded"
+---@field began integer `vim.uv.now()` when it began
+---@field elsewhere boolean Another Neovim does it
+---@field again boolean There is an environment already, of an older version
 
----Make a new environment. While one is being made further calls wait for the same.
----@param report CodeCompanion.Report
----@param done fun(problem: string?) Called on the main loop; the environment in use is untouched when it failed
-function M.run(report, done)
-  if waiting then
-    table.insert(waiting, done)
-    return
+---@type CodeCompanion.InstallProgress? The installation that runs, nil when none does
+M.progress = nil
+
+---@type { report: CodeCompanion.Report, done: fun(problem: string?) }[] Who waits for the installation that runs
+local waiting = {}
+---@type table<fun(), true>
+local watchers = {}
+
+---Call `watcher` whenever `progress` has changed.
+---@param watcher fun()
+function M.watch(watcher)
+  watchers[watcher] = true
+end
+
+---@param text string
+---@param elsewhere boolean
+local function tell(text, elsewhere)
+  M.progress.text, M.progress.elsewhere = text, elsewhere
+  for _, caller in ipairs(waiting) do
+    caller.report(M.describe())
   end
-  if not claim() then
-    return done("Another Neovim is installing the environment right now")
+  for watcher in pairs(watchers) do
+    watcher()
   end
-  waiting = { done }
+end
+
+---What is being installed, in a few words; "" when nothing is.
+---@return string
+function M.describe()
+  local progress = M.progress
+  if not progress then
+    return ""
+  end
+  local what = progress.again and "Updating Python packages" or "Installing Python packages"
+  if progress.elsewhere then
+    what = "Another Neovim is installing Python packages"
+  end
+  return ("%s: %s"):format(what, progress.text)
+end
+
+---@param problem string?
+local function finished(problem)
+  local callers = waiting
+  M.progress, waiting = nil, {}
+  for watcher in pairs(watchers) do
+    watcher()
+  end
+  for _, caller in ipairs(callers) do
+    caller.done(problem)
+  end
+end
+
+---@param claim CodeCompanion.InstallClaim
+local function work(claim)
   coroutine.wrap(function()
-    local ok, problem = xpcall(install, debug.traceback, report)
+    local ok, problem = xpcall(install, debug.traceback, function(text)
+      claim.tell(text)
+      tell(text, false)
+    end)
     if not ok then
       log(problem .. "\n")
       problem = "The installation failed: " .. problem:match("^[^\n]*")
     end
-    uv.fs_unlink(claim_path)
-    local callbacks = waiting
-    waiting = nil
-    for _, callback in ipairs(callbacks) do
-      callback(problem)
-    end
+    claim.release()
+    finished(problem)
   end)()
+end
+
+---Install, or wait for whoever installs already: another Neovim, or the plugin manager in this one.
+local function begin()
+  local path = environment.data_dir() .. "/installing"
+  local claim = claims.take(path)
+  if claim then
+    return work(claim)
+  end
+  local timer = assert(uv.new_timer())
+  timer:start(
+    0,
+    WAIT_MS,
+    vim.schedule_wrap(function()
+      if timer:is_closing() then
+        return
+      end
+      local holder = claims.holder(path)
+      if holder then
+        local text = holder.text ~= "" and holder.text or "making the environment"
+        if text ~= M.progress.text then
+          tell(text, holder.pid ~= uv.os_getpid())
+        end
+        return
+      end
+      timer:close()
+      local made = environment.find()
+      if made and made.fresh then
+        return finished()
+      end
+      begin() -- it failed or was killed
+    end)
+  )
+end
+
+---Make a new environment, or wait for the one that is being made.
+---@param report CodeCompanion.Report
+---@param done fun(problem: string?) Called on the main loop; the environment in use is untouched when it failed
+function M.run(report, done)
+  table.insert(waiting, { report = report, done = done })
+  if not M.progress then
+    M.progress = { text = "", began = uv.now(), elsewhere = false, again = environment.find() ~= nil }
+    begin()
+  end
 end
 
 ---Show progress on the command line without a prompt and without filling `:messages`.
@@ -320,13 +348,18 @@ local function show(message)
   vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, math.max(vim.v.echospace - 1, 20)) } }, false, {})
 end
 
----Install with progress on the command line.
+---@return string path As a person writes it
+local function short_log_path()
+  return vim.fn.fnamemodify(M.log_path(), ":~")
+end
+
+---`:CodeCompanion install`: install with progress on the command line.
 ---@param done fun(problem: string?)?
 function M.run_visibly(done)
   M.run(show, function(problem)
     local say = require("codecompanion.say")
     if problem then
-      say(problem .. ". Nothing was changed; details: " .. M.log_path(), vim.log.levels.ERROR)
+      say(("%s. Nothing was changed; details: %s"):format(problem, short_log_path()), vim.log.levels.ERROR)
     else
       say("the Python environment is ready")
     end
@@ -382,8 +415,43 @@ function M.can_start()
   return options.host == "python3" or configured ~= nil or environment.find() ~= nil
 end
 
----Give the Python the host shall run with: the configured one, the private environment (made now if there is none),
----`g:python3_host_prog`.
+---Whether `python` has everything the host needs.
+---@param python string
+---@param answer fun(fit: boolean)
+local function try_provider(python, answer)
+  coroutine.wrap(function()
+    local check = environment.root() .. "/python/codecompanion/engine/__main__.py"
+    answer(execute({ python, check, "--check" }) == 0)
+  end)()
+end
+
+---Make the private environment because somebody waits for the host: a chat that is shown says so itself.
+---@param done fun(problem: string?, python: string?)
+local function install_for_use(done)
+  local host = require("codecompanion.host")
+  local function report(text)
+    if not host.is_chat_shown() then
+      show(text)
+    end
+  end
+  M.run(report, function(problem)
+    local made = environment.find() -- after a failure the one before, if there was one
+    if made and problem then
+      local text = "%s. The older environment is used; details: %s"
+      require("codecompanion.say")(text:format(problem, short_log_path()), vim.log.levels.WARN)
+    elseif made and not host.is_chat_shown() then
+      require("codecompanion.say")("the Python environment is ready")
+    end
+    if made then
+      return done(nil, made.python)
+    end
+    local text = "%s. Send again to try again, or run :CodeCompanion install. Details: %s"
+    done(text:format(problem, short_log_path()))
+  end)
+end
+
+---Give the Python the host shall run with: the configured one, the private environment, `g:python3_host_prog` if it
+---has the packages; else the private environment is made now.
 ---@param done fun(problem: string?, python: string?)
 function M.resolve(done)
   local configured = (require("codecompanion.config").options.python or {}).host_prog
@@ -399,15 +467,15 @@ function M.resolve(done)
     return done(nil, current.python)
   end
   local provider = vim.g.python3_host_prog
-  if not current and type(provider) == "string" and vim.fn.exepath(vim.fn.expand(provider)) ~= "" then
-    return done(nil, vim.fn.exepath(vim.fn.expand(provider)))
+  provider = type(provider) == "string" and vim.fn.exepath(vim.fn.expand(provider)) or ""
+  if current or provider == "" then
+    return install_for_use(done)
   end
-  M.run_visibly(function(problem)
-    local made = environment.find() -- after a failure the one before, if there was one
-    if made then
-      return done(nil, made.python)
+  try_provider(provider, function(fit)
+    if fit then
+      return done(nil, provider)
     end
-    done(("%s. Then run :CodeCompanion install"):format(problem))
+    install_for_use(done)
   end)
 end
 

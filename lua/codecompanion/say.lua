@@ -1,6 +1,7 @@
 ---One sentence for the user, without ever ending in a hit-enter prompt (lesson 38).
 
 local PREFIX = "codecompanion: "
+local REPEATED_MS = 500
 local MORE = "… (:CodeCompanion log)"
 local HIGHLIGHTS = {
   [vim.log.levels.ERROR] = "ErrorMsg",
@@ -28,11 +29,26 @@ local function append_to_log(line)
   end
 end
 
+local last, last_at = "", 0
+
+---What was said a moment ago is not said again: one event may reach several who report it.
+---@param line string
+---@return boolean
+local function is_repeated(line)
+  local now = (vim.uv or vim.loop).now()
+  local repeated = line == last and now - last_at < REPEATED_MS
+  last, last_at = line, now
+  return repeated
+end
+
 ---@param text string
 ---@param level integer? A value of `vim.log.levels`
 return function(text, level)
   vim.schedule(function()
     local line = PREFIX .. vim.trim((text:gsub("%s*\n%s*", " ")))
+    if is_repeated(line) then
+      return
+    end
     if not is_builtin_notify() then
       vim.notify(line, level or vim.log.levels.INFO, { title = "codecompanion" })
       return

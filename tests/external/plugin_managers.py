@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,21 +22,6 @@ EVERY_NVIM = [find_nvim() or "nvim", *other_nvims()]
 COMMANDS = ["", "Chat", "Restore", "Compact", "Undo", "Redo", "Recall", "Cost", "Trace"]
 
 NEEDED = ["build.lua", "lazy.lua", "requirements.lock", "doc", "ftplugin", "lua", "plugin", "python", "rplugin"]
-
-FAKE_UV = f"""#!/bin/sh
-echo "$*" >> "$FAKE_UV_LOG"
-case "$*" in
-  venv*) for dir in "$@"; do :; done
-     mkdir -p "$dir/bin"
-     printf '#!/bin/sh\\nexec "{sys.executable}" "$@"\\n' > "$dir/bin/python"
-     chmod +x "$dir/bin/python" ;;
-  "pip install"*)
-     [ -z "$FAKE_UV_GATE" ] || while [ ! -e "$FAKE_UV_GATE" ]; do sleep 0.05; done
-     [ -z "$FAKE_UV_FAILS" ] || {{ echo "$FAKE_UV_FAILS" >&2; exit 1; }}
-     echo "Resolved 37 packages in 2ms" >&2
-     echo " + pynvim==0.6.0" >&2 ;;
-esac
-"""
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -93,15 +77,6 @@ def clone_of(variable: str, mirrored: str, target: Path) -> Path:
         pytest.skip(f"no clone of {mirrored.replace('+', '/')} at {source}; set {variable} to a clone of it")
     git(target.parent, "clone", "-q", "--shared", str(source), str(target))
     return target
-
-
-def programs(root: Path) -> dict[str, str]:
-    """Return the variables of an environment in which `uv` is the fake one."""
-    folder = root / "bin"
-    folder.mkdir(exist_ok=True)
-    (folder / "uv").write_text(FAKE_UV)
-    (folder / "uv").chmod(0o755)
-    return {"PATH": f"{folder}:{os.environ['PATH']}", "FAKE_UV_LOG": str(root / "uv.log"), "OPENAI_API_KEY": ""}
 
 
 def missing_commands(nvim: Nvim) -> list[str]:

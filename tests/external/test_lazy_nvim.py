@@ -20,10 +20,10 @@ from plugin_managers import (
     environments,
     loaded_modules,
     missing_commands,
-    programs,
     talk,
 )
 
+from fake_uv import fake_uv
 from harness import REPO, Nvim, lua_string
 
 PROBLEMS = """
@@ -64,7 +64,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 vim.opt.runtimepath:prepend({lua_string(str(lazy))})
 require("lazy").setup({{ spec = {{ {spec} }}, {setup} rocks = {{ enabled = false }} }})
 """
-            env = programs(tmp_path) | options.pop("env", {})
+            env = fake_uv(tmp_path) | options.pop("env", {})
             nvim = Nvim(tmp_path, init=init, runtimepath=False, env=env, binary=binary, size=(100, 40), **options)
             stack.enter_context(nvim)
             nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)  # it installs while starting up
@@ -89,7 +89,7 @@ def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, bi
     nvim = start(from_git(origin), binary=binary)
     output = nvim.wait_lua(BUILD_OUTPUT)
     assert nvim.lua(PROBLEMS) == []
-    assert "making the Python environment with uv" in output
+    assert "Installing Python packages: making the environment" in output
     assert "the Python environment is ready" in output
     leave_the_window(nvim)
     assert missing_commands(nvim) == [], "also without a restart"
@@ -209,11 +209,10 @@ def test_an_update_without_a_running_host_says_nothing(start: Start, origin: Ori
 
 def test_a_failed_build_is_one_line_in_lazys_window_and_the_chat_tries_again(start: Start, origin: Origin) -> None:
     """No network while installing: the first chat makes up for it."""
-    no_network = {"FAKE_UV_FAILS": "error: Failed to fetch: dns error"}
-    nvim = start(from_git(origin), env=no_network)
+    nvim = start(from_git(origin), env={"FAKE_UV_FAILS": "error: Failed to fetch: dns error"})
     problems = nvim.wait_lua(PROBLEMS.replace("return found", "return #found > 0 and found"))
     assert len(problems) == 1
-    assert "there is no network" in problems[0]
+    assert "here is no network" in problems[0]
     assert "traceback" not in problems[0]
     nvim.__exit__()
     nvim = start(from_git(origin))

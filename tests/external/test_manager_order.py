@@ -19,10 +19,10 @@ from plugin_managers import (
     environments,
     loaded_modules,
     missing_commands,
-    programs,
     talk,
 )
 
+from fake_uv import fake_uv
 from harness import Nvim, find_nvim, lua_string
 
 MANAGER = Path(__file__).with_name("plain_manager.lua")
@@ -48,7 +48,7 @@ def start(tmp_path: Path, origin: Origin) -> Iterator[Start]:
 _G.manager = dofile({lua_string(str(MANAGER))})
 manager.setup({lua_string(origin.url)}, vim.fn.stdpath("data") .. "/plugins/codecompanion", {opts})
 """
-            variables = programs(tmp_path) | (env or {})
+            variables = fake_uv(tmp_path) | (env or {})
             nvim = Nvim(tmp_path, init=init, runtimepath=False, env=variables, binary=binary, size=(100, 40))
             stack.enter_context(nvim)
             nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)

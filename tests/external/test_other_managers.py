@@ -20,10 +20,10 @@ from plugin_managers import (
     git,
     loaded_modules,
     missing_commands,
-    programs,
     talk,
 )
 
+from fake_uv import fake_uv
 from harness import Nvim, lua_string
 
 Start = Callable[..., Nvim]
@@ -41,7 +41,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(init: str, binary: str = EVERY_NVIM[0]) -> Nvim:
-            nvim = Nvim(tmp_path, init=init, runtimepath=False, env=programs(tmp_path), binary=binary, size=(100, 40))
+            nvim = Nvim(tmp_path, init=init, runtimepath=False, env=fake_uv(tmp_path), binary=binary, size=(100, 40))
             stack.enter_context(nvim)
             nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)
             return nvim

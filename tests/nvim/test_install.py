@@ -85,8 +85,10 @@ def test_an_installation_makes_an_environment_with_a_stamp(start: Callable[..., 
     assert made["fresh"]
     assert made["stamp"]["python"] == "3.12.4"
     assert made["stamp"]["tool"] == "pip"
-    assert nvim.lua("return _G.report")[0] == "making the Python environment"
-    assert "installing pynvim" in nvim.lua("return _G.report")
+    said = nvim.lua("return _G.report")
+    assert said[0] == "Installing Python packages: making the environment"
+    assert any("1 of " in text for text in said), said
+    assert said[-1] == "Installing Python packages: checking"
 
 
 def test_a_changed_lock_file_makes_the_environment_stale_but_usable(start: Callable[..., Nvim]) -> None:
@@ -132,10 +134,10 @@ def test_an_environment_whose_python_is_gone_is_not_used(start: Callable[..., Nv
 @pytest.mark.parametrize(
     ("step", "output", "sentence"),
     [
-        ("pip", "Failed to establish a new connection: [Errno -2] Name or service not known", "there is no network"),
-        ("pip", "Temporary failure in name resolution", "there is no network"),
-        ("pip", "error: failed to write: No space left on device (os error 28)", "the disk is full"),
-        ("venv", "Error: [Errno 28] No space left on device: '/x'", "the disk is full"),
+        ("pip", "Failed to establish a new connection: [Errno -2] Name or service not known", "There is no network"),
+        ("pip", "Temporary failure in name resolution", "There is no network"),
+        ("pip", "error: failed to write: No space left on device (os error 28)", "The disk is full"),
+        ("venv", "Error: [Errno 28] No space left on device: '/x'", "The disk is full"),
         ("venv", "[Errno 30] Read-only file system", "read-only"),
         ("venv", "The virtual environment was not created because ensurepip is not available.", "cannot make virtual"),
         (
@@ -143,8 +145,8 @@ def test_an_environment_whose_python_is_gone_is_not_used(start: Callable[..., Nv
             "THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
             "not the one in requirements.lock",
         ),
-        ("pip", "something nobody foresaw", "something nobody foresaw"),
-        ("check", "", "The new environment does not work"),
+        ("pip", "something nobody foresaw", "not installed: something nobody foresaw"),
+        ("check", "", "The new Python environment does not work"),
     ],
 )
 def test_a_failed_installation_says_why_and_changes_nothing(
@@ -186,16 +188,48 @@ def test_two_calls_make_one_environment(start: Callable[..., Nvim]) -> None:
     assert len(list(Path(nvim.lua("return install.data_dir()"), "venv").iterdir())) == 1
 
 
-def test_another_editor_that_installs_is_respected_and_a_dead_one_is_not(start: Callable[..., Nvim]) -> None:
-    """The claim holds the process id of its owner."""
+def test_another_editor_that_installs_is_waited_for(start: Callable[..., Nvim]) -> None:
+    """Two Neovims at the first use: the second shows what the first does, and takes what it made."""
     nvim = start()
     claim = Path(nvim.lua("return install.data_dir()"), "installing")
     claim.parent.mkdir(parents=True, exist_ok=True)
-    claim.write_text(str(os.getpid()))
-    assert "Another Neovim" in install(nvim)
-    claim.write_text("999999999")
-    assert install(nvim) == ""
+    claim.write_text(f"{os.getpid()}\n7 of 37 downloaded")
+    nvim.lua("run()")
+    nvim.wait_lua("return #_G.report > 0")
+    assert nvim.lua("return _G.report") == ["Another Neovim is installing Python packages: 7 of 37 downloaded"]
+    assert not nvim.lua("return _G.done")
+    folder = Path(nvim.lua("return install.data_dir()"), "venv", "5000-1")
+    (folder / "bin").mkdir(parents=True)
+    python = folder / "bin/python"
+    python.write_text("")
+    lock = nvim.lua("return vim.fn.sha256(table.concat(vim.fn.readfile(..., 'b'), '\\n'))", f"{REPO}/requirements.lock")
+    stamp = {"lock": lock, "python": "3.12.4", "interpreter": str(python.resolve()), "tool": "uv"}
+    (folder / "codecompanion-stamp.json").write_text(json.dumps(stamp))
+    claim.unlink()
+    nvim.wait_lua("return _G.done")
+    assert nvim.lua("return _G.problem") == ""
+    assert len(list(folder.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("end", ["killed", "silent", "failed"])
+def test_an_editor_that_no_longer_installs_is_not_waited_for(start: Callable[..., Nvim], end: str) -> None:
+    """Killed in the middle, suspended (or its process id given to somebody else), failed: we do it ourselves."""
+    nvim = start()
+    claim = Path(nvim.lua("return install.data_dir()"), "installing")
+    half = claim.parent / "venv" / "5000-1"
+    (half / "bin").mkdir(parents=True)
+    claim.write_text(f"{999999999 if end == 'killed' else os.getpid()}\n7 of 37 downloaded")
+    if end == "silent":
+        os.utime(claim, (1, 1))
+    nvim.lua("run()")
+    if end == "failed":
+        nvim.wait_lua("return #_G.report > 0")
+        claim.unlink()
+    nvim.wait_lua("return _G.done")
+    assert nvim.lua("return _G.problem") == ""
+    assert environment(nvim) is not None
     assert not claim.exists()
+    assert not half.exists(), "what was never finished is removed"
 
 
 def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -> None:
@@ -204,6 +238,7 @@ def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -
     parent = Path(nvim.lua("return install.data_dir()"), "venv")
     for name in ("1000-1", "2000-1", "3000-1"):
         (parent / name / "bin").mkdir(parents=True)
+        (parent / name / "codecompanion-stamp.json").write_text("{}")
     (parent / "mine").mkdir()
     assert install(nvim) == ""
     left = sorted(path.name for path in parent.iterdir())
@@ -227,7 +262,7 @@ def test_the_first_use_installs_and_says_so(start: Callable[..., Nvim]) -> None:
     nvim = start(FAKE_FAIL="pip", FAKE_OUTPUT="Temporary failure in name resolution")
     nvim.lua("require('codecompanion.host').request('doctor', {}, function(err) _G.failure = err end)")
     failure = nvim.wait_lua("return _G.failure or false")
-    assert "there is no network" in failure
+    assert "There is no network" in failure
     assert ":CodeCompanion install" in failure
     assert not nvim.blocked()
 
@@ -249,7 +284,7 @@ def test_the_build_step_runs_as_lazy_nvim_runs_it(start: Callable[..., Nvim]) ->
         """,
         str(REPO / "build.lua"),
     )
-    assert messages[0] == "making the Python environment"
+    assert messages[0] == "Installing Python packages: making the environment"
     assert messages[-1] == "the Python environment is ready"
     assert environment(nvim) is not None
 
@@ -270,7 +305,7 @@ def test_a_failing_build_step_is_an_error_of_one_line(start: Callable[..., Nvim]
         """,
         str(REPO / "build.lua"),
     )
-    assert "the disk is full" in error
+    assert "The disk is full" in error
     assert "\n" not in error
 
 
@@ -292,4 +327,4 @@ def test_pip_refuses_without_network_in_a_real_environment(nvim_factory: Callabl
     nvim.lua("run()")
     nvim.wait_lua("return _G.done", timeout=90)
     problem = nvim.lua("return _G.problem")
-    assert "there is no network" in problem or "does not answer" in problem
+    assert "There is no network" in problem or "does not answer" in problem

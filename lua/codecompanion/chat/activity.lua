@@ -18,6 +18,9 @@ local function stop_hint(chat)
     local there = keymaps.keys("next_approval", "n")[1]
     return there and (" · %s goes there"):format(there) or ""
   end
+  if require("codecompanion.chat.installing").waits(chat) then
+    return "" -- nothing of the chat's runs yet
+  end
   local key = keymaps.keys("stop", "n")[1]
   return key and (" · %s to %s"):format(key, chat.compaction and "cancel" or "stop") or ""
 end

@@ -262,6 +262,9 @@ function M.cleared(chat)
 end
 
 function M.request_failed(chat, event)
+  if event.gone then
+    return -- `host_exit` has said it
+  end
   if event.verb == "open_chat" or event.verb == "submit" then
     chat.attached = event.verb == "open_chat" and "no" or chat.attached
     outgoing.recall_all(chat)
@@ -284,6 +287,12 @@ function M.host_exit(chat, event)
   stream.finish(chat)
   approval.close_all(chat)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
+  local text = event.text or "The host has ended. The next action starts it again."
+  if #chat.outgoing > 0 then
+    local count
+    text, count = text:gsub("^(.-%.) ", "%1 Your message is back in the input. ", 1)
+    text = count > 0 and text or text .. " Your message is back in the input."
+  end
   outgoing.recall_all(chat)
   for _, item in pairs(chat.calls) do
     if item.status == "running" then
@@ -297,7 +306,7 @@ function M.host_exit(chat, event)
       })
     end
   end
-  say(chat, event.text or "The host has ended. The next action starts it again.", "warning")
+  say(chat, text, "warning")
 end
 
 ---Draw the virtual lines and publish the state, once after a batch.

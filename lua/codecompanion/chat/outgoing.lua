@@ -23,7 +23,8 @@ local M = {}
 function M.add(chat, text)
   chat.submit_id = chat.submit_id + 1
   local id = chat.submit_id
-  local block = blocks.user(text, { submit_id = id }, { { "sending…", "CodeCompanionPending" } })
+  local mark = require("codecompanion.chat.installing").waits(chat) and "sent when ready" or "sending…"
+  local block = blocks.user(text, { submit_id = id }, { { mark, "CodeCompanionPending" } })
   buffer.ensure_input(chat)
   draw.sequence(chat, (buffer.position(chat, "header")), { block })
   -- the block belongs below the tail, but marks at its row moved along with it

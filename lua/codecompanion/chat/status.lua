@@ -134,6 +134,8 @@ function M.activity(chat)
     return (label and label ~= "" and label or "Compacting the chat") .. "..."
   elseif chat.label ~= "" then
     return chat.label
+  elseif require("codecompanion.chat.installing").waits(chat) then
+    return require("codecompanion.chat.installing").text()
   end
   return (chat.state ~= "idle" and chat.state or ""):gsub("_", " ")
 end

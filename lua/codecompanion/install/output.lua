@@ -1,0 +1,95 @@
+---What uv and pip print, in our words: how far they are, and why they failed.
+
+local M = {}
+
+---What a tool's output means, first match wins.
+---@type { [1]: string, [2]: string }[]
+local MEANINGS = {
+  { "No space left on device", "the disk is full" },
+  { "os error 28", "the disk is full" },
+  { "Disk quota exceeded", "the disk quota is used up" },
+  { "Read%-only file system", "the data folder is read-only" },
+  { "Permission denied", "the data folder may not be written" },
+  { "DO NOT MATCH THE HASHES", "a downloaded package is not the one in requirements.lock" },
+  { "[Hh]ash mismatch", "a downloaded package is not the one in requirements.lock" },
+  { "ensurepip", "this Python cannot make virtual environments" },
+  { "No interpreter found", "there is no Python 3.11 or newer, and uv could not download one" },
+  { "resolve host", "there is no network" },
+  { "name resolution", "there is no network" },
+  { "dns error", "there is no network" },
+  { "Name or service not known", "there is no network" },
+  { "getaddrinfo failed", "there is no network" },
+  { "[Nn]etwork is unreachable", "there is no network" },
+  { "No route to host", "there is no network" },
+  { "[Cc]onnection refused", "the package index does not answer" },
+  { "[Ff]ailed to establish a new connection", "there is no network" },
+  { "timed out", "the package index does not answer" },
+  { "error sending request", "the package index does not answer" },
+  { "[Cc]ertificate", "the package index's certificate is not trusted" },
+  { "[Nn]o matching distribution", "a package is not on the index, or not for this system" },
+  { "[Nn]o solution found", "a package is not on the index, or not for this system" },
+}
+
+---Say why a tool failed and what that means; the reason first, because a command line cuts the end.
+---@param output string
+---@param consequence string "the Python packages were not installed"
+---@return string sentence Without a full stop
+function M.explain(output, consequence)
+  for _, meaning in ipairs(MEANINGS) do
+    if output:find(meaning[1]) then
+      return ("%s%s: %s"):format(meaning[2]:sub(1, 1):upper(), meaning[2]:sub(2), consequence)
+    end
+  end
+  local last = vim.trim(output):match("[^\n]*$")
+  consequence = consequence:sub(1, 1):upper() .. consequence:sub(2)
+  return ("%s: %s"):format(consequence, last ~= "" and last or "the tool said nothing")
+end
+
+---How many packages a lock file names; some may be for other systems only.
+---@param lock string The text of requirements.lock
+---@return integer
+function M.count(lock)
+  local _, count = ("\n" .. lock):gsub("\n[%w][%w._-]*==", "")
+  return count
+end
+
+---Read along while a tool installs packages.
+---@param total integer What the lock file names
+---@param report fun(text: string) Called when there is something new: "12 of 37 downloaded"
+---@return fun(chunk: string) take Give it the output as it comes, in pieces of any size
+function M.reader(total, report)
+  local rest, taken = "", 0
+  ---@param line string
+  local function read(line)
+    local resolved = line:match("^Resolved (%d+) package")
+    local prepared = line:match("^Prepared (%d+) package")
+    local installed = line:match("^Installed (%d+) package")
+    if resolved then
+      report(("downloading %s"):format(resolved))
+    elseif prepared then
+      report(("unpacking %s"):format(prepared))
+    elseif installed then
+      report(("compiling %s"):format(installed))
+    elseif line:find("^Ignoring ") then
+      total = total - 1
+    elseif line:find("^Collecting ") or line:find("^Processing ") then
+      taken = taken + 1
+      report(("%d of %d downloaded"):format(taken, math.max(total, taken)))
+    elseif line:find("^Installing collected packages") then
+      report(("unpacking %d"):format(taken))
+    end
+  end
+  return function(chunk)
+    rest = rest .. chunk
+    while true do
+      local line, after = rest:match("^([^\n]*)\n(.*)$")
+      if not line then
+        return
+      end
+      rest = after
+      read(line)
+    end
+  end
+end
+
+return M

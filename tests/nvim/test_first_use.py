@@ -1,0 +1,233 @@
+"""The first chat on a machine: the Python packages are installed while the chat says so, and nothing typed is lost."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_uv import calls, fake_uv
+from harness import Nvim
+
+Start = Callable[..., Nvim]
+NO_NETWORK = "error: Failed to fetch: `https://pypi.org/simple/anyio/`\n  Caused by: dns error"
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """Return the file that uv waits for."""
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Start:
+    """Return a function that starts a Neovim with a fake uv and the chat in the whole window."""
+
+    def start(*, env: dict[str, str] | None = None, init: str = "", **options: Any) -> Nvim:
+        layout = "require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })\n"
+        size = options.pop("size", (80, 24))
+        return nvim_factory(env=env or fake_uv(tmp_path, **options), init=layout + init, size=size)
+
+    return start
+
+
+def send(nvim: Nvim, text: str) -> None:
+    """Type a message into the chat and send it."""
+    nvim.feed("Gi" + text + "<Esc><CR>")
+
+
+def draft(nvim: Nvim) -> str:
+    """Return what stands in the input."""
+    return str(
+        nvim.lua(
+            "local c = require('codecompanion.chat').current()"
+            " return require('codecompanion.chat.buffer').input_text(c)"
+        )
+    )
+
+
+def answers(nvim: Nvim) -> int:
+    """Return how many replies the buffer shows."""
+    return sum(line.startswith("## CodeCompanion") for line in nvim.lines())
+
+
+def installs(root: Path) -> int:
+    """Return how often an environment was begun."""
+    return sum(" venv " in call for call in calls(root))
+
+
+def test_the_chat_says_how_far_the_installation_is(start: Start, gate: Path) -> None:
+    """What is being done and for how long, where the user looks; it goes when it is over."""
+    nvim = start(gate=gate)
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen(r"Installing Python packages: downloading 37 · \d+ s")
+    nvim.wait_screen(r"downloading 37 · [2-9] s")
+    assert "to stop" not in nvim.screen(), "there is nothing of the chat's to stop"
+    assert "Installing" in nvim.lua("return require('codecompanion').statusline()")
+    assert nvim.messages() == "", "the chat says it, so the command line does not"
+    gate.touch()
+    nvim.wait_screen(r"ctx~")
+    assert "Installing" not in nvim.screen()
+    assert nvim.messages() == ""
+
+
+def test_a_message_sent_meanwhile_waits_and_goes_once(start: Start, gate: Path) -> None:
+    """Also what is typed after it stays."""
+    nvim = start(gate=gate)
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("Installing Python packages")
+    send(nvim, "hello there")
+    nvim.wait_screen(r"sent when ready")
+    assert "sending" not in nvim.screen()
+    nvim.feed("Ginext thought<Esc>")
+    gate.touch()
+    nvim.wait_for(lambda: answers(nvim) == 1 and "idle" in str(nvim.lua("return vim.b.codecompanion_chat.state")))
+    assert sum(line == "hello there" for line in nvim.lines()) == 1
+    assert draft(nvim) == "next thought"
+    assert "sent when ready" not in nvim.screen()
+
+
+def test_a_failed_installation_is_one_sentence_and_the_message_comes_back(start: Start, tmp_path: Path) -> None:
+    """What happened, what was kept, what to do; sending again tries again."""
+    gate = tmp_path / "gate"
+    nvim = start(gate=gate, fails=NO_NETWORK)
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("Installing Python packages")
+    send(nvim, "hello there")
+    nvim.wait_screen("sent when ready")
+    gate.touch()
+    nvim.wait_for(lambda: draft(nvim) == "hello there", "the message back in the input")
+    nvim.settle()
+    text = " ".join(" ".join(nvim.lines()).split())
+    assert text.count("There is no network: the Python packages were not installed.") == 1
+    assert "Your message is back in the input." in text
+    assert "codecompanion-install.log" in text
+    assert "Installing" not in nvim.screen()
+    assert nvim.messages() == ""
+    assert not nvim.blocked()
+    nvim.lua("vim.env.FAKE_UV_FAILS = ''")
+    nvim.feed("<CR>")
+    nvim.wait_for(lambda: answers(nvim) == 1, "the answer")
+    assert installs(tmp_path) == 2
+
+
+def test_without_a_chat_the_command_line_says_it(start: Start, gate: Path) -> None:
+    """`:CodeCompanionChat Resume` asks the host for the list before there is a chat."""
+    nvim = start(gate=gate, fails=NO_NETWORK)
+    nvim.command("CodeCompanionChat Resume")
+    nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
+    gate.touch()
+    nvim.wait_for(lambda: "There is no network" in nvim.messages(), "the sentence")
+    nvim.settle()
+    assert nvim.messages().count("There is no network") == 1
+    assert not nvim.blocked()
+
+
+def test_two_neovims_make_one_environment(start: Start, gate: Path, tmp_path: Path) -> None:
+    """Both opened at the first use; the second says who installs and goes on with what the first made."""
+    first, second = start(gate=gate), start(gate=gate)
+    for nvim in (first, second):
+        nvim.command("CodeCompanionChat")
+        nvim.wait_screen("downloading 37")
+        send(nvim, "hello there")
+        nvim.wait_screen("sent when ready")
+    second.wait_screen(r"Another Neovim is installing Python packages: downloading 37 · \d+ s")
+    gate.touch()
+    for nvim in (first, second):
+        nvim.wait_for(lambda nvim=nvim: answers(nvim) == 1, "the answer")  # type: ignore[misc]
+    assert installs(tmp_path) == 1
+
+
+def test_a_neovim_killed_in_the_middle_leaves_the_work_to_the_other(start: Start, gate: Path, tmp_path: Path) -> None:
+    """`kill -9`: the claim of the dead counts for nothing, and its half-made folder is removed."""
+    first, second = start(gate=gate), start(gate=gate)
+    for nvim in (first, second):
+        nvim.command("CodeCompanionChat")
+        nvim.wait_screen("downloading 37")
+    send(second, "hello there")
+    first.kill9()
+    second.wait_screen(r"⋯ Installing Python packages")
+    gate.touch()
+    second.wait_for(lambda: answers(second) == 1, "the answer")
+    assert installs(tmp_path) == 2
+    folders = list((tmp_path / "data/nvim/codecompanion/venv").iterdir())
+    assert len(folders) == 1
+
+
+def test_without_python_the_chat_says_what_to_install(start: Start, tmp_path: Path) -> None:
+    """Neither uv nor a Python: the sentence names the packages."""
+    programs = tmp_path / "few"
+    programs.mkdir()
+    for name in ("sh", "mkdir", "rm"):
+        (programs / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    nvim = start(env={"PATH": str(programs)})
+    nvim.command("CodeCompanionChat")
+    nvim.wait_for(lambda: "No Python 3.11 or newer was found" in " ".join(nvim.lines()))
+    text = " ".join(nvim.lines())
+    assert text.count("No Python 3.11") == 1
+    assert "sudo apt install python3 python3-venv" in text
+    assert not nvim.blocked()
+
+
+def test_a_data_folder_that_cannot_be_written_is_said_in_the_chat(start: Start, tmp_path: Path) -> None:
+    """A file stands where the folder should be: works for root too."""
+    (tmp_path / "data/nvim").mkdir(parents=True)
+    (tmp_path / "data/nvim/codecompanion").write_text("")
+    nvim = start()
+    nvim.command("CodeCompanionChat")
+    nvim.wait_for(lambda: "data folder cannot be written" in " ".join(nvim.lines()))
+    assert " ".join(nvim.lines()).count("data folder cannot be written") == 1
+    assert nvim.messages() == ""
+    assert not nvim.blocked()
+
+
+def test_an_outdated_environment_is_used_when_it_cannot_be_renewed(start: Start, tmp_path: Path) -> None:
+    """After an update without a network: the chat works, and one message says what was kept."""
+    first = start()
+    first.command("CodeCompanionChat")
+    first.wait_screen("ctx~")
+    stamp = next((tmp_path / "data/nvim/codecompanion/venv").glob("*/codecompanion-stamp.json"))
+    first.__exit__()
+    text = stamp.read_text()
+    stamp.write_text(text.replace('"lock":"', '"lock":"0').replace('"lock": "', '"lock": "0'))
+    nvim = start(fails=NO_NETWORK, size=(160, 30))
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("ctx~")
+    send(nvim, "hello there")
+    nvim.wait_for(lambda: answers(nvim) == 1, "the answer")
+    assert nvim.messages().count("The older environment is used") == 1
+    assert not nvim.blocked()
+
+
+def test_a_provider_without_the_packages_is_not_taken(start: Start, tmp_path: Path) -> None:
+    """`g:python3_host_prog` is often a Python with pynvim alone."""
+    bare = tmp_path / "bare"
+    bare.write_text("#!/bin/sh\necho 'codecompanion: this Python lacks openai' >&2; exit 2\n")
+    bare.chmod(0o755)
+    nvim = start(init=f"vim.g.python3_host_prog = '{bare}'")
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("ctx~")
+    assert installs(tmp_path) == 1
+
+
+def test_a_provider_with_the_packages_is_taken(start: Start, tmp_path: Path) -> None:
+    """Then nothing has to be installed."""
+    nvim = start(init=f"vim.g.python3_host_prog = '{sys.executable}'")
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("ctx~")
+    assert installs(tmp_path) == 0
+
+
+def test_narrow_windows_show_the_useful_half(start: Start, gate: Path) -> None:
+    """At 40 columns, and where the status line is the user's own."""
+    nvim = start(gate=gate, size=(40, 24), init="vim.o.laststatus = 0\n")
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen(r"downloading 37 · \d+ s")
+    assert "Messages you send now wait for it." in nvim.screen()
+    send(nvim, "hello there")
+    nvim.wait_screen(r"⋯ Installing Python packages: down")
+    assert "Messages you send now" not in nvim.screen()
