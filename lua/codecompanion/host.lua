@@ -116,7 +116,8 @@ local function on_gone(text, code, stderr_tail)
   fail_all(text)
 end
 
----The host cannot be started, or refuses the configuration; also called by the remote plugin when its Python cannot run the host.
+---The host cannot be started, or refuses the configuration. The remote plugin calls it too, when its Python cannot run
+---the host.
 ---@param text string
 function M.on_failure(text)
   M.stop()

@@ -385,14 +385,14 @@ function M.build()
     coroutine.yield("the Python environment is up to date")
     return say_restart()
   end
-  local message, finished, problem = nil, false, nil
+  local message, is_over, problem = nil, false, nil
   M.run(function(text)
     message = text
   end, function(result)
-    finished, problem = true, result
+    is_over, problem = true, result
   end)
   local has_async, async = pcall(require, "lazy.async")
-  while not finished do
+  while not is_over do
     local text = message
     message = nil
     coroutine.yield(text)

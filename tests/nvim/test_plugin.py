@@ -58,7 +58,7 @@ def test_starting_up_loads_no_module_and_no_host(nvim: Nvim) -> None:
         ("CodeCompanionChat", ["open"]),
         ("CodeCompanionChat Toggle", ["toggle"]),
         ("CodeCompanionChat toggle", ["toggle"]),
-        ("CodeCompanionChat Resume", ["resume", None]),
+        ("CodeCompanionChat Resume", ["resume", ""]),
         ("CodeCompanionChat Resume last", ["resume", "last"]),
         ("CodeCompanion chat", ["open"]),
         ("CodeCompanionCompact", ["compact", None, {"ask": True}]),
@@ -99,7 +99,7 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
     nvim.command("CodeCompanion isntall")
     nvim.command("CodeCompanionChat Tuggle")
     messages = nvim.wait_for(lambda: "Tuggle" in nvim.messages() and nvim.messages())
-    assert "no isntall; :CodeCompanion takes chat, health, help, install" in messages
+    assert "no isntall; :CodeCompanion takes approval, chat, health, help" in messages
     assert "no Tuggle; :CodeCompanionChat takes New, Resume, Toggle" in messages
     assert not nvim.blocked()
 

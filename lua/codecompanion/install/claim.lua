@@ -1,8 +1,8 @@
 ---One installation at a time on this machine: a file that says which editor installs and what it is doing.
 ---
----Its owner writes it again every few seconds. A file whose owner was killed, or has not written for a while (suspended,
----a process id that was given to somebody else), counts for nothing: each installation has a folder of its own, so the
----worst that two at once do is work twice.
+---Its owner writes it again every few seconds. A file whose owner was killed, or has not written for a while (it is
+---suspended, or its process id was given to somebody else), counts for nothing: each installation has a folder of its
+---own, so the worst that two at once do is work twice.
 
 local uv = vim.uv or vim.loop
 
