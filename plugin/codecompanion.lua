@@ -64,6 +64,20 @@ command("CodeCompanionRecall", function(args)
   require("codecompanion.commands").recall(args)
 end, { nargs = "*", desc = "Search what was taken out of the chat's context" })
 
+command("CodeCompanionRevert", function(args)
+  require("codecompanion.commands").revert(args)
+end, {
+  nargs = "?",
+  desc = "List what the tools of the chat changed, to revert it; or revert: turn, or all changes of a file",
+  complete = function(...)
+    return require("codecompanion.commands").complete_revert(...)
+  end,
+})
+
+command("CodeCompanionChanges", function(args)
+  require("codecompanion.commands").changes(args)
+end, { bang = true, desc = "Put what the newest turn changed into the quickfix list (with ! the whole chat)" })
+
 command("CodeCompanionCost", function()
   require("codecompanion.commands").cost()
 end, { desc = "Show what the chat has cost" })

@@ -290,4 +290,33 @@ function M.recall(args)
   end
 end
 
+---`:CodeCompanionRevert [turn|path]`
+---@param args { args: string }
+function M.revert(args)
+  local chat = chat_for("revert changes of")
+  if not chat then
+    return
+  end
+  local what = vim.trim(args.args)
+  if what == "" then
+    return require("codecompanion.files.list").open(chat)
+  end
+  require("codecompanion.files.revert").chosen(chat, what)
+end
+
+---@param lead string
+---@return string[]
+function M.complete_revert(lead)
+  return vim.list_extend(starting_with({ "turn" }, lead), vim.fn.getcompletion(lead, "file"))
+end
+
+---`:CodeCompanionChanges[!]`
+---@param args { bang: boolean }
+function M.changes(args)
+  local chat = chat_for("list changes of")
+  if chat then
+    require("codecompanion.files.quickfix").fill(chat, args.bang)
+  end
+end
+
 return M

@@ -134,6 +134,12 @@
 ---@field until_ms integer
 ---@field fields table<string, any>
 
+---Which changes of files are reverted now, as a whole: their folds say so.
+---@class CodeCompanion.Event.ChangesReverted
+---@field type "changes_reverted"
+---@field chat string
+---@field change_ids string[]
+
 ---A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`.
 ---@class CodeCompanion.Event.ToolStarted
 ---@field type "tool_started"
@@ -686,6 +692,31 @@
 ---@field chat? string
 ---@field words? string
 
+---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.
+---
+---The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
+---`lines`: the first changed line of each place, as the file was after the change.
+---@class CodeCompanion.Request.ListChanges
+---@field id? integer
+---@field chat? string
+---@field hunks? boolean
+
+---→ `{title, text, filetype, state}`: the whole diff of a change of a file.
+---@class CodeCompanion.Request.ShowChange
+---@field id? integer
+---@field chat? string
+---@field change_id string
+
+---→ `{text, reverted, conflicts: [{path, name, reason, changes, can_mark}]}`.
+---
+---Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
+---`markers` the conflict is put into the file's buffer, unsaved.
+---@class CodeCompanion.Request.RevertChanges
+---@field id? integer
+---@field chat? string
+---@field changes string[]
+---@field markers? boolean
+
 ---→ `[{name, ok, text, advice}]` for `:checkhealth`.
 ---@class CodeCompanion.Request.Doctor
 ---@field id? integer
@@ -708,6 +739,7 @@
 ---| CodeCompanion.Event.Reasoning
 ---| CodeCompanion.Event.ReplyFinished
 ---| CodeCompanion.Event.Ask
+---| CodeCompanion.Event.ChangesReverted
 ---| CodeCompanion.Event.ToolStarted
 ---| CodeCompanion.Event.ToolFinished
 ---| CodeCompanion.Event.ApprovalRequested
@@ -774,6 +806,9 @@
 ---@field unpin CodeCompanion.Request.Unpin
 ---@field list_pins CodeCompanion.Request.ListPins
 ---@field recall CodeCompanion.Request.Recall
+---@field list_changes CodeCompanion.Request.ListChanges
+---@field show_change CodeCompanion.Request.ShowChange
+---@field revert_changes CodeCompanion.Request.RevertChanges
 ---@field doctor CodeCompanion.Request.Doctor
 
 ---Options of codecompanion.
@@ -859,6 +894,9 @@
 ---@field debug? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field preview? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field show_original? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field next_change? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field previous_change? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field revert_change? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field open_file? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field restore? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field undo? CodeCompanion.Options.interactions.chat.keymaps.key|false

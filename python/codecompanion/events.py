@@ -167,6 +167,13 @@ class FileChange(msgspec.Struct, frozen=True):
     path: str
     added: int
     removed: int
+    reverted: bool = False
+
+
+class ChangesReverted(Event, frozen=True, kw_only=True, tag="changes_reverted"):
+    """Which changes of files are reverted now, as a whole: their folds say so."""
+
+    change_ids: tuple[str, ...]
 
 
 class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):

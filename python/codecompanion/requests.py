@@ -357,6 +357,33 @@ class Recall(Request, frozen=True, kw_only=True):
     words: str = ""
 
 
+class ListChanges(Request, frozen=True, kw_only=True):
+    """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.
+
+    The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
+    `lines`: the first changed line of each place, as the file was after the change.
+    """
+
+    hunks: bool = False
+
+
+class ShowChange(Request, frozen=True, kw_only=True):
+    """→ `{title, text, filetype, state}`: the whole diff of a change of a file."""
+
+    change_id: str
+
+
+class RevertChanges(Request, frozen=True, kw_only=True):
+    """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_mark}]}`.
+
+    Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
+    `markers` the conflict is put into the file's buffer, unsaved.
+    """
+
+    changes: tuple[str, ...]
+    markers: bool = False
+
+
 class Doctor(Request, frozen=True, kw_only=True):
     """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
 
@@ -408,6 +435,9 @@ VERBS: dict[str, type[Request]] = {
     "unpin": Unpin,
     "list_pins": ListPins,
     "recall": Recall,
+    "list_changes": ListChanges,
+    "show_change": ShowChange,
+    "revert_changes": RevertChanges,
     "doctor": Doctor,
 }
 

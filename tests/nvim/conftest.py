@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from chat_driver import ChatDriver, make_chat
+from files_desk import Desk
 from harness import Nvim, find_nvim, other_nvims
 
 
@@ -46,3 +47,17 @@ def chat(nvim_factory: Callable[..., Nvim]) -> ChatDriver:
 def chat_everywhere(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> ChatDriver:
     """Return an open chat on each Neovim version that is at hand ($NVIM_BINS)."""
     return make_chat(nvim_factory, binary=request.param)
+
+
+@pytest.fixture
+def desk(nvim_factory, tmp_path):
+    """Return the maker of a `Desk`; its server is stopped at the end."""
+    made: list[Desk] = []
+
+    def make(*answers: Any, **more: Any) -> Desk:
+        made.append(Desk(nvim_factory, tmp_path, answers, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.thread.__exit__(None, None, None)

@@ -2,78 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from real_chat import KEY, RealChat, start_chat
-from tests.adapters.chat_answers import Call, reply
-from tests.adapters.chat_thread import ChatServerThread
-
-YOLO = {"interactions": {"chat": {"tools": {"opts": {"yolo": True}}}}}
-TEXT = "".join(f"line {number}\n" for number in range(1, 41))
-
-
-def tool(name: str, **arguments: Any) -> Any:
-    """Return the reply of a model that calls one tool."""
-    return reply(calls=[Call(name, json.dumps(arguments), "c1")])
-
-
-def edit(old: str, new: str, path: str = "a.txt") -> Any:
-    return tool("insert_edit", path=path, old_text=old, new_text=new)
-
-
-class Desk:
-    """A chat in one tab, the user's files in another one, and a model that calls one tool per message."""
-
-    def __init__(self, nvim_factory, root, answers, options=None, files=(("a.txt", TEXT),), before="", **more):
-        scripted = [one for answer in answers for one in (answer, reply("Done."))]
-        self.thread = ChatServerThread(scripted, key=KEY)
-        self.server = self.thread.__enter__()
-        self.root = root / "work"
-        chosen = {"interactions": {"chat": {"tools": {"opts": {"yolo": True, **(options or {})}}}}}
-        self.chat: RealChat = start_chat(nvim_factory, root, self.server, options=chosen, files=files, **more)
-        self.nvim = self.chat.nvim
-
-    def results(self) -> list[str]:
-        """Return the tool results the model was sent, oldest first."""
-        return [message.text for message in self.chat.view().messages if message.role == "tool"]
-
-    def open(self, name: str = "a.txt", split: bool = False) -> int:
-        """Open a file beside the chat, in a tab of its own; return its buffer."""
-        self.nvim.command(("split " if split else "tabedit ") + name)
-        return int(self.nvim.lua("return vim.api.nvim_get_current_buf()"))
-
-    def say(self, text: str = "go") -> None:
-        """Let the model work, with the chat in its own tab, and come back to where the user was."""
-        tab = self.nvim.lua("return vim.api.nvim_get_current_tabpage()")
-        self.nvim.command("tabfirst")
-        self.chat.say(text)
-        self.nvim.lua("vim.api.nvim_set_current_tabpage(...)", tab)
-
-    def disk(self, name: str = "a.txt") -> str:
-        return (self.root / name).read_bytes().decode()
-
-    def lines(self, buffer: int) -> list[str]:
-        return list(self.nvim.lines(buffer))
-
-    def is_modified(self, buffer: int) -> bool:
-        return bool(self.nvim.lua("return vim.bo[...].modified", buffer))
-
-
-@pytest.fixture
-def desk(nvim_factory, tmp_path):
-    """Return the maker of a desk; its server is stopped at the end."""
-    made: list[Desk] = []
-
-    def make(*answers: Any, **more: Any) -> Desk:
-        made.append(Desk(nvim_factory, tmp_path, answers, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.thread.__exit__(None, None, None)
+from files_desk import TEXT, edit, tool
 
 
 def test_an_edit_shows_in_the_open_window_and_is_written_and_one_u_takes_it_back(desk):

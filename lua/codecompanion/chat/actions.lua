@@ -189,11 +189,44 @@ function M.show_original(chat)
   if item and item.approval then
     return require("codecompanion.chat.approval").act(chat, "show_diff")
   end
+  if item and item.change then
+    return session.request(chat, "show_change", { change_id = item.change.change_id }, float.show)
+  end
   local attached = require("codecompanion.chat.context").item_at(chat, row)
   local id = attached and attached.id or item and (item.call_id or item.message_id)
   if id and id ~= "" then
     session.request(chat, "show_original", { item = id }, float.show)
   end
+end
+
+---@param chat CodeCompanion.Chat
+---@param step 1|-1
+local function file_change(chat, step)
+  for _ = 1, vim.v.count1 do
+    local row = require("codecompanion.files.marks").next_row(chat, cursor_row(), step)
+    if not row then
+      return
+    end
+    vim.cmd("normal! m'")
+    api.nvim_win_set_cursor(0, { row + 1, 0 })
+  end
+end
+
+function M.next_change(chat)
+  file_change(chat, 1)
+end
+
+function M.previous_change(chat)
+  file_change(chat, -1)
+end
+
+---Take back what a tool did to a file; on one that is taken back, bring it back.
+function M.revert_change(chat)
+  local item = draw.item_at(chat, cursor_row())
+  if item and item.change then
+    return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
+  end
+  api.nvim_echo({ { "no change of a file here; ]e goes to the next one" } }, false, {})
 end
 
 function M.system_prompt(chat)

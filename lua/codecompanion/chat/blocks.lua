@@ -22,6 +22,9 @@ local M = {}
 ---What the line of a cleared result says.
 M.CLEARED = " · cleared · K original · r restore"
 
+---What the line of a reverted change of a file says.
+M.REVERTED = " · reverted"
+
 local MAX_BODY_LINES = 400
 local MAX_BODY_BYTES = 64 * 1024
 local MAX_LINE_BYTES = 2000
@@ -195,14 +198,31 @@ function M.tool_chunks(tool)
   else
     chunks[#chunks + 1] = { summary_of(tool), "CodeCompanionToolSummary" }
   end
+  if tool.change and tool.change.reverted then
+    chunks[#chunks + 1] = { M.REVERTED, "CodeCompanionUndone" }
+  end
   return chunks
 end
 
+local DIFF = { ["+"] = "CodeCompanionAdded", ["-"] = "CodeCompanionRemoved" }
+
+---What stands in the fold: the output, or the diff of a changed file without its two lines of names.
+---@param tool table
+---@return string[] lines
+---@return string fence
+local function body_of(tool)
+  if not tool.preview or tool.preview == "" then
+    return {}, ""
+  end
+  local text = tool.change and tool.preview:gsub("^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n", "") or tool.preview
+  return bounded(text), M.fence(text)
+end
+
 ---A tool call: one line, and its output in a fold.
----@param tool table title, summary, status, preview, cleared, call_id, message_id, name
+---@param tool table title, summary, status, preview, cleared, call_id, message_id, name, change
 ---@return CodeCompanion.Block
 function M.tool(tool)
-  local body = tool.preview and tool.preview ~= "" and bounded(tool.preview) or {}
+  local body, fence = body_of(tool)
   local title = (#body > 0 and "▾ " or "▸ ") .. M.one_line(tool.title)
   local line = title .. summary_of(tool)
   local lines, marks =
@@ -212,18 +232,21 @@ function M.tool(tool)
       { row = 0, from = #title, to = #line, group = "CodeCompanionToolSummary" },
     }
   if #body > 0 then
-    local fence = M.fence(tool.preview)
-    vim.list_extend(lines, { fence })
+    vim.list_extend(lines, { tool.change and fence .. "diff" or fence })
     vim.list_extend(lines, body)
     vim.list_extend(lines, { fence })
     for row = 1, #lines - 1 do
-      marks[#marks + 1] = { row = row, from = 0, to = #lines[row + 1], group = "CodeCompanionToolOutput" }
+      local group = tool.change and DIFF[lines[row + 1]:sub(1, 1)] or "CodeCompanionToolOutput"
+      marks[#marks + 1] = { row = row, from = 0, to = #lines[row + 1], group = group }
     end
   end
   local state = { STATES[tool.status] or STATES.running }
   local eol = { { row = 0, col = #"▸ ", pos = "inline", chunks = state } }
   if tool.cleared then
     eol[2] = { row = 0, chunks = { { M.CLEARED, "CodeCompanionCleared" } } }
+  end
+  if tool.change and tool.change.reverted then
+    eol[#eol + 1] = { row = 0, chunks = { { M.REVERTED, "CodeCompanionUndone" } } }
   end
   local block = { kind = "tool", lines = lines, marks = marks, eol = eol, item = tool }
   if #lines > 1 then

@@ -143,6 +143,10 @@ function M.tool_finished(chat, event)
   autocmds.fire(chat, "ToolFinished", event)
 end
 
+function M.changes_reverted(chat, event)
+  tools.reverted(chat, event.change_ids)
+end
+
 function M.approval_requested(chat, event)
   stream.finish(chat)
   approval.requested(chat, event)

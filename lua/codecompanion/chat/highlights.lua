@@ -22,6 +22,8 @@ M.groups = {
   { "CodeCompanionToolFailed", "DiagnosticError", "✗ of a tool call" },
   { "CodeCompanionToolStopped", "DiagnosticWarn", "⊘ of a cancelled or rejected tool call" },
   { "CodeCompanionToolOutput", "Comment", "The output of a tool" },
+  { "CodeCompanionAdded", "Added", "A line that a tool added to a file" },
+  { "CodeCompanionRemoved", "Removed", "A line that a tool removed from a file" },
   { "CodeCompanionCleared", "DiagnosticHint", "✂: results that were cleared from the context" },
   { "CodeCompanionCompacted", "DiagnosticHint", "The card of a compaction" },
   { "CodeCompanionUndone", "Comment", "An edit or compaction that was undone" },

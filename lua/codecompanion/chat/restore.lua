@@ -68,6 +68,7 @@ local function add_entry(chat, entry, list, header)
       status = entry.status or "ok",
       cleared = entry.cleared,
       pinned = entry.pinned,
+      change = entry.change,
     })
   elseif entry.kind == "reasoning" then
     if require("codecompanion.chat.options").display().show_reasoning then

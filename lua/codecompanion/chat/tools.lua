@@ -34,6 +34,7 @@ function M.finished(chat, event)
     summary = event.summary,
     preview = event.preview,
     status = event.status,
+    change = event.change,
   }
   local block = blocks.tool(tool)
   if not first then
@@ -80,6 +81,48 @@ function M.set_cleared(chat, item, cleared)
       api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
     end
   end
+end
+
+---Whether a call's change of a file counts: the fold of a reverted one says so.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param reverted boolean
+local function set_reverted(chat, item, reverted)
+  local first = draw.item_rows(chat, item)
+  if not first or (item.change.reverted == true) == reverted then
+    return
+  end
+  item.change.reverted = reverted
+  if reverted then
+    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
+      virt_text = { { blocks.REVERTED, "CodeCompanionUndone" } },
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+    return
+  end
+  local marks = api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
+  for _, mark in ipairs(marks) do
+    if mark[4].virt_text and mark[4].virt_text[1][1] == blocks.REVERTED then
+      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
+    end
+  end
+end
+
+---Changes of files were reverted, or brought back.
+---@param chat CodeCompanion.Chat
+---@param change_ids string[] All that are reverted now
+function M.reverted(chat, change_ids)
+  local gone = {}
+  for _, id in ipairs(change_ids) do
+    gone[id] = true
+  end
+  for _, item in pairs(chat.items) do
+    if item.change then
+      set_reverted(chat, item, gone[item.change.change_id] == true)
+    end
+  end
+  vim.cmd.redraw({ bang = false })
 end
 
 ---Results were cleared.

@@ -165,7 +165,7 @@ local function save(bufnr)
 end
 
 ---The `change` question of the host.
----@param fields { path: string, buffer: integer, tick: integer, text: string }
+---@param fields { path: string, buffer: integer, tick: integer, text: string, save: boolean? }
 ---@return { state: string, text: string?, reason: string? }
 function M.change(fields)
   local bufnr = fields.buffer
@@ -174,7 +174,7 @@ function M.change(fields)
   end
   local was_modified, before, state = vim.bo[bufnr].modified, buffers.text(bufnr), undo_state(bufnr)
   apply(bufnr, fields.text)
-  if was_modified then
+  if was_modified or fields.save == false then
     close_undo_block(bufnr)
     return { state = "unsaved" }
   end

@@ -40,6 +40,7 @@ from codecompanion.requests import (
     Hello,
     Inspect,
     ListBranches,
+    ListChanges,
     ListCheckpoints,
     ListMemories,
     ListModels,
@@ -52,11 +53,13 @@ from codecompanion.requests import (
     RenameSession,
     Request,
     RestoreChat,
+    RevertChanges,
     SaveDraft,
     SetModel,
     SetOverrides,
     SetPolicy,
     SetYolo,
+    ShowChange,
     ShowCost,
     ShowOriginal,
     ShowSystemPrompt,
@@ -366,6 +369,8 @@ class Runtime:
                 return await asyncio.to_thread(compare_with_last, session.control, await session.log.events())
             case Preview():
                 return await asyncio.to_thread(preview, session.control, session.log)
+            case ListChanges() | ShowChange() | RevertChanges():
+                return await session.changes.carry_out(request)
             case ShowOriginal():
                 return await self._show_original(session, request.item)
             case ShowSystemPrompt():

@@ -57,9 +57,9 @@ class EditorAsks:
         found = msgspec.convert(answer.result, _Found)
         return Opened({file.path: file for file in found.files})
 
-    async def change(self, file: OpenFile, text: str) -> Changed:
+    async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
-        fields = {"path": file.path, "buffer": file.buffer, "tick": file.tick, "text": text}
+        fields = {"path": file.path, "buffer": file.buffer, "tick": file.tick, "text": text, "save": save}
         answer = await self._ask("change", fields, self._look_limit_s, self._look_limit_s + self._change_limit_s)
         if answer is None:
             reason = (

@@ -18,6 +18,8 @@ from codecompanion.history import (
     CompactionBegan,
     CompactionEnded,
     EventPayload,
+    FileChangeBegan,
+    FileChangeEnded,
     LogEvent,
     MessageAdded,
     ModelSet,
@@ -33,6 +35,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
 from codecompanion.placeholders import INTERRUPTED
+from codecompanion.session.change_list import changes_of
 from codecompanion.session.tool_round import preview, recorded_title, told_change
 from codecompanion.session.undo import undone_ids
 from codecompanion.summary_frame import bare_summary
@@ -74,6 +77,10 @@ def repairs(
                 fields = {"reason": "interrupted", "estimated_request_tokens": began.tokens_before}
                 named = PolicyEvent(name=began.failed_event, fields=fields, compaction_id=began.compaction_id)
                 found.append(named)
+    closed = {e.payload.change_id for e in events if isinstance(e.payload, FileChangeEnded)}
+    for event in events:
+        if isinstance(event.payload, FileChangeBegan) and event.payload.change_id not in closed:
+            found.append(FileChangeEnded(change_id=event.payload.change_id, state="interrupted"))
     if turn is not None:
         found.append(TurnEnded(turn_id=turn.turn_id, reason="interrupted"))
     return found
@@ -131,7 +138,18 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
                 shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
             case _:
                 pass
-    return shown
+    return _with_reverted(events, shown)
+
+
+def _with_reverted(events: Sequence[LogEvent], shown: list[Entry]) -> list[Entry]:
+    """Return the entries, those marked whose changes of files do not count now."""
+    reverted = {change.id for change in changes_of(events) if change.reverted}
+    return [
+        msgspec.structs.replace(entry, change=msgspec.structs.replace(entry.change, reverted=True))
+        if entry.change is not None and entry.change.change_id in reverted
+        else entry
+        for entry in shown
+    ]
 
 
 def _marked(events: Sequence[LogEvent], undone: frozenset[str]) -> tuple[set[str], set[str]]:

@@ -42,6 +42,7 @@ from codecompanion.session.file_log import FileLog
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.outbound import OutboundQueue
+from codecompanion.session.reverting import Reverter
 from codecompanion.session.services import Services
 from codecompanion.session.spending import Spending
 from codecompanion.session.state import State, step
@@ -68,6 +69,7 @@ class Session:
         approvals = Approvals(services.tools.settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
         self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
         self.edits = ViewEdits(self)
+        self.changes = Reverter(self)
         self.parts = RequestParts(self.control.meter.counter)
         self.spending = Spending(services, chat_id)
         self._one_change = asyncio.Lock()

@@ -38,6 +38,23 @@ def count_lines(diff: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
 
 
+def hunk_places(diff: str) -> list[int]:
+    """Return the first changed line of each hunk, as the file is after it."""
+    places: list[int] = []
+    line = 0
+    waits = False
+    for row in diff.split("\n")[2:]:
+        header = _HUNK.match(row)
+        if header:
+            line, waits = int(header[3]), True
+        elif waits and row[:1] in "+-" and row:
+            places.append(max(1, line))
+            waits = False
+        else:
+            line += not row.startswith("-")
+    return places
+
+
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 

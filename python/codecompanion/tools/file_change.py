@@ -89,10 +89,13 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
     raise ToolError(f"{made.proposal.name} keeps changing in the editor. Nothing was changed; try again.")
 
 
-async def carry_out(proposal: Proposal, context: ToolContext, reverts: tuple[str, ...] = ()) -> Outcome | None:
+async def carry_out(
+    proposal: Proposal, context: ToolContext, reverts: tuple[str, ...] = (), *, save: bool = True
+) -> Outcome | None:
     """Log the change and make it; None when the buffer changed meanwhile, and then nothing was done.
 
-    Cancelling waits for what has begun, so that the log says how it ended.
+    `save` false: it is left in the editor for the user to save; the file must be open there. Cancelling waits for what
+    has begun, so that the log says how it ended.
 
     Raises:
         ToolError: nothing was changed; says why.
@@ -103,13 +106,15 @@ async def carry_out(proposal: Proposal, context: ToolContext, reverts: tuple[str
             f"{proposal.name} has unsaved changes in the editor and cannot be changed there ('modifiable' is off)."
             " Nothing was changed; ask the user."
         )
+    if not save and (opened is None or opened.locked):
+        raise ToolError(f"{proposal.name} is not open in the editor. Nothing was changed.")
     in_editor = opened if opened is not None and proposal.after is not None and _takes_changes(opened) else None
     before, mode, link = await asyncio.to_thread(_what_is_there, proposal, in_editor)
     after = None if proposal.after is None else text_files.encode(proposal.after)
     change_id = await context.recorder.begin(
         proposal.path, proposal.name, before=before, after=after, mode=mode, link=link, reverts=reverts
     )
-    return await _to_the_end(_carry_out(proposal, context, in_editor, change_id))
+    return await _to_the_end(_carry_out(proposal, context, in_editor, change_id, save))
 
 
 def _takes_changes(opened: OpenFile) -> bool:
@@ -118,12 +123,12 @@ def _takes_changes(opened: OpenFile) -> bool:
 
 
 async def _carry_out(
-    proposal: Proposal, context: ToolContext, in_editor: OpenFile | None, change_id: str
+    proposal: Proposal, context: ToolContext, in_editor: OpenFile | None, change_id: str, save: bool
 ) -> Outcome | None:
     recorder = context.recorder
     try:
         if in_editor is not None:
-            changed = await _change_in_editor(proposal, context, in_editor)
+            changed = await _change_in_editor(proposal, context, in_editor, save)
         else:
             changed = await _change_on_disk(proposal, context)
     except BaseException as error:
@@ -156,10 +161,10 @@ async def _carry_out(
     return Outcome(change=change, after=after, state=changed.state, stays_open=stays_open)
 
 
-async def _change_in_editor(proposal: Proposal, context: ToolContext, opened: OpenFile) -> Changed:
+async def _change_in_editor(proposal: Proposal, context: ToolContext, opened: OpenFile, save: bool) -> Changed:
     after = proposal.after or TextFile("")
     await asyncio.to_thread(lambda: proposal.path.parent.mkdir(parents=True, exist_ok=True))
-    return await context.editor.change(opened, after.text)
+    return await context.editor.change(opened, after.text, save=save)
 
 
 async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:

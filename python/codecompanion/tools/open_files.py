@@ -61,7 +61,7 @@ class Editor(Protocol):
         Open files without unsaved changes that changed on disk are loaded anew first.
         """
 
-    async def change(self, file: OpenFile, text: str) -> Changed:
+    async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
 
     async def reload(self, deleted: Path | None = None) -> None:
@@ -79,9 +79,9 @@ class NoEditor:
         del paths
         return Opened()
 
-    async def change(self, file: OpenFile, text: str) -> Changed:
+    async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Change nothing."""
-        del text
+        del text, save
         return Changed(state="refused", reason=f"{file.path} is not open.")
 
     async def reload(self, deleted: Path | None = None) -> None:

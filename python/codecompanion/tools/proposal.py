@@ -71,7 +71,7 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
             " Nothing was written; read the file again."
         )
     like = proposal.after or proposal.before or TextFile("")
-    text = _with_own_line_ends(like, accepted.text)
+    text = with_own_line_ends(like, accepted.text)
     if proposal.before is not None and split_lines(accepted.text) == split_lines(accepted.before):
         nothing = msgspec.structs.replace(proposal, after=proposal.before)
         return nothing, f"The user left out all of this change; {proposal.name} was not changed."
@@ -83,7 +83,7 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
     )
 
 
-def _with_own_line_ends(like: TextFile, text: str) -> str:
+def with_own_line_ends(like: TextFile, text: str) -> str:
     """Return `text` with the bytes and line ends of `like` wherever a line is the same."""
     own, lines = like.text.split("\n"), text.split("\n")
     if "\n".join(own) == text:

@@ -1,0 +1,137 @@
+---The list of what the tools of a chat changed, by turn: look at a change, revert it, its file or its turn.
+
+local api = vim.api
+local ns = api.nvim_create_namespace("codecompanion.files.list")
+
+local M = {}
+
+local FOOTER = "gX revert · F file · T turn · K diff · <CR> open · Q quickfix · q close"
+
+---@param row table
+---@return string
+local function counts(row)
+  local parts = {}
+  if row.added > 0 then
+    parts[#parts + 1] = "+" .. row.added
+  end
+  if row.removed > 0 then
+    parts[#parts + 1] = "−" .. row.removed
+  end
+  return table.concat(parts, " ")
+end
+
+---@param row table
+---@return string
+local function state(row)
+  return row.reverted and "reverted"
+    or row.state == "unsaved" and "was not saved"
+    or (row.state == "interrupted" or row.state == "unknown") and "perhaps not made"
+    or ""
+end
+
+---Lines and the change that stands on each, newest turn first; reverts stand where they were made.
+---@param rows table[] Newest first
+---@return string[] lines
+---@return table<integer, table> by_line
+local function lines_of(rows)
+  local name_width, count_width = 0, 0
+  for _, row in ipairs(rows) do
+    row.title = row.tool .. " " .. row.name
+    name_width = math.max(name_width, api.nvim_strwidth(row.title))
+    count_width = math.max(count_width, api.nvim_strwidth(counts(row)))
+  end
+  local lines, by_line, turn = {}, {}, nil
+  for _, row in ipairs(rows) do
+    if row.turn ~= turn then
+      turn = row.turn
+      lines[#lines + 1] = ("Turn %d%s"):format(turn, row.question ~= "" and (" · " .. row.question) or "")
+    end
+    local pad = (" "):rep(name_width - api.nvim_strwidth(row.title))
+    local count = counts(row) .. (" "):rep(count_width - api.nvim_strwidth(counts(row)))
+    lines[#lines + 1] = vim.trim(("  %s%s  %s  %s"):format(row.title, pad, count, state(row))):gsub("^", "  ")
+    by_line[#lines] = row
+  end
+  return lines, by_line
+end
+
+---@param bufnr integer
+---@param lines string[]
+---@param by_line table<integer, table>
+local function colour(bufnr, lines, by_line)
+  for number, line in ipairs(lines) do
+    local row = by_line[number]
+    local group = not row and "Title" or row.reverted and "CodeCompanionUndone" or nil
+    if group then
+      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { end_col = #line, hl_group = group })
+    end
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param rows table[]
+---@param at? integer The line the cursor goes to
+local function show(chat, rows, at)
+  local lines, by_line = lines_of(rows)
+  local float = require("codecompanion.chat.float")
+  local bufnr, win = float.open({ title = "Changes of files", lines = lines, footer = FOOTER, width = 0.8 })
+  colour(bufnr, lines, by_line)
+  api.nvim_win_set_cursor(win, { math.min(at or 2, #lines), 0 })
+  local revert = require("codecompanion.files.revert")
+  ---@param key string
+  ---@param desc string
+  ---@param action fun(row: table, line: integer)
+  local function map(key, desc, action)
+    vim.keymap.set("n", key, function()
+      local line = api.nvim_win_get_cursor(win)[1]
+      local row = by_line[line] or by_line[line + 1]
+      if row then
+        action(row, line)
+      end
+    end, { buffer = bufnr, nowait = true, desc = desc })
+  end
+  local function close()
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_close(win, true)
+    end
+  end
+  local function take_back(ids, line)
+    close()
+    revert.revert(chat, ids, function()
+      M.open(chat, line)
+    end)
+  end
+  map("gX", "Revert this change, or bring it back", function(row, line)
+    take_back({ row.change_id }, line)
+  end)
+  map("F", "Revert all changes of this file", function(row, line)
+    take_back(revert.of_file(rows, row.path), line)
+  end)
+  map("T", "Revert all changes of this turn", function(row, line)
+    take_back(revert.of_turn(rows, row.turn_id), line)
+  end)
+  map("K", "Show the diff", function(row)
+    require("codecompanion.chat.session").request(chat, "show_change", { change_id = row.change_id }, float.show)
+  end)
+  map("<CR>", "Open the file", function(row)
+    close()
+    revert.show_file(row.path)
+  end)
+  map("Q", "Put the changes of this turn into the quickfix list", function(row)
+    close()
+    require("codecompanion.files.quickfix").fill(chat, false, row.turn_id)
+  end)
+end
+
+---Open the list.
+---@param chat CodeCompanion.Chat
+---@param at? integer
+function M.open(chat, at)
+  require("codecompanion.chat.session").request(chat, "list_changes", {}, function(rows)
+    if #rows == 0 then
+      return require("codecompanion.say")("The tools of this chat have changed no files.")
+    end
+    show(chat, rows, at)
+  end)
+end
+
+return M

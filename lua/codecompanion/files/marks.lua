@@ -1,0 +1,27 @@
+---Where in a chat's buffer the changes of files stand.
+
+local api = vim.api
+
+local M = {}
+
+---The row of the next (1) or previous (-1) tool call that changed a file.
+---@param chat CodeCompanion.Chat
+---@param from integer
+---@param step 1|-1
+---@return integer?
+function M.next_row(chat, from, step)
+  local draw = require("codecompanion.chat.draw")
+  local best
+  for id, item in pairs(chat.items) do
+    if item.change then
+      local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.items, id, { details = true })
+      local row = mark[1]
+      if row and not mark[3].invalid and (row - from) * step > 0 and (not best or (best - row) * step > 0) then
+        best = row
+      end
+    end
+  end
+  return best
+end
+
+return M

@@ -1,0 +1,136 @@
+---Take back what tools did to files. The host does it, three-way against what came later; here the user is asked.
+
+local say = require("codecompanion.say")
+
+local M = {}
+
+---The window the user looks at files in: one that shows a file, in this tab.
+---@return integer? win
+local function file_window()
+  for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    local bufnr = vim.api.nvim_win_get_buf(win)
+    if vim.api.nvim_win_get_config(win).relative == "" and vim.bo[bufnr].buftype == "" then
+      return win
+    end
+  end
+end
+
+---Show a file beside the chat.
+---@param path string
+---@param line? integer
+function M.show_file(path, line)
+  local win = file_window()
+  if win then
+    vim.api.nvim_set_current_win(win)
+    if vim.api.nvim_buf_get_name(0) ~= path then
+      vim.cmd.edit(vim.fn.fnameescape(path))
+    end
+  else
+    vim.cmd.split(vim.fn.fnameescape(path))
+  end
+  if line then
+    pcall(vim.api.nvim_win_set_cursor, 0, { line, 0 })
+    vim.cmd("normal! zvzz")
+  end
+end
+
+---Put the conflict into the buffer of the file, with markers, unsaved.
+---@param chat CodeCompanion.Chat
+---@param conflict table
+local function mark(chat, conflict)
+  M.show_file(conflict.path)
+  local payload = { changes = conflict.changes, markers = true }
+  require("codecompanion.chat.session").request(chat, "revert_changes", payload, function(result)
+    if #result.conflicts > 0 then
+      return say(result.text, vim.log.levels.WARN)
+    end
+    vim.fn.search("^<<<<<<< ", "cw")
+    say("Conflict markers are in the buffer, unsaved. u takes them out again.")
+  end)
+end
+
+---@param chat CodeCompanion.Chat
+---@param conflicts table[]
+local function ask_about(chat, conflicts)
+  for _, conflict in ipairs(conflicts) do
+    if conflict.can_mark then
+      local choices = { "Leave the file as it is", "Put conflict markers into its buffer (unsaved)" }
+      local prompt = ("%s: %s"):format(conflict.name, conflict.reason)
+      return vim.ui.select(choices, { prompt = prompt, kind = "codecompanion_revert" }, function(_, index)
+        if index == 2 then
+          mark(chat, conflict)
+        end
+      end)
+    end
+  end
+end
+
+---Revert changes, or bring them back when all of them are reverted.
+---@param chat CodeCompanion.Chat
+---@param ids string[]
+---@param done? fun() Called when it was done or refused
+function M.revert(chat, ids, done)
+  require("codecompanion.chat.session").request(chat, "revert_changes", { changes = ids }, function(result)
+    say(result.text, #result.conflicts > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+    if done then
+      done()
+    end
+    ask_about(chat, result.conflicts)
+  end)
+end
+
+---The rows of changes: what tools did that counts, newest first.
+---@param rows table[]
+---@param wanted fun(row: table): boolean
+---@return string[] ids
+local function ids_of(rows, wanted)
+  local ids = {}
+  for _, row in ipairs(rows) do
+    if row.tool ~= "revert" and not row.reverted and wanted(row) then
+      ids[#ids + 1] = row.change_id
+    end
+  end
+  return ids
+end
+
+---What one turn changed (the newest one that changed something when not given).
+---@param rows table[]
+---@param turn_id? string
+---@return string[] ids
+function M.of_turn(rows, turn_id)
+  for _, row in ipairs(rows) do
+    if not turn_id and row.tool ~= "revert" and not row.reverted then
+      turn_id = row.turn_id
+    end
+  end
+  return ids_of(rows, function(row)
+    return row.turn_id == turn_id
+  end)
+end
+
+---What was done to one file.
+---@param rows table[]
+---@param path string
+---@return string[] ids
+function M.of_file(rows, path)
+  return ids_of(rows, function(row)
+    return row.path == path
+  end)
+end
+
+---`:CodeCompanionRevert turn` or `:CodeCompanionRevert {path}`
+---@param chat CodeCompanion.Chat
+---@param what string
+function M.chosen(chat, what)
+  require("codecompanion.chat.session").request(chat, "list_changes", {}, function(rows)
+    local path = require("codecompanion.files.buffers").real_path(vim.fn.fnamemodify(vim.fn.expand(what), ":p"))
+    local ids = what == "turn" and M.of_turn(rows) or M.of_file(rows, path)
+    if #ids == 0 then
+      local text = what == "turn" and "No turn changed a file" or ("No tool changed %s"):format(what)
+      return say(text .. ", or it is reverted already.", vim.log.levels.WARN)
+    end
+    M.revert(chat, ids)
+  end)
+end
+
+return M

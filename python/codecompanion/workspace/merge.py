@@ -1,0 +1,47 @@
+"""Three-way merge of texts, by `git merge-file`: its merges are those everybody knows, and no repository is needed.
+
+The pure-Python alternative on PyPI (merge3) is under the GPL, which this project's licence does not take along. Without
+git only what was not changed since can be reverted; that is said.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+TIME_LIMIT_S = 10.0
+MOST_CONFLICTS = 127
+"""git's exit status is the number of conflicts, up to this; above it something failed."""
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """The merged text; with `conflicts` > 0 it has conflict markers. `problem`: it could not be merged at all."""
+
+    text: str
+    conflicts: int = 0
+    problem: str = ""
+
+
+def merge(base: str, ours: str, theirs: str, labels: tuple[str, str, str]) -> Merged:
+    """Return `ours` with what changed from `base` to `theirs`; `labels` name (ours, base, theirs) in the markers."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / name) for name in ("ours", "base", "theirs")]
+        for path, text in zip(paths, (ours, base, theirs), strict=True):
+            Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
+        named = [part for label in labels for part in ("-L", label)]
+        try:
+            ended = subprocess.run(
+                ["git", "merge-file", "--stdout", "--quiet", *named, *paths],
+                capture_output=True, check=False, timeout=TIME_LIMIT_S, cwd=folder, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except FileNotFoundError:
+            return Merged(ours, problem="git is needed to merge it with later changes, and was not found")
+        except (OSError, subprocess.SubprocessError) as error:
+            return Merged(ours, problem=f"git could not merge it with later changes: {error}")
+    if not 0 <= ended.returncode <= MOST_CONFLICTS:
+        reason = ended.stderr.decode("utf-8", "replace").strip() or f"status {ended.returncode}"
+        return Merged(ours, problem=f"git could not merge it with later changes: {reason}")
+    return Merged(ended.stdout.decode("utf-8", "surrogateescape"), ended.returncode)

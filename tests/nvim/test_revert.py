@@ -1,0 +1,160 @@
+"""Changes of files are shown, listed and reverted, three-way against what came later (issue 8, section 3)."""
+
+from __future__ import annotations
+
+import json
+
+from files_desk import TEXT, edit, tool
+from tests.adapters.chat_answers import Call, reply
+
+
+def edit_call(path, old, new, call_id):
+    """Return one call of several in a reply."""
+    return Call("insert_edit", json.dumps({"path": path, "old_text": old, "new_text": new}), call_id)
+
+
+def go_to_change(user, name="insert_edit"):
+    """Put the cursor on the fold of a change, by its key."""
+    user.nvim.command("tabfirst")
+    user.nvim.feed("gg]e")
+    assert name in user.nvim.lua("return vim.api.nvim_get_current_line()")
+
+
+def test_the_fold_keeps_the_diff_and_gx_takes_the_change_back_and_brings_it_back(desk):
+    user = desk(edit("line 5\n", "five\nand more\n"), reply("I see."))
+    buffer = user.open()
+    user.say()
+    user.nvim.command("tabfirst")
+    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+2 −1")
+    assert "-line 5\n+five\n+and more" in user.chat.text()
+    go_to_change(user)
+    user.nvim.feed("K")
+    user.nvim.wait_screen(r"\+and more")
+    user.nvim.feed("q")
+    user.nvim.feed("gX")
+    user.nvim.wait_screen(r"insert_edit a.txt · \+2 −1 · reverted")
+    assert user.disk() == TEXT
+    assert user.lines(buffer)[4] == "line 5"
+    assert not user.is_modified(buffer)
+    user.chat.say("and now?")
+    told = [m["content"] for m in user.server.requests[-1].json["messages"] if m["role"] == "user"]
+    assert any("The user reverted your change of `a.txt`" in str(text) for text in told)
+    go_to_change(user)
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: "five\n" in user.disk(), "the change to be brought back")
+    user.nvim.wait_for(lambda: "· reverted" not in user.nvim.screen(), "the mark to go")
+
+
+def test_later_changes_of_the_user_are_kept(desk):
+    user = desk(edit("line 5\n", "five\n"))
+    buffer = user.open()
+    user.say()
+    user.nvim.feed("20Gcctyped later<Esc>")
+    go_to_change(user)
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: user.lines(buffer)[4] == "line 5", "the revert")
+    assert user.lines(buffer)[19] == "typed later"
+    assert user.is_modified(buffer)
+    assert "five\n" in user.disk()
+
+
+def test_a_conflict_changes_nothing_unless_the_user_wants_markers(desk):
+    user = desk(edit("line 5\n", "five\n"))
+    buffer = user.open()
+    user.say()
+    user.nvim.feed("5Gccmy own five<Esc>:w<CR>")
+    user.nvim.lua(
+        "_G.asked = 0; vim.ui.select = function(items, opts, done) _G.asked = opts.prompt; _G.done = done end"
+    )
+    go_to_change(user)
+    user.nvim.feed("gX")
+    user.nvim.wait_lua("return _G.done ~= nil")
+    assert "later changes overlap" in user.nvim.lua("return _G.asked")
+    assert user.lines(buffer)[4] == "my own five"
+    assert "my own five\n" in user.disk()
+    user.nvim.lua("_G.done(nil, 2)")
+    user.nvim.wait_for(lambda: any(line.startswith("<<<<<<< ") for line in user.lines(buffer)), "markers")
+    text = "\n".join(user.lines(buffer))
+    assert "<<<<<<< the file now\nmy own five\n=======\nline 5\n>>>>>>> before the change" in text
+    assert "<<<<<<<" not in user.disk()
+
+
+def test_reverts_of_created_and_deleted_files_work_without_the_editor_too(desk):
+    """Nothing is open; the deleted file comes back byte for byte, with its permissions."""
+    user = desk(
+        tool("create_file", path="new/a.py", content="print(1)\n"),
+        tool("delete_file", path="a.txt"),
+        options={},
+    )
+    (user.root / "a.txt").write_bytes(b"caf\xe9\r\nno end")
+    (user.root / "a.txt").chmod(0o750)
+    user.say("create")
+    user.chat.send("delete")
+    user.chat.wait_state("awaiting_approval")
+    user.nvim.lua(
+        "local c = require('codecompanion.chat').current() require('codecompanion.host').notify('approve',"
+        " { chat = c.id, call_id = c.approvals[1].call_id, decision = 'once', reason = '' })"
+    )
+    user.chat.wait_state("idle")
+    assert not (user.root / "a.txt").exists()
+    user.nvim.command("CodeCompanionRevert")
+    user.nvim.wait_screen("delete_file a.txt +−2")
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: (user.root / "a.txt").exists(), "the deleted file")
+    assert (user.root / "a.txt").read_bytes() == b"caf\xe9\r\nno end"
+    assert (user.root / "a.txt").stat().st_mode & 0o777 == 0o750
+    user.nvim.wait_screen("delete_file a.txt .*reverted")
+    user.nvim.feed("q:CodeCompanionRevert new/a.py<CR>")
+    user.nvim.wait_for(lambda: not (user.root / "new/a.py").exists(), "the created file to go")
+
+
+def test_a_created_file_that_was_changed_since_is_not_deleted(desk):
+    user = desk(tool("create_file", path="new.py", content="print(1)\n"))
+    user.say()
+    (user.root / "new.py").write_text("print(2)\n")
+    go_to_change(user, "create_file")
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: "Left as it is: new.py (changed since)." in user.nvim.messages(), "the refusal")
+    assert (user.root / "new.py").read_text() == "print(2)\n"
+
+
+def test_a_turn_is_reverted_as_a_whole_and_listed_in_the_quickfix_list(desk):
+    both = reply(
+        calls=[
+            *(edit_call("a.txt", f"line {number}\n", f"row {number}\n", f"c{number}") for number in (3, 30)),
+            edit_call("b.txt", "one", "1", "c9"),
+        ]
+    )
+    user = desk(both, files=[("a.txt", TEXT), ("b.txt", "one\n")])
+    buffer = user.open()
+    user.say()
+    user.nvim.command("tabfirst")
+    user.nvim.command("CodeCompanionChanges")
+    user.nvim.wait_lua("return #vim.fn.getqflist() == 3")
+    items = user.nvim.lua(
+        "return vim.tbl_map(function(i) return { vim.fn.bufname(i.bufnr), i.lnum } end, vim.fn.getqflist())"
+    )
+    assert [(name.rsplit("/")[-1], line) for name, line in items] == [("a.txt", 3), ("a.txt", 30), ("b.txt", 1)]
+    user.nvim.command("cclose | CodeCompanionRevert turn")
+    user.nvim.wait_screen("Reverted 2 files")
+    assert user.disk("b.txt") == "one\n"
+    assert user.disk() == TEXT
+    assert user.lines(buffer) == TEXT.split("\n")[:-1]
+
+
+def test_after_a_restart_the_fold_shows_the_diff_and_the_revert_still_works(desk, nvim_factory):
+    user = desk(edit("line 5\n", "five\n"))
+    user.say()
+    user.nvim.command("CodeCompanion restart")
+    chat_id = user.chat.id
+    user.nvim.command("bwipeout!")
+    user.nvim.lua("require('codecompanion.chat').resume(...)", chat_id)
+    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+1 −1")
+    user.chat.wait_ready()
+    go_to_change(user)
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: user.disk() == TEXT, "the revert")
+    user.nvim.wait_screen("· reverted")
+    user.nvim.command("bwipeout!")
+    user.nvim.lua("require('codecompanion.chat').resume(...)", chat_id)
+    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+1 −1 · reverted")
