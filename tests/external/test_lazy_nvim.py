@@ -6,6 +6,7 @@ Needs a clone of folke/lazy.nvim: `$LAZY_NVIM` (a folder or a bare repository), 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -116,6 +117,17 @@ def test_the_plugin_is_there_at_start_also_where_lazy_is_the_default(start: Star
     nvim = start(from_git(origin), setup=setup)
     assert nvim.lua("return require('lazy.core.config').plugins.codecompanion._.loaded ~= nil")
     assert missing_commands(nvim) == []
+
+
+def test_the_recipe_of_the_readme_installs_as_it_is_printed(start: Start, origin: Origin) -> None:
+    """With the address of the test's repository."""
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    [spec] = [block for block in re.findall(r"(?ms)^```lua\n(.*?)^```", text) if block.startswith("{")]
+    assert 'url = "https://…/codecompanion.git"' in spec
+    nvim = start(spec.replace("https://…/codecompanion.git", origin.url))
+    assert nvim.lua(PROBLEMS) == []
+    assert missing_commands(nvim) == []
+    assert nvim.lua("return require('codecompanion.config').options.interactions.chat.adapter") == "openai"
 
 
 def test_opts_reach_setup(start: Start, origin: Origin) -> None:

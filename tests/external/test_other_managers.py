@@ -1,4 +1,4 @@
-"""The recipes of the README for vim.pack, mini.deps and no manager at all, each by the real thing.
+"""The recipes of the README for vim.pack, mini.deps and no manager at all, each as it is printed and by the real thing.
 
 vim.pack comes with Neovim 0.12: `$NVIM_BIN` or one of `$NVIM_BINS` must be one. mini.deps needs a clone of
 nvim-mini/mini.nvim: `$MINI_NVIM`, or /work/.mirror. Both skip and say so otherwise.
@@ -6,6 +6,7 @@ nvim-mini/mini.nvim: `$MINI_NVIM`, or /work/.mirror. Both skip and say so otherw
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,7 +25,7 @@ from plugin_managers import (
 )
 
 from fake_uv import fake_uv
-from harness import Nvim, lua_string
+from harness import REPO, Nvim, lua_string
 
 Start = Callable[..., Nvim]
 
@@ -47,6 +48,16 @@ def start(tmp_path: Path) -> Iterator[Start]:
             return nvim
 
         yield start
+
+
+def recipe(beginning: str, origin: Origin, language: str = "lua") -> str:
+    """Return the README's code block that begins so, with the address of the test's repository."""
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
+    found = [block for block in blocks if block.startswith(beginning)]
+    assert len(found) == 1, f"the README has {len(found)} recipes that begin with {beginning}"
+    assert "https://…/codecompanion.git" in found[0]
+    return str(found[0].replace("https://…/codecompanion.git", origin.url))
 
 
 def with_pack() -> str:
@@ -77,10 +88,9 @@ def works(nvim: Nvim, *, tags: bool) -> None:
 def test_vim_pack(start: Start, origin: Origin) -> None:
     """Installs at the first start, without a build step; the first chat makes the environment."""
     binary = with_pack()
-    init = f"""
-vim.pack.add({{ {{ src = {lua_string(origin.url)}, name = "codecompanion" }} }}, {{ confirm = false }})
-require("codecompanion").setup({{}})
-"""
+    # Installing asks first, which a user answers with y.
+    yes = "vim.fn.confirm = function() return 1 end\n"
+    init = yes + recipe("vim.pack.add", origin)
     first = start(init, binary)
     assert missing_commands(first) == []
     first.__exit__()
@@ -97,12 +107,8 @@ require("codecompanion").setup({{}})
 def test_mini_deps(start: Start, origin: Origin, tmp_path: Path) -> None:
     """Installs at the first start; the first chat makes the environment, also after an update."""
     mini = clone_of("MINI_NVIM", "nvim-mini+mini.nvim", tmp_path / "mini.nvim")
-    init = f"""
-vim.opt.runtimepath:prepend({lua_string(str(mini))})
-require("mini.deps").setup()
-MiniDeps.add({{ source = {lua_string(origin.url)}, name = "codecompanion" }})
-require("codecompanion").setup({{}})
-"""
+    manager = f"vim.opt.runtimepath:prepend({lua_string(str(mini))})\nrequire('mini.deps').setup()\n"
+    init = manager + recipe("MiniDeps.add", origin)
     first = start(init)
     assert missing_commands(first) == []
     first.__exit__()
@@ -126,10 +132,10 @@ def test_a_plain_runtimepath(start: Start, origin: Origin, tmp_path: Path, binar
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_a_package_folder(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
-    """No manager and no line in the init file: a clone in `pack/*/start`, help tags made by hand."""
-    folder = tmp_path / "data/nvim/site/pack/plugins/start"
-    folder.mkdir(parents=True)
-    git(folder, "clone", "-q", origin.url, "codecompanion")
+    """No manager and no line in the init file: the README's command, help tags made by hand."""
+    command = recipe("git clone", origin, "sh").replace("~/.local/share", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir(exist_ok=True)
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
     nvim = start("", binary)
     nvim.command("helptags ALL")
     works(nvim, tags=True)
