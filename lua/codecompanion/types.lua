@@ -227,6 +227,14 @@
 ---@field call_ids string[]
 ---@field change_id string
 
+---An answer that another one counts in place of: the ids of its messages.
+---
+---`undone`: the change was undone, and it is the new answer that does not count.
+---@class CodeCompanion.Wire.Replaced
+---@field change_id string
+---@field items string[]
+---@field undone? boolean
+
 ---What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 ---
 ---`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now, `cleared` the tool calls
@@ -239,6 +247,7 @@
 ---@field pinned string[]
 ---@field next_undo string
 ---@field next_redo string
+---@field replaced CodeCompanion.Wire.Replaced[]
 
 ---A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is what to show.
 ---@class CodeCompanion.Event.CompactionStarted
@@ -304,8 +313,9 @@
 
 ---One entry of a restored chat, in buffer order.
 ---
----kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `note`; fields as in the live events.
----`change_id` names the change behind `edited` and `compacted`, `undone` that it does not count now.
+---kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `again` | `note`; fields as in
+---the live events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not
+---count now. `again`: what follows is a new answer to the same message.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string

@@ -267,6 +267,17 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     change_id: str = ""
 
 
+class Replaced(msgspec.Struct, frozen=True):
+    """An answer that another one counts in place of: the ids of its messages.
+
+    `undone`: the change was undone, and it is the new answer that does not count.
+    """
+
+    change_id: str
+    items: tuple[str, ...]
+    undone: bool = False
+
+
 class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
     """What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 
@@ -279,6 +290,7 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
     pinned: tuple[str, ...]
     next_undo: str = ""
     next_redo: str = ""
+    replaced: tuple[Replaced, ...] = ()
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
@@ -347,8 +359,9 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
-    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `note`; fields as in the live events.
-    `change_id` names the change behind `edited` and `compacted`, `undone` that it does not count now.
+    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `again` | `note`; fields as in
+    the live events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not
+    count now. `again`: what follows is a new answer to the same message.
     """
 
     kind: str

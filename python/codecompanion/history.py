@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.messages import Message, ToolCall, Usage
+from codecompanion.messages import GO_ON_TAG, Message, ToolCall, Usage
 
 ChangeKind = Literal[
     "edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored",
@@ -121,7 +121,8 @@ class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
 class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
     """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
 
-    `report` holds what the user is told (`cleared`, `call_ids`, `trigger`, `summariser`, `duration_ms` …).
+    `report` holds what the user is told (`cleared`, `call_ids`, `trigger`, `summariser`, `duration_ms` …). Of the kind
+    `regenerated` it holds `turn`, the turn of the new answer: undoing the change takes that answer back as well.
     """
 
     change_id: str
@@ -464,17 +465,31 @@ def apply(view: View, event: LogEvent) -> View:
     return msgspec.structs.replace(view, last_seq=max(view.last_seq, event.seq))
 
 
+def is_of_answer(message: Message) -> bool:
+    """Return whether the message belongs to the model's side of a turn: nobody typed or attached it."""
+    return message.role != "user" or message.tag == GO_ON_TAG
+
+
+def answer_turn(change: ViewChanged) -> str:
+    """Return the turn of the new answer that a `regenerated` change made room for; "" in logs of older versions."""
+    return str(change.report.get("turn", "")) if change.kind == "regenerated" else ""
+
+
 def project(events: Sequence[LogEvent]) -> View:
-    """Return the view of a whole log; changes that were undone do not count (R-545)."""
+    """Return the view of a whole log; changes that were undone do not count (R-545), nor does an undone new answer."""
     undone: dict[str, bool] = {}
     for event in events:
         if isinstance(event.payload, ChangeUndone):
             undone[event.payload.change_id] = not event.payload.redone
+    changes = (event.payload for event in events if isinstance(event.payload, ViewChanged)) if undone else ()
+    taken_back = {answer_turn(change) for change in changes if undone.get(change.change_id)} - {""}
     messages: list[Message] = []
     cycle = last_seq = 0
     for event in events:
         payload, last_seq = event.payload, event.seq
         if isinstance(payload, MessageAdded):
+            if payload.message.turn_id in taken_back and is_of_answer(payload.message):
+                continue
             messages.append(payload.message)
             cycle = cycle_after(cycle, payload.message)
         elif isinstance(payload, TurnBegan):

@@ -194,6 +194,8 @@ function M.show_original(chat)
   end
   local attached = require("codecompanion.chat.context").item_at(chat, row)
   local id = attached and attached.id or item and (item.call_id or item.message_id)
+  local answer = not id and require("codecompanion.chat.replaced").at(chat, row)
+  id = id or answer and answer.items[#answer.items]
   if id and id ~= "" then
     session.request(chat, "show_original", { item = id }, float.show)
   end

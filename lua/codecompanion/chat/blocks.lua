@@ -77,6 +77,20 @@ function M.user(text, item, right)
   return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
 end
 
+---The line that is left of a chat that was cleared.
+---@param entry { change_id: string }
+---@return CodeCompanion.Block
+function M.cleared(entry)
+  local line = "Chat cleared"
+  return {
+    kind = "cleared",
+    lines = { line },
+    marks = { { row = 0, from = 0, to = #line, group = "CodeCompanionCleared" } },
+    item = { cleared_by = entry.change_id },
+    change = { id = entry.change_id, kind = "cleared", undone = false, event = entry },
+  }
+end
+
 ---The header of the model's side.
 ---@param adapter string
 ---@param model string

@@ -13,7 +13,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 
 ---@class CodeCompanion.Change
 ---@field id string
----@field kind "edited"|"compacted"
+---@field kind "edited"|"compacted"|"cleared"
 ---@field undone boolean
 ---@field folded? boolean A card that is drawn closed
 ---@field superseded? boolean A newer card counts in its place (R-333)
@@ -130,11 +130,29 @@ local function draw_card(chat, change)
   end
 end
 
+---The line of a chat that was cleared.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_clear(chat, change)
+  local first = draw.item_rows(chat, change.item)
+  if not first then
+    return
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, first + 1)
+  local behind = suffix(chat, change)
+  if behind ~= "" then
+    local opts = { virt_text = { { "· " .. behind, "CodeCompanionHint" } }, virt_text_pos = "eol" }
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, opts)
+  end
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function show(chat, change)
   if change.kind == "edited" then
     draw_edit(chat, change)
+  elseif change.kind == "cleared" then
+    draw_clear(chat, change)
   else
     draw_card(chat, change)
   end
@@ -266,6 +284,7 @@ function M.update(chat, event)
     show(chat, change)
   end
   supersede(chat)
+  require("codecompanion.chat.replaced").update(chat, event.replaced or {})
   local tools = require("codecompanion.chat.tools")
   for call_id, item in pairs(chat.calls) do
     tools.set_cleared(chat, item, cleared[call_id] == true)
@@ -282,11 +301,16 @@ end
 ---The change that is shown at a row: a card, or the line of an edit below the row.
 ---@param chat CodeCompanion.Chat
 ---@param row integer 0-based
----@return CodeCompanion.Change?
+---@return (CodeCompanion.Change|CodeCompanion.Replaced)?
 function M.at(chat, row)
   local item = draw.item_at(chat, row)
-  if item and item.compaction_id then
-    return chat.changes[item.compaction_id]
+  local id = item and (item.compaction_id or item.cleared_by)
+  if id then
+    return chat.changes[id]
+  end
+  local answer = require("codecompanion.chat.replaced").at(chat, row)
+  if answer then
+    return answer
   end
   for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { row, 0 }, { row, -1 }, {})) do
     for _, change in pairs(chat.changes) do

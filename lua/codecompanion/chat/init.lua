@@ -303,6 +303,7 @@ function M.wipe(chat)
     require("codecompanion.chat.paint").pieces,
     require("codecompanion.chat.compaction").ns,
     require("codecompanion.chat.changes").ns,
+    require("codecompanion.chat.replaced").ns,
   }) do
     api.nvim_buf_clear_namespace(chat.bufnr, ns, top, tail)
   end

@@ -35,6 +35,7 @@ local M = {}
 ---@field calls table<string, table>
 ---@field roles table<integer, string>
 ---@field changes table<string, CodeCompanion.Change> Edits and compactions that are drawn
+---@field answers_replaced CodeCompanion.Replaced[] Answers that another one counts in place of
 ---@field next_undo? string Id of the change that can be undone
 ---@field next_redo? string Id of the change that can be redone
 ---@field pieces table<integer, table>
@@ -85,6 +86,7 @@ function M.new(id, number)
     calls = {},
     roles = {},
     changes = {},
+    answers_replaced = {},
     pieces = {},
     unpainted = 0,
     context_items = {},
@@ -96,6 +98,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.reset(chat)
   chat.folds, chat.items, chat.calls, chat.roles, chat.pieces = {}, {}, {}, {}, {}
+  chat.answers_replaced = {}
   chat.changes, chat.next_undo, chat.next_redo = {}, nil, nil
   chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}
   chat.restore = require("codecompanion.chat.restore").new()

@@ -50,7 +50,12 @@ local function add_entry(chat, entry, list, header)
     })
     return header
   end
-  if entry.kind == "note" then
+  if entry.kind == "again" then
+    return false -- the new answer has a header of its own
+  elseif entry.kind == "cleared" then
+    list[#list + 1] = blocks.cleared(entry)
+    return false
+  elseif entry.kind == "note" then
     list[#list + 1] = blocks.notice(entry.text or "")
     return header
   end
@@ -158,6 +163,7 @@ end
 local function finish(chat)
   fold_above(chat, (buffer.position(chat, "top")))
   chat.restore.orphan = nil
+  require("codecompanion.chat.replaced").draw(chat)
 end
 
 ---Draw slices for a few milliseconds, then give way to the user.
@@ -195,6 +201,7 @@ function M.piece(chat, event)
   restore.last = restore.last or event.last == true
   if event.first then
     draw_above(chat, event.entries)
+    require("codecompanion.chat.replaced").draw(chat)
     if restore.last and not restore.running then
       finish(chat)
     end

@@ -35,6 +35,8 @@ class ContextBlock:
         self._joining = asyncio.Lock()
         self._shown_at = 0
         self._shown_undone = log.undone
+        self.shown_chain = Chain()
+        """What can be undone and redone, as the editor knows it."""
 
     def show(self) -> None:
         """Show the context block: what is in the view, and what waits to join it."""
@@ -52,7 +54,7 @@ class ContextBlock:
 
     def show_marks(self, chain: Chain) -> None:
         """Show what is undone, cleared and pinned in the view, and what can be undone and redone."""
-        self._shown_undone = self._log.undone
+        self._shown_undone, self.shown_chain = self._log.undone, chain
         self._services.emit(marks(self._log.chat_id, self._log.undone, self._log.view, chain))
 
     def add(self, message: Message) -> None:

@@ -127,6 +127,11 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
                 for entry in _message_entries(message, adapter, model, ran, names):
                     marked = msgspec.structs.replace(entry, cleared=message.id in cleared, pinned=message.id in pinned)
                     shown.append(marked)
+            case ViewChanged(kind="cleared", change_id=change_id):
+                if change_id not in undone:
+                    shown = [Entry(kind="cleared", change_id=change_id)]
+            case ViewChanged(kind="regenerated"):
+                shown.append(Entry(kind="again"))
             case ViewChanged() as change:
                 at = len(shown)
                 while change.kind == "compacted" and at > 0 and shown[at - 1].kind == "user":

@@ -19,9 +19,9 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.adapters.offline import OfflineAdapter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.events import Cleared, Event, ModelChanged, Notice, Queued, Severity, TurnFinished
+from codecompanion.events import Event, ModelChanged, Notice, Queued, Severity, TurnFinished
 from codecompanion.events import State as StateEvent
-from codecompanion.history import MessageAdded, ModelSet
+from codecompanion.history import MessageAdded, ModelSet, is_of_answer
 from codecompanion.messages import (
     GO_ON_TAG,
     RULES_TAG,
@@ -48,6 +48,7 @@ from codecompanion.session.spending import Spending
 from codecompanion.session.state import State, step
 from codecompanion.session.tool_round import Recorded, RoundServices, ToolRound
 from codecompanion.session.turn import Turn
+from codecompanion.session.undo import chain_of
 from codecompanion.session.view_edits import ViewEdits
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
@@ -135,7 +136,15 @@ class Session:
         """Log what waits for a request boundary, then show it as sent (lesson 36)."""
         await self.context.join(turn_id, cycle)
         await self._queue.deliver(turn_id, cycle)
+        await self._settle_answer()
         self.show_meter()
+
+    async def _settle_answer(self) -> None:
+        """Offer no exchange of answers any more once the chat goes on from the last one."""
+        if self.context.shown_chain.has_answer:
+            chain = chain_of(await self.log.events())
+            if chain != self.context.shown_chain:
+                self.context.show_marks(chain)
 
     def give_back_queued(self) -> None:
         """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
@@ -261,12 +270,12 @@ class Session:
         if gone:
             await self.context.remove("cleared", gone)
         self.control.reset_guard()
-        self.emit(Cleared(chat=self.chat_id))
+        await self.edits.draw_anew()
         self.context.show()
         self.show_meter()
 
     async def regenerate(self, snapshot: Snapshot) -> None:
-        """Answer the user's last message again; the old answer leaves the view, never the log.
+        """Answer the user's last message again; the old answer leaves the view, never the log, and can be had back.
 
         Behind a compaction its summary is what is answered; what was attached since stays.
 
@@ -283,10 +292,12 @@ class Session:
             raise InputError(refusal)
         self._must_be_idle("Wait until the reply is complete, or stop it with q.")
         self.snapshot = snapshot
-        old = tuple(m.id for m in messages[last + 1 :] if m.role != "user" or m.tag == GO_ON_TAG)
+        old = tuple(m.id for m in messages[last + 1 :] if is_of_answer(m))
+        turn_id = self.services.new_token()
         if old:
-            await self.context.remove("regenerated", old)
-        self._start(partial(self._turns, answer_again=True))
+            await self.context.remove("regenerated", old, turn=turn_id)
+            self.context.show_marks(chain_of(await self.log.events()))
+        self._start(partial(self._turns, answer_again=turn_id))
 
     def go_on(self, snapshot: Snapshot) -> None:
         """Let the model go on: with a reply that was cut or ended at the output limit, or where it never answered.
@@ -307,11 +318,11 @@ class Session:
         await self._ask_behind_reply(cycle)
         await self._run_turn(cycle)
 
-    async def _ask_behind_reply(self, cycle: int) -> None:
+    async def _ask_behind_reply(self, cycle: int, turn_id: str = "") -> None:
         """Ask the model to go on when the chat ends in words of its own; else it has something to answer."""
         newest = _newest(self.log.view.messages)
         if newest is not None and newest.role == "assistant":
-            await self.ask_to_go_on("", cycle)
+            await self.ask_to_go_on(turn_id, cycle)
 
     async def ask_to_go_on(self, turn_id: str, cycle: int) -> str:
         """Log the message of ours that lets a model go on where its reply ended; return its id. It opens no cycle."""
@@ -393,21 +404,20 @@ class Session:
         except Exception as error:
             self._notice(Severity.ERROR, self.services.report_bug(error))
 
-    async def _turns(self, *, answer_again: bool = False) -> None:
-        """Run turns until nothing is queued."""
+    async def _turns(self, *, answer_again: str = "") -> None:
+        """Run turns until nothing is queued; first one of this id that answers what was answered before."""
         while (self._queue or answer_again) and await self._may_spend():
-            new_cycle = not answer_again
-            answer_again = False
-            cycle = self.log.view.cycle + 1 if new_cycle else max(1, self.log.view.cycle)
+            turn_id, answer_again = answer_again, ""
+            cycle = max(1, self.log.view.cycle) if turn_id else self.log.view.cycle + 1
             self.enter(State.PREPARING)
-            if not new_cycle:
-                await self._ask_behind_reply(cycle)
-            if not await self._run_turn(cycle):
+            if turn_id:
+                await self._ask_behind_reply(cycle, turn_id)
+            if not await self._run_turn(cycle, turn_id):
                 return
 
-    async def _run_turn(self, cycle: int) -> bool:
+    async def _run_turn(self, cycle: int, turn_id: str = "") -> bool:
         """Run one turn; return whether it ended well."""
-        reason = await Turn(self, self.services.new_token(), cycle).run()
+        reason = await Turn(self, turn_id or self.services.new_token(), cycle).run()
         self.effects.turn_ended()
         for warning in await self.spending.warnings():
             self._notice(Severity.WARN, warning)

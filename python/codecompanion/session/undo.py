@@ -12,8 +12,19 @@ from collections.abc import Sequence
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.events import ViewMarks
-from codecompanion.history import ChangeUndone, LogEvent, MessageAdded, TurnBegan, View, ViewChanged, cycle_after
+from codecompanion.events import Replaced, ViewMarks
+from codecompanion.history import (
+    ChangeUndone,
+    LogEvent,
+    MessageAdded,
+    TurnBegan,
+    View,
+    ViewChanged,
+    answer_turn,
+    cycle_after,
+    is_of_answer,
+)
+from codecompanion.messages import Message, is_typed_by_user
 
 UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored"})
 """Kinds of changes that are offered; the others mend the history, or belong to what was said since."""
@@ -31,6 +42,13 @@ class Chain(msgspec.Struct, frozen=True):
     undoable: tuple[ViewChanged, ...] = ()
     redoable: tuple[ViewChanged, ...] = ()
     blocked: bool = False
+    replaced: tuple[Replaced, ...] = ()
+    """Answers that another one counts in place of, whether that can still be undone or not."""
+
+    @property
+    def has_answer(self) -> bool:
+        """Return whether an answer can be exchanged: until the chat goes on from it."""
+        return any(answer_turn(change) for change in (*self.undoable, *self.redoable))
 
     def to_undo(self, change_id: str) -> ViewChanged:
         """Return the change to undo: the newest, which `change_id` has to name if it names any.
@@ -64,7 +82,11 @@ class Chain(msgspec.Struct, frozen=True):
 
 
 def chain_of(events: Sequence[LogEvent]) -> Chain:
-    """Return what can be undone and redone now. Any new change of the view ends what could be redone."""
+    """Return what can be undone and redone now. Any new change of the view ends what could be redone.
+
+    A new answer can be exchanged for the old one and back as long as it is the last thing in the chat: what is said
+    next was said to it.
+    """
     undoable: list[ViewChanged] = []
     redoable: list[ViewChanged] = []
     mended: list[tuple[int, ViewChanged]] = []
@@ -74,7 +96,7 @@ def chain_of(events: Sequence[LogEvent]) -> Chain:
             case ViewChanged() as change:
                 redoable.clear()
                 places[change.change_id] = place
-                if change.kind in UNDOABLE and not change.report.get("superseded"):
+                if is_offered(change):
                     undoable.append(change)
                 else:
                     mended.append((place, change))
@@ -91,9 +113,44 @@ def chain_of(events: Sequence[LogEvent]) -> Chain:
                     redoable.clear()
                 elif gone is not None:
                     redoable.append(gone)
+            case MessageAdded(message=message) if is_typed_by_user(message) or is_of_answer(message):
+                undoable = _without_settled(undoable, message)
+                redoable = [change for change in redoable if not answer_turn(change)]
             case _:
                 pass
-    return Chain(tuple(undoable), tuple(redoable), _is_blocked(undoable, mended, places))
+    return Chain(tuple(undoable), tuple(redoable), _is_blocked(undoable, mended, places), replaced_answers(events))
+
+
+def is_offered(change: ViewChanged) -> bool:
+    """Return whether the change is the user's to undo."""
+    if change.kind == "regenerated":
+        return bool(answer_turn(change))
+    return change.kind in UNDOABLE and not change.report.get("superseded")
+
+
+def _without_settled(undoable: list[ViewChanged], message: Message) -> list[ViewChanged]:
+    """Return the changes without new answers, when the message is no part of one of them: the chat went on."""
+    turns = {turn for change in undoable if (turn := answer_turn(change))}
+    if not turns or (is_of_answer(message) and message.turn_id in turns):
+        return undoable
+    return [change for change in undoable if not answer_turn(change)]
+
+
+def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
+    """Return which answers do not count because of another one, by the ids of their messages."""
+    undone = frozenset(undone_ids(events))
+    changes = [e.payload for e in events if isinstance(e.payload, ViewChanged) and e.payload.kind == "regenerated"]
+    if not changes:
+        return ()
+    said: dict[str, list[str]] = {}
+    for event in events:
+        if isinstance(event.payload, MessageAdded) and is_of_answer(event.payload.message):
+            said.setdefault(event.payload.message.turn_id, []).append(event.payload.message.id)
+    return tuple(
+        Replaced(change.change_id, tuple(said.get(answer_turn(change), ())) if is_undone else change.removed, is_undone)
+        for change in changes
+        for is_undone in (change.change_id in undone,)
+    )
 
 
 def _is_blocked(
@@ -128,6 +185,7 @@ def marks(chat_id: str, undone: tuple[str, ...], view: View, chain: Chain) -> Vi
         pinned=tuple(message.id for message in view.messages if message.pinned),
         next_undo=chain.undoable[-1].change_id if chain.undoable else "",
         next_redo=chain.redoable[-1].change_id if chain.redoable else "",
+        replaced=chain.replaced,
     )
 
 

@@ -6,7 +6,6 @@ runs: what is being sent cannot be changed any more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.events import Cleared, ContextEdited, Restored, Severity
-from codecompanion.history import ChangeKind, Insertion, LogEvent, ViewChanged, apply_change
+from codecompanion.history import ChangeKind, Insertion, ViewChanged, apply_change
 from codecompanion.messages import PIN_TAG, Message, with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from codecompanion.requests import (
@@ -97,7 +96,7 @@ class ViewEdits:
         else:
             await self.log.undo([change.change_id], by_user=True)
         if change.kind == "cleared":
-            self._draw_anew(() if redo else await self.log.events())
+            await self.draw_anew(marks=False)
         await self.context.rules.follow(self.log.view, self._root())
         self._show(self.log.chain)
 
@@ -109,12 +108,14 @@ class ViewEdits:
             if block is not None and (block.origin != origin or not self.control.native.compact_at):
                 raise InputError("This summary was written by another provider; the current model cannot read it.")
 
-    def _draw_anew(self, events: Sequence[LogEvent]) -> None:
-        """Draw what `/clear` had wiped, or, without events, wipe it again."""
-        chat = self.log.chat_id
+    async def draw_anew(self, *, marks: bool = True) -> None:
+        """Draw the chat from its log: after `/clear` one line, with its undo everything."""
+        chat, events = self.log.chat_id, await self.log.events()
         self.services.emit(Cleared(chat=chat))
-        for shown, first, last in pieces(entries(events)) if events else ():
+        for shown, first, last in pieces(entries(events)):
             self.services.emit(Restored(chat=chat, entries=shown, first=first, last=last))
+        if marks:
+            self.context.show_marks(chain_of(events))
 
     def _tell_outlook(self, change: ViewChanged) -> None:
         """Say what the next request will do about it; the size itself is what the meter shows."""

@@ -1,0 +1,107 @@
+"""Replaced answers and cleared chats in a real Neovim with the real host (issue 8, section 4)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from real_chat import KEY, RealChat, start_chat
+from tests.adapters.chat_answers import reply
+from tests.adapters.chat_thread import ChatServerThread
+
+
+@pytest.fixture
+def chat(nvim_factory, tmp_path):
+    numbers = itertools.count(1)
+
+    def answer(received):
+        return reply(f"Answer {next(numbers)},\nsecond line.")
+
+    with ChatServerThread(key=KEY, default=answer) as server:
+        yield start_chat(nvim_factory, tmp_path, server, size=(80, 24))
+
+
+def screen(chat: RealChat) -> str:
+    return chat.nvim.screen()
+
+
+def views(chat: RealChat) -> list[str]:
+    return [message.text.partition(",")[0] for message in chat.view().messages]
+
+
+def regenerate(chat: RealChat) -> None:
+    before = chat.finished()
+    chat.nvim.feed("gr")
+    chat.nvim.wait_for(lambda: chat.finished() > before, "the new answer", timeout=30)
+    chat.wait_state("idle")
+
+
+def command(chat: RealChat, name: str) -> None:
+    chat.nvim.feed(f":CodeCompanion{name}<CR>")
+
+
+def folded(chat: RealChat, text: str) -> None:
+    chat.nvim.wait_for(lambda: text in screen(chat), f"the fold {text!r}")
+
+
+def test_a_replaced_answer_is_folded_and_comes_back_with_undo(chat: RealChat) -> None:
+    """The fold says how; after the undo it is the newer answer that is folded. A resume draws the same."""
+    chat.say("question")
+    regenerate(chat)
+    folded(chat, "▸ replaced by a new answer · 3 lines · K original · u undo")
+    assert "Answer 1" not in screen(chat)
+    assert "Answer 2" in screen(chat)
+    assert views(chat) == ["question", "Answer 2"]
+    chat.nvim.lua("vim.fn.search('Answer 1', 'w')")
+    chat.nvim.feed("zcu")
+    folded(chat, "▸ newer answer, undone · 3 lines · K original · <C-r> redo")
+    assert "Answer 1" in screen(chat)
+    assert "Answer 2" not in screen(chat)
+    assert views(chat) == ["question", "Answer 1"]
+    chat_id = chat.id
+    chat.nvim.lua("require('codecompanion.chat').close(); require('codecompanion.chat').resume(...)", chat_id)
+    folded(chat, "▸ newer answer, undone · 3 lines · K original · <C-r> redo")
+    assert "Answer 1" in screen(chat)
+    chat.nvim.lua("vim.fn.search('Answer 2', 'w')")
+    chat.nvim.feed("zcK")
+    folded(chat, "Answer 2,")
+    chat.nvim.feed("q")
+    command(chat, "Redo")
+    folded(chat, "▸ replaced by a new answer · 3 lines · K original · u undo")
+    assert views(chat) == ["question", "Answer 2"]
+
+
+def test_a_replaced_answer_is_settled_by_the_next_message(chat: RealChat) -> None:
+    """No undo is offered that would answer another question; twice replaced there are two folds."""
+    chat.say("question")
+    regenerate(chat)
+    regenerate(chat)
+    chat.say("next")
+    chat.nvim.wait_for(lambda: screen(chat).count("replaced by a new answer") == 2, "two folds")
+    assert "u undo" not in screen(chat)
+    assert views(chat) == ["question", "Answer 3", "next", "Answer 4"]
+
+
+def test_a_cleared_chat_says_so_in_one_line(chat: RealChat) -> None:
+    """Undo brings everything back, also after the chat was resumed; redo clears it again."""
+    chat.say("question")
+    chat.send("/clear")
+    folded(chat, "Chat cleared · u undo")
+    assert "question" not in chat.text()
+    assert views(chat) == []
+    chat_id = chat.id
+    chat.nvim.lua("require('codecompanion.chat').close(); require('codecompanion.chat').resume(...)", chat_id)
+    folded(chat, "Chat cleared · u undo")
+    assert "question" not in chat.text()
+    chat.nvim.lua("vim.fn.search('Chat cleared', 'w')")
+    chat.nvim.feed("u")
+    chat.nvim.wait_for(lambda: "Answer 1," in chat.text(), "everything")
+    assert "Chat cleared" not in chat.text()
+    assert views(chat) == ["question", "Answer 1"]
+    command(chat, "Redo")
+    folded(chat, "Chat cleared · u undo")
+    assert views(chat) == []
+    chat.say("afterwards")
+    assert views(chat) == ["afterwards", "Answer 2"]
+    assert "afterwards" in chat.text()

@@ -1,0 +1,196 @@
+"""A new answer takes the place of the old one, marked, and can be exchanged for it again (issue 8, section 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import pytest
+
+from codecompanion.errors import InputError
+from codecompanion.events import Cleared, Restored, ViewMarks
+from codecompanion.history import project
+from codecompanion.invariants import violations
+from codecompanion.messages import Message
+from codecompanion.requests import RedoChange, Snapshot, UndoChange
+from codecompanion.session.forking import fork
+from codecompanion.store import open_store
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_forking import opened, request, typed
+from tests.unit.session.test_undo import ask, redo, undo
+
+CHAT = "chat-1"
+
+
+def author() -> ScriptedAdapter:
+    """Return a model whose answers are numbered; every second one uses a tool first."""
+    numbers = itertools.count(1)
+
+    def answer(asked):
+        if asked.messages[-1].role == "tool":
+            return says(f"answer {next(numbers)}")
+        number = next(numbers)
+        return says(f"answer {number}") if number % 2 else calls((f"c{number}", "file_search", '{"query": "*"}'))
+
+    return ScriptedAdapter("s", answer)
+
+
+async def asked(tmp_path: Path, store=None):
+    bench = Bench(tmp_path, author(), store=store)
+    session = await bench.open()
+    session.submit(submit("question"))
+    await bench.idle(session)
+    return bench, session
+
+
+async def again(bench: Bench, session) -> None:
+    await session.regenerate(Snapshot())
+    await bench.idle(session)
+
+
+def texts(messages: tuple[Message, ...]) -> list[str]:
+    return [message.text for message in messages if message.text and message.role != "tool"]
+
+
+async def test_undo_brings_the_old_answer_back_and_redo_the_new_one(tmp_path: Path) -> None:
+    """Whole: with its tool calls and their results; the store says the same as the memory at each step."""
+    bench, session = await asked(tmp_path)
+    views = [session.log.view.messages]
+    for _ in range(3):
+        await again(bench, session)
+        views.append(session.log.view.messages)
+    for view in reversed(views[:-1]):
+        assert await ask(session, undo()) == "Undid: the previous answer restored."
+        assert session.log.view.messages == view
+        assert project(bench.store.load_events(CHAT)) == session.log.view
+        assert violations(view) == []
+    with pytest.raises(InputError):
+        await ask(session, undo())
+    for view in views[1:]:
+        await ask(session, redo())
+        assert session.log.view.messages == view
+    assert project(bench.store.load_events(CHAT)) == session.log.view
+
+
+async def test_the_answer_that_does_not_count_is_marked(tmp_path: Path) -> None:
+    """By the ids of its messages; whichever of the two it is; also for a chat that is resumed."""
+    bench, session = await asked(tmp_path)
+    old = session.log.view.messages[1:]
+    await again(bench, session)
+    new = session.log.view.messages[1:]
+    (mark,) = bench.of(ViewMarks)[-1].replaced
+    assert (mark.items, mark.undone) == (tuple(m.id for m in old), False)
+    assert bench.of(ViewMarks)[-1].next_undo == mark.change_id
+    await ask(session, undo())
+    (mark,) = bench.of(ViewMarks)[-1].replaced
+    assert (mark.items, mark.undone) == (tuple(m.id for m in new), True)
+    await session.close()
+    bench.events.clear()
+    await bench.resume()
+    assert bench.of(ViewMarks)[0].replaced == (mark,)
+    assert bench.of(ViewMarks)[0].next_redo == mark.change_id
+    kinds = [entry.kind for event in bench.of(Restored) for entry in event.entries]
+    assert kinds[:3] == ["user", "reply", "again"]
+
+
+async def test_an_answer_is_settled_once_the_chat_goes_on(tmp_path: Path) -> None:
+    """What is said next was said to it: undo says so, redo too, and the editor is told at once."""
+    bench, session = await asked(tmp_path)
+    await again(bench, session)
+    session.submit(submit("next question", 2))
+    await bench.idle(session)
+    assert bench.of(ViewMarks)[-1].next_undo == ""
+    assert len(bench.of(ViewMarks)[-1].replaced) == 1
+    with pytest.raises(InputError, match=r"[Nn]othing to undo"):
+        await ask(session, undo())
+
+
+async def test_going_on_after_an_undo_settles_it_too(tmp_path: Path) -> None:
+    """A question behind the old answer, or the old answer continued: the new one is not offered any more."""
+    for step in ("ask", "continue"):
+        bench, session = await asked(tmp_path)
+        await again(bench, session)
+        await ask(session, undo())
+        if step == "ask":
+            session.submit(submit("next question", 2))
+        else:
+            session.go_on(Snapshot())
+        await bench.idle(session)
+        view = session.log.view
+        with pytest.raises(InputError, match=r"[Nn]othing to redo"):
+            await ask(session, redo())
+        assert texts(view.messages)[:2] == ["question", "answer 1"]
+        assert project(bench.store.load_events(CHAT)) == view
+        assert violations(view.messages) == []
+
+
+async def test_a_message_sent_while_the_new_answer_was_written_settles_it(tmp_path: Path) -> None:
+    """It was said to the new answer: taking that back would leave it without one."""
+    gate = asyncio.Event()
+    adapter = ScriptedAdapter("s", [says("old"), (gate, *says("new")), says("to the second"), says("x")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("question"))
+    await bench.idle(session)
+    await session.regenerate(Snapshot())
+    session.submit(submit("and another thing", 2))
+    gate.set()
+    await bench.idle(session)
+    before = session.log.view
+    with pytest.raises(InputError, match=r"[Nn]othing to undo"):
+        await ask(session, undo())
+    assert session.log.view == before
+
+
+async def test_both_answers_outlive_the_host(tmp_path: Path) -> None:
+    """Regenerated, undone, restarted: the old answer; redone there: the new one."""
+    store = open_store(tmp_path / "store")
+    bench, session = await asked(tmp_path, store)
+    old = session.log.view.messages
+    await again(bench, session)
+    new = session.log.view.messages
+    await ask(session, undo())
+    store.close()
+    store = open_store(tmp_path / "store")
+    bench = Bench(tmp_path, author(), store=store)
+    resumed = await bench.resume()
+    assert resumed is not None
+    assert resumed.log.view.messages == old
+    await ask(resumed, RedoChange(chat=CHAT))
+    assert resumed.log.view.messages == new
+    store.close()
+
+
+async def test_a_branch_takes_both_answers_along(tmp_path: Path) -> None:
+    bench, session = await asked(tmp_path)
+    old = session.log.view.messages
+    await again(bench, session)
+    await fork(bench.services, request())
+    branch = await opened(bench)
+    await ask(branch, UndoChange(chat="branch"))
+    assert branch.log.view.messages == old
+    await fork(bench.services, request(typed(bench)[0].id, to="first"))
+    assert (await opened(bench, "first")).log.view.messages == ()
+
+
+async def test_a_cleared_chat_says_so_and_comes_back_after_a_restart(tmp_path: Path) -> None:
+    """One line in place of the chat, with undo; resumed it is the same line, and undoing draws everything."""
+    bench, session = await asked(tmp_path)
+    before = session.log.view.messages
+    await session.clear()
+    drawn = [entry for event in bench.of(Restored) for entry in event.entries]
+    assert [entry.kind for entry in drawn] == ["cleared"]
+    assert bench.of(ViewMarks)[-1].next_undo == drawn[0].change_id
+    await session.close()
+    bench.events.clear()
+    resumed = await bench.resume()
+    assert resumed is not None
+    assert [entry.kind for event in bench.of(Restored) for entry in event.entries] == ["cleared"]
+    bench.events.clear()
+    await ask(resumed, undo())
+    assert resumed.log.view.messages == before
+    assert len(bench.of(Cleared)) == 1
+    assert [entry.kind for event in bench.of(Restored) for entry in event.entries] == ["user", "reply"]
+    await ask(resumed, redo())
+    assert [entry.kind for entry in bench.of(Restored)[-1].entries] == ["cleared"]
