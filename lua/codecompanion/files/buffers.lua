@@ -5,6 +5,9 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
+---Nothing larger is sent to the host: its tools read no file as large as that (`text_files.MAX_READ_BYTES`).
+local MAX_BYTES = 20000000
+
 local REPLACEMENT = "\239\191\189"
 
 ---The real path of a file, also of one that does not exist yet.
@@ -107,16 +110,17 @@ local function locked(bufnr)
   return not vim.bo[bufnr].modifiable and "nomodifiable" or vim.bo[bufnr].readonly and "readonly" or ""
 end
 
----What the host is told of a file.
+---What the host is told of a file; without its text when it is too large.
 ---@param file { bufnr: integer, path: string }
 ---@return table
 function M.describe(file)
+  local bytes = api.nvim_buf_get_offset(file.bufnr, api.nvim_buf_line_count(file.bufnr))
   return {
     path = file.path,
     buffer = file.bufnr,
     tick = api.nvim_buf_get_changedtick(file.bufnr),
     modified = vim.bo[file.bufnr].modified,
-    text = M.text(file.bufnr),
+    text = bytes <= MAX_BYTES and M.text(file.bufnr) or nil,
     locked = locked(file.bufnr),
   }
 end

@@ -30,11 +30,12 @@ end
 ---@param ok boolean
 ---@param result any
 local function reply(ask, ok, result)
-  if ask.ask_id == 0 then
-    return
+  local host = require("codecompanion.host")
+  if ask.ask_id == 0 or host.status() ~= "ready" then
+    return -- a new host would not know what was asked
   end
   local payload = { ask_id = ask.ask_id, ok = ok, result = ok and result or nil, error = not ok and result or nil }
-  require("codecompanion.host").notify("answer", payload)
+  host.notify("answer", payload)
 end
 
 ---Whether buffers may be changed now: not in the command-line window, not while text is locked.

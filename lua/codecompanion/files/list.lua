@@ -5,7 +5,7 @@ local ns = api.nvim_create_namespace("codecompanion.files.list")
 
 local M = {}
 
-local FOOTER = "gX revert · F file · T turn · K diff · <CR> open · Q quickfix · q close"
+local FOOTER = { "gX revert", "T whole turn", "F whole file", "K diff", "<CR> open", "Q quickfix", "q close" }
 
 ---@param row table
 ---@return string
@@ -73,7 +73,7 @@ end
 local function show(chat, rows, at)
   local lines, by_line = lines_of(rows)
   local float = require("codecompanion.chat.float")
-  local bufnr, win = float.open({ title = "Changes of files", lines = lines, footer = FOOTER, width = 0.8 })
+  local bufnr, win = float.open({ title = "Changes of files", lines = lines, footer = FOOTER })
   colour(bufnr, lines, by_line)
   api.nvim_win_set_cursor(win, { math.min(at or 2, #lines), 0 })
   local revert = require("codecompanion.files.revert")

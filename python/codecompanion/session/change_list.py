@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from codecompanion.history import FileChangeBegan, FileChangeEnded, LogEvent, MessageAdded, ToolRan, TurnBegan
+from codecompanion.history import FileChangeBegan, FileChangeEnded, LogEvent, MessageAdded, TurnBegan
 from codecompanion.messages import is_typed_by_user
 
 TITLE_CHARS = 60
@@ -38,15 +38,17 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
 def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
     """Return the changes that were made, or may have been when the host was interrupted, oldest first."""
     ended = {e.payload.change_id: e.payload for e in events if isinstance(e.payload, FileChangeEnded)}
-    tools = {e.payload.call_id: e.payload.name for e in events if isinstance(e.payload, ToolRan)}
     found: list[FileChanged] = []
     turn, question = 0, ""
+    tools: dict[str, str] = {}
     for event in events:
         match event.payload:
             case TurnBegan(cycle=turn):
                 question = ""
-            case MessageAdded(message=message) if is_typed_by_user(message) and not question:
-                question = " ".join(message.text.split())[:TITLE_CHARS]
+            case MessageAdded(message=message):
+                tools.update((call.id, call.name) for call in message.tool_calls)
+                if is_typed_by_user(message) and not question:
+                    question = " ".join(message.text.split())[:TITLE_CHARS]
             case FileChangeBegan() as began:
                 end = ended.get(began.change_id) or FileChangeEnded(change_id=began.change_id, state="interrupted")
                 if end.state != "failed":

@@ -20,8 +20,8 @@ def file_diff(path: str, before: str | None, after: str | None) -> str:
     """Return the diff of a file; None is a file that does not exist. Line ends do not show in it."""
     old = split_lines(printable(before or ""))
     new = split_lines(printable(after or ""))
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+    head = common_length(old, new)
+    tail = common_length(old[head:][::-1], new[head:][::-1])
     start = max(0, head - CONTEXT_LINES)
     keep = max(0, tail - CONTEXT_LINES)
     names = (
@@ -55,7 +55,8 @@ def hunk_places(diff: str) -> list[int]:
     return places
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
+def common_length(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many lines are the same at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 

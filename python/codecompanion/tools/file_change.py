@@ -62,6 +62,10 @@ def current_text(path: Path, context: ToolContext) -> TextFile:
         UnreadableFile: there is no such file, or it is no text.
     """
     opened = context.opened.at(path)
+    if opened is not None and opened.text is None:
+        raise text_files.UnreadableFile(
+            f"{path} has more than the {text_files.MAX_READ_BYTES:,} bytes that can be read at once."
+        )
     if opened is None or opened.text is None or not (opened.modified or path.exists()):
         return text_files.read_text(path)
     if "\0" in opened.text[: text_files.SNIFFED_BYTES]:
@@ -79,7 +83,7 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
         opened = await context.editor.look([path])
         seen = msgspec.structs.replace(context, opened=opened)
         made = await in_thread(lambda _check, seen=seen: plan(seen))  # type: ignore[misc]
-        proposal, note = as_accepted(made.proposal, context.accepted)
+        proposal, note = await asyncio.to_thread(as_accepted, made.proposal, context.accepted)
         if proposal.before is not None and proposal.after == proposal.before:
             same = f"{proposal.name} has this content already; nothing was changed."
             return ToolOutput(text=note or same, summary="nothing accepted" if note else counts(0, 0))

@@ -14,7 +14,7 @@ import msgspec
 from codecompanion.errors import ToolError
 from codecompanion.text_files import TextFile, printable, split_lines
 from codecompanion.tools.base import Accepted, ApprovalQuestion
-from codecompanion.tools.diff import file_diff
+from codecompanion.tools.diff import common_length, file_diff
 
 MAX_SHOWN_CHARS = 4_000_000
 """Longer texts do not travel to the editor to be compared there (it would stand still for it); the diff does."""
@@ -85,14 +85,21 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
 
 def with_own_line_ends(like: TextFile, text: str) -> str:
     """Return `text` with the bytes and line ends of `like` wherever a line is the same."""
-    own, lines = like.text.split("\n"), text.split("\n")
-    if "\n".join(own) == text:
+    visible = printable(like.text)
+    if visible == like.text:
         return text
+    own, shown_lines, lines = like.text.split("\n"), visible.split("\n"), text.split("\n")
     end = "\r" if like.newline == "\r\n" else ""
-    visible = printable(like.text).split("\n")
-    result: list[str] = []
-    for kind, first, last, low, high in SequenceMatcher(None, visible, lines, autojunk=False).get_opcodes():
-        result += own[first:last] if kind == "equal" else [line + end for line in lines[low:high]]
-    if end and result and result[-1].endswith("\r") and not own[-1].endswith("\r"):
+    head = common_length(shown_lines, lines)
+    tail = common_length(shown_lines[head:][::-1], lines[head:][::-1])
+    middle, new = slice(head, len(own) - tail), slice(head, len(lines) - tail)
+    result = own[:head]
+    for kind, first, last, low, high in SequenceMatcher(
+        None, shown_lines[middle], lines[new], autojunk=False
+    ).get_opcodes():
+        same = own[middle][first:last] if kind == "equal" else [line + end for line in lines[new][low:high]]
+        result += same
+    result += own[len(own) - tail :]
+    if end and len(result) > 0 and result[-1].endswith("\r") and not own[-1].endswith("\r"):
         result[-1] = result[-1].removesuffix("\r")  # behind the last newline there is no line end
     return "\n".join(result)

@@ -215,10 +215,13 @@ def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> tup
         name = path_below(base, path)
         if only is not None and not matches(only, name):
             continue
-        text = opened[str(path)].text if str(path) in opened else None
-        if text is not None:
-            unsaved[name] = text
-            names.append(name)
+        if str(path) in opened:
+            text = opened[str(path)].text
+            if text is None:
+                too_large += 1
+            else:
+                unsaved[name] = text
+                names.append(name)
             continue
         try:
             size = path.lstat().st_size

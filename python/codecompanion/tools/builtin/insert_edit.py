@@ -73,7 +73,9 @@ def _title(arguments: dict[str, Any]) -> str:
 
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
     proposal, _ = _edit(arguments, context)
-    return question(proposal, key="insert_edit", title=f"Edit {proposal.name}")
+    opened = context.opened.at(proposal.path)
+    unsaved = ", which has unsaved changes" if opened is not None and opened.modified else ""
+    return question(proposal, key="insert_edit", title=f"Edit {proposal.name}{unsaved}")
 
 
 INSERT_EDIT = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")
