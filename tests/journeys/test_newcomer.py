@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.external.plugin_managers import COMMANDS, Origin, clone_of, programs
+from fake_uv import fake_uv
+from tests.external.plugin_managers import COMMANDS, Origin, clone_of
 from tests.journeys.chat import BUSY, READY, command, quit_all, send
 from tests.journeys.desk import PLAIN, Desk
 from tests.journeys.terminal import Terminal
@@ -41,7 +42,7 @@ def test_install_restart_first_chat_help(desk: Desk, origin: Origin, tmp_path: P
         "})\n"
     )
     desk.write("notes.md", "# Berths\n")
-    terminal = desk.plain_nvim(env=programs(tmp_path))
+    terminal = desk.plain_nvim(env=fake_uv(tmp_path))
     screen = terminal.wait(r"codecompanion", 60)
     terminal.wait(r"Installed|Loaded|Log", 60, gone="Working|Installing")
     screen = terminal.still()
@@ -53,7 +54,7 @@ def test_install_restart_first_chat_help(desk: Desk, origin: Origin, tmp_path: P
     assert "## CodeCompanion" in screen
     quit_all(terminal)
 
-    again = desk.plain_nvim("notes.md", env=programs(tmp_path))
+    again = desk.plain_nvim("notes.md", env=fake_uv(tmp_path))
     again.wait("# Berths")
     for name in COMMANDS:
         again.keys(f":echo exists(':CodeCompanion{name}')<CR>")
@@ -71,12 +72,11 @@ def test_install_restart_first_chat_help(desk: Desk, origin: Origin, tmp_path: P
     quit_all(again)
 
 
-@pytest.mark.xfail(strict=False, reason="door: being mended in issue 8, see found.md")
 def test_the_chat_says_that_its_environment_is_being_made(desk: Desk, tmp_path: Path) -> None:
     """On a slow line: the chat is open, says what happens, takes a message, and answers it when all is there."""
     gate = tmp_path / "gate"
     desk.configure_with("require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })\n")
-    terminal = desk.nvim(env={**programs(tmp_path), "FAKE_UV_GATE": str(gate)})
+    terminal = desk.nvim(env=fake_uv(tmp_path, gate=gate))
     terminal.keys(":CodeCompanionChat<CR>")
     screen = terminal.wait(r"(?i)install|environment")
     assert "## Me" in screen
