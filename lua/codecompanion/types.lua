@@ -1076,6 +1076,7 @@
 ---@field show_token_count? boolean
 ---@field token_count? (fun(tokens: integer): string)
 ---@field show_meter? boolean
+---@field winbar? "auto"|"always"|"never"
 ---@field notify_unseen? boolean
 ---@field start_in_insert_mode? boolean
 ---@field treesitter_max_lines? integer
@@ -1086,6 +1087,8 @@
 ---@field position? "left"|"right"|"top"|"bottom"
 ---@field full_height? boolean
 ---@field width? number|(fun(): number)
+---@field min_width? integer
+---@field narrow_layout? "float"|"buffer"|"tab"|"horizontal"|"vertical"
 ---@field height? number|(fun(): number)
 ---@field border? string|(string|string[])[]
 ---@field relative? "editor"|"cursor"|"win"

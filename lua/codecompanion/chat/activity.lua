@@ -2,6 +2,7 @@
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer")
+local fit = require("codecompanion.chat.fit")
 local options = require("codecompanion.chat.options")
 local status = require("codecompanion.chat.status")
 
@@ -32,11 +33,13 @@ function M.draw(chat)
     return
   end
   local header = buffer.position(chat, "header")
-  local text = status.activity(chat)
+  local text, room = status.activity(chat), fit.narrowest(chat)
   if text ~= "" and header > 0 then
+    local hint = stop_hint(chat)
+    text = fit.cut("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10)) -- how to stop it is seen in any case
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {
       id = ACTIVITY,
-      virt_text = { { "⋯ " .. text, "CodeCompanionActivity" }, { stop_hint(chat), "CodeCompanionHint" } },
+      virt_text = { { text, "CodeCompanionActivity" }, { hint, "CodeCompanionHint" } },
       virt_text_pos = "overlay",
       virt_lines = { { { "", "CodeCompanionActivity" } } }, -- the blank line it stands on, given back
       hl_mode = "combine",
@@ -44,9 +47,14 @@ function M.draw(chat)
   else
     api.nvim_buf_del_extmark(chat.bufnr, status.ns, ACTIVITY)
   end
-  local chunks = options.display().show_meter and status.meter_chunks(chat) or {}
+  room = room - api.nvim_strwidth(buffer.input_header()) - 2
+  local chunks, yolo = {}, { "YOLO", "CodeCompanionWarning" }
+  local elsewhere = require("codecompanion.chat.window").shows_meter(chat) and not status.is_high(chat)
+  if options.display().show_meter and not elsewhere then
+    chunks = vim.list_slice(status.meter_chunks(chat, room - (chat.yolo and 7 or 0)))
+  end
   if chat.yolo then
-    table.insert(chunks, 1, { "YOLO   ", "CodeCompanionWarning" })
+    table.insert(chunks, 1, #chunks > 0 and { "YOLO   ", yolo[2] } or yolo)
   end
   if #chunks > 0 then
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, {

@@ -14,6 +14,8 @@
 ---@field virtual_id? integer Its extmark, once it is drawn
 ---@field change? CodeCompanion.Change The change of the view that it tells of
 
+local api = vim.api
+local fit = require("codecompanion.chat.fit")
 local options = require("codecompanion.chat.options")
 local status = require("codecompanion.chat.status")
 
@@ -25,6 +27,7 @@ M.CLEARED = " · cleared · K original · r restore"
 ---What the line of a reverted change of a file says.
 M.REVERTED = " · reverted"
 
+local LEAST_TITLE = 12
 local MAX_BODY_LINES = 400
 local MAX_BODY_BYTES = 64 * 1024
 local MAX_LINE_BYTES = 2000
@@ -107,7 +110,9 @@ function M.reply(entry)
   local block = { kind = "text", lines = lines, markdown = { 0, #lines } }
   block.item = { message_id = entry.message_id, pinned = entry.pinned }
   if entry.cut then
-    block.eol = { { row = #lines - 1, chunks = { { "  ✗ cut off", "CodeCompanionError" } } } }
+    -- within the line: what follows it would be lost at the edge of the window
+    local mark = { { "  ✗ cut off", "CodeCompanionError" } }
+    block.eol = { { row = #lines - 1, col = #lines[#lines], pos = "inline", chunks = mark } }
   end
   return block
 end
@@ -198,24 +203,28 @@ local function summary_of(tool)
   return summary ~= "" and (" · " .. summary) or ""
 end
 
----The line of a closed tool fold: mark, state, title, summary. The state comes first: narrow windows cut the end.
+---The line of a closed tool fold: mark, state, title, summary. Where the window is too narrow the title gives way: what
+---came of a call is worth more than the middle of a command.
 ---@param tool table
+---@param width? integer Cells there are
 ---@return { [1]: string, [2]: string }[]
-function M.tool_chunks(tool)
-  local chunks = {
+function M.tool_chunks(tool, width)
+  local state = STATES[tool.status] or STATES.running
+  local outcome = tool.cleared and M.CLEARED or summary_of(tool)
+  local title = M.one_line(tool.title)
+  local reverted = tool.change and tool.change.reverted and M.REVERTED or ""
+  if width then
+    local room = width - api.nvim_strwidth("▸ " .. state[1] .. reverted)
+    outcome = fit.cut(outcome, math.max(room - LEAST_TITLE, math.floor(room / 2)))
+    title = fit.squeeze(title, room - api.nvim_strwidth(outcome))
+  end
+  return {
     { "▸ ", "CodeCompanionFoldMark" },
-    STATES[tool.status] or STATES.running,
-    { M.one_line(tool.title), "CodeCompanionTool" },
+    state,
+    { title, "CodeCompanionTool" },
+    { outcome, tool.cleared and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
+    reverted ~= "" and { reverted, "CodeCompanionUndone" } or nil,
   }
-  if tool.cleared then
-    chunks[#chunks + 1] = { M.CLEARED, "CodeCompanionCleared" }
-  else
-    chunks[#chunks + 1] = { summary_of(tool), "CodeCompanionToolSummary" }
-  end
-  if tool.change and tool.change.reverted then
-    chunks[#chunks + 1] = { M.REVERTED, "CodeCompanionUndone" }
-  end
-  return chunks
 end
 
 local DIFF = { ["+"] = "CodeCompanionAdded", ["-"] = "CodeCompanionRemoved" }
@@ -257,10 +266,10 @@ function M.tool(tool)
   local state = { STATES[tool.status] or STATES.running }
   local eol = { { row = 0, col = #"▸ ", pos = "inline", chunks = state } }
   if tool.cleared then
-    eol[2] = { row = 0, chunks = { { M.CLEARED, "CodeCompanionCleared" } } }
+    eol[2] = { row = 0, col = #line, pos = "inline", chunks = { { M.CLEARED, "CodeCompanionCleared" } } }
   end
   if tool.change and tool.change.reverted then
-    eol[#eol + 1] = { row = 0, chunks = { { M.REVERTED, "CodeCompanionUndone" } } }
+    eol[#eol + 1] = { row = 0, col = #line, pos = "inline", chunks = { { M.REVERTED, "CodeCompanionUndone" } } }
   end
   local block = { kind = "tool", lines = lines, marks = marks, eol = eol, item = tool }
   if #lines > 1 then
@@ -269,8 +278,8 @@ function M.tool(tool)
         first = 0,
         last = #lines - 1,
         closed = options.display().fold_tools,
-        text = function()
-          return M.tool_chunks(tool)
+        text = function(width)
+          return M.tool_chunks(tool, width)
         end,
       },
     }

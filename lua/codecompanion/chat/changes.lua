@@ -232,9 +232,10 @@ function M.pin(chat, item, pinned)
   item.pinned = pinned
   local first = pinned and draw.item_rows(chat, item)
   if first then
-    item.pin_mark = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+    local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+    item.pin_mark = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #line, {
       virt_text = { { " ⚑ pinned", "CodeCompanionPinned" } },
-      virt_text_pos = "eol",
+      virt_text_pos = "inline",
       hl_mode = "combine",
     })
   end

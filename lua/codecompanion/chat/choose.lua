@@ -69,10 +69,11 @@ function M.list(lines, at, options, done)
   local bufnr, win = require("codecompanion.chat.float").open({
     title = options.title,
     lines = lines,
+    wrap = false,
     width = options.width or M.width(lines),
     footer = footer,
   })
-  vim.wo[win].wrap, vim.wo[win].cursorline = false, true
+  vim.wo[win].cursorline = true
   local ns = api.nvim_create_namespace("codecompanion.chat.choose")
   local marked, open = {}, true
 

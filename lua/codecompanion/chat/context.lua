@@ -9,6 +9,7 @@ local status = require("codecompanion.chat.status")
 local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.context")
+M.notes = api.nvim_create_namespace("codecompanion.chat.context_notes")
 
 ---@param item table
 ---@return string
@@ -54,6 +55,7 @@ function M.set(chat, items)
     local top = buffer.position(chat, "top")
     local old = api.nvim_buf_get_lines(chat.bufnr, 0, top, false)
     api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+    api.nvim_buf_clear_namespace(chat.bufnr, M.notes, 0, -1)
     chat.context_items = {}
     if top == 0 and #lines > 0 then
       buffer.insert(chat, 0, lines)
@@ -72,7 +74,7 @@ function M.set(chat, items)
     chat.context_fold = folds.add(chat, 0, #items, {
       closed = true,
       text = function()
-        return { { ("▸ Context: %d items"):format(#items), "CodeCompanionContext" } }
+        return { { "▸ Context: " .. status.counted(#items, "item"), "CodeCompanionContext" } }
       end,
     })
   end
@@ -85,22 +87,52 @@ end
 function M.decorate(chat, row, item, line)
   local open = #"> - <" + #item.kind + 1
   local close = #line - #item.kind - 3
-  local note = note_of(item)
   local id = api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
     end_col = #line,
     hl_group = "CodeCompanionContext",
     invalidate = true,
     undo_restore = false,
-    virt_text = note and { { note, "CodeCompanionTokens" } },
-    virt_text_pos = note and "right_align",
   })
   chat.context_items[id] = item
+  M.decorate_note(chat, row, item, line)
   if close > open then
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, open, {
       end_col = close,
       hl_group = "CodeCompanionContextItem",
       priority = 4097,
     })
+  end
+end
+
+---The note of a line: at the right end where there is room, else at the end of the text, where it wraps.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param item table
+---@param line string
+function M.decorate_note(chat, row, item, line)
+  local note = note_of(item)
+  if note then
+    local fit = require("codecompanion.chat.fit")
+    local position, chunks = fit.beside(line, { { note, "CodeCompanionTokens" } }, fit.narrowest(chat))
+    api.nvim_buf_set_extmark(chat.bufnr, M.notes, row, position == "inline" and #line or 0, {
+      virt_text = chunks,
+      virt_text_pos = position,
+      invalidate = true,
+      undo_restore = false,
+    })
+  end
+end
+
+---Place the notes anew: a window has another width.
+---@param chat CodeCompanion.Chat
+function M.refit(chat)
+  api.nvim_buf_clear_namespace(chat.bufnr, M.notes, 0, -1)
+  for id, item in pairs(chat.context_items) do
+    local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, id, { details = true })
+    if mark[1] and not mark[3].invalid then
+      local line = api.nvim_buf_get_lines(chat.bufnr, mark[1], mark[1] + 1, false)[1]
+      M.decorate_note(chat, mark[1], item, line)
+    end
   end
 end
 

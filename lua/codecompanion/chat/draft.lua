@@ -150,13 +150,18 @@ function M.hint(chat)
     return
   end
   local intro = require("codecompanion.chat.options").display().intro_message
+  local fit = require("codecompanion.chat.fit")
+  local width = fit.narrowest(chat)
   local lines = {}
   if not chat.touched and intro ~= "" then
-    lines = { { { "", "CodeCompanionHint" } }, { { intro, "CodeCompanionHint" } } }
+    lines = { { { "", "CodeCompanionHint" } } }
+    for _, line in ipairs(fit.wrap(intro, width)) do
+      lines[#lines + 1] = { { line, "CodeCompanionHint" } }
+    end
   end
   api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
     id = HINT,
-    virt_text = { { require("codecompanion.chat.keymaps").hint(), "CodeCompanionHint" } },
+    virt_text = { { require("codecompanion.chat.keymaps").hint(width - 1), "CodeCompanionHint" } },
     virt_text_pos = "right_align",
     hl_mode = "combine",
     virt_lines = #lines > 0 and lines or nil,

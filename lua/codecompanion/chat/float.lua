@@ -12,6 +12,9 @@ local SHARE = 0.8
 ---@field lines string[]
 ---@field filetype? string Highlighted with treesitter where there is a parser, else with syntax
 ---@field footer? string|string[] Hints; those that find no room are left out, the last one never
+---@field max_width? integer A width of the whole editor is bounded by it
+---@field wrap? boolean Long lines go on below (as a default they do)
+---@field on_resize? fun(bufnr: integer) Called when the float has another size
 ---@field width? number Share of the editor, or columns; by default four fifths
 
 ---@param size number
@@ -89,8 +92,9 @@ end
 local function place(options, lines)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
   local wanted = options.width and cells(options.width, columns) or math.max(LEAST_WIDTH, math.floor(columns * SHARE))
-  local width = math.max(10, math.min(wanted, columns - 2))
-  local height = math.max(1, math.min(wrapped_rows(lines, width, rows), rows - 2))
+  local width = math.max(10, math.min(wanted, columns - 2, options.max_width or columns))
+  local needed = options.wrap == false and #lines or wrapped_rows(lines, width, rows)
+  local height = math.max(1, math.min(needed, rows - 2))
   return {
     relative = "editor",
     width = width,
@@ -125,6 +129,9 @@ local function follow(options, bufnr, win)
     callback = function()
       if api.nvim_win_is_valid(win) then
         api.nvim_win_set_config(win, place(options, api.nvim_buf_get_lines(bufnr, 0, -1, false)))
+        if options.on_resize then
+          options.on_resize(bufnr)
+        end
         refoot()
       end
     end,
@@ -153,7 +160,7 @@ function M.open(options)
   local title = vim.fn.strcharpart(options.title:gsub("%s+", " "), 0, config.width - 2)
   local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
   local win = api.nvim_open_win(bufnr, true, vim.tbl_extend("force", config, looks))
-  vim.wo[win].wrap = true
+  vim.wo[win].wrap = options.wrap ~= false
   vim.wo[win].linebreak = true
   M.highlight(bufnr, options.filetype or "")
   for _, key in ipairs({ "q", "<Esc>" }) do

@@ -11,7 +11,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.folds")
 
 ---@class CodeCompanion.Fold
 ---@field closed boolean The state it has, or was left in
----@field text fun(): { [1]: string, [2]: string }[] The line shown while it is closed
+---@field text fun(width: integer): { [1]: string, [2]: string }[] The line shown while it is closed
 ---@field id integer
 ---@field change? string Id of the change whose card or old turns it folds
 
@@ -203,12 +203,15 @@ function M.text()
     for _, mark in ipairs(marks) do
       local fold = chat.folds[mark[1]]
       if fold then
-        return fold.text()
+        return fold.text(require("codecompanion.chat.fit").room(api.nvim_get_current_win()))
       end
     end
   end
   local line = api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ""
-  return { { line, "CodeCompanionFold" }, { ("  %d lines"):format(vim.v.foldend - row), "CodeCompanionFoldMark" } }
+  return {
+    { line, "CodeCompanionFold" },
+    { "  " .. require("codecompanion.chat.status").counted(vim.v.foldend - row, "line"), "CodeCompanionFoldMark" },
+  }
 end
 
 return M

@@ -1,28 +1,29 @@
 ---What the model will see, one line per message: tokens, age, state. The sum is what the meter shows.
 
 local api = vim.api
+local fit = require("codecompanion.chat.fit")
 local status = require("codecompanion.chat.status")
 
 local M = {}
 
 local ns = api.nvim_create_namespace("codecompanion.chat.inspector")
 
+local WIDEST = 180
+
+---A cell of the table: one line, exactly `width` wide.
 ---@param text string
 ---@param width integer
 ---@return string
-local function cut(text, width)
-  text = text:gsub("%s+", " ")
-  if api.nvim_strwidth(text) <= width then
-    return text .. (" "):rep(width - api.nvim_strwidth(text))
-  end
-  return vim.fn.strcharpart(text, 0, width - 1) .. "…"
+local function cell(text, width)
+  local cut = fit.cut((text:gsub("%s+", " ")), width)
+  return cut .. (" "):rep(width - api.nvim_strwidth(cut))
 end
 
 ---@param tokens integer
 ---@param total integer
 ---@return string
 local function share(tokens, total)
-  return total > 0 and ("%3d%%"):format(math.floor(tokens / total * 100 + 0.5)) or ""
+  return total > 0 and ("%3d%%"):format(status.percent(tokens / total)) or ""
 end
 
 ---@param usd number?
@@ -44,37 +45,68 @@ local function bill(result)
   end
 end
 
+---@param row table
+---@return string
+local function state_of(row)
+  return (row.state == "pinned" and "⚑ " or "") .. (row.state or "")
+end
+
+---@param row table
+---@return string
+local function role_of(row)
+  return row.role .. (row.tag and row.tag ~= "" and ("/" .. row.tag) or "")
+end
+
+---As wide as its widest entry, within bounds.
+---@param title string
+---@param rows table[]
+---@param text fun(row: table): string
+---@param most integer
+---@return integer
+local function column(title, rows, text, most)
+  local width = #title
+  for _, row in ipairs(rows) do
+    width = math.max(width, api.nvim_strwidth(text(row)))
+  end
+  return math.min(width, most)
+end
+
 ---The table as lines.
 ---@param result { rows: table[], total: integer, window: integer, cost?: number }
 ---@param exact boolean?
+---@param width? integer Cells there are
 ---@return string[]
-function M.lines(result, exact)
-  local billed = bill(result)
+function M.lines(result, exact, width)
+  width = width or 110
+  local billed, rows = bill(result), result.rows
   local messages = #vim.tbl_filter(function(row)
     return row.role ~= "tools" -- the schemas are sent beside the messages
-  end, result.rows)
+  end, rows)
+  local states = column("state", rows, state_of, 11)
+  local roles = column("role", rows, role_of, width < 100 and 14 or 20)
+  local title = "# Next request: %s%s of %s tokens (%d%%), %s"
   local lines = {
-    ("# Next request: %s%s of %s tokens (%d%%), %d messages"):format(
+    title:format(
       exact and "" or "~",
       status.short(result.total),
       status.short_window(result.window),
-      result.window > 0 and math.floor(result.total / result.window * 100 + 0.5) or 0,
-      messages
+      result.window > 0 and status.percent(result.total / result.window) or 0,
+      status.counted(messages, "message")
     ),
     "",
-    " tokens  share" .. billed("cache", "cost") .. "  age  state       role       what",
+    (" tokens  share%s  age  %s %s what"):format(billed("cache", "cost"), cell("state", states), cell("role", roles)),
   }
-  for _, row in ipairs(result.rows) do
-    local who = row.role .. (row.tag and row.tag ~= "" and ("/" .. row.tag) or "")
+  local room = math.max(10, width - api.nvim_strwidth(lines[3]) + #"what")
+  for _, row in ipairs(rows) do
     local what = (row.name and row.name ~= "" and (row.name .. ": ") or "") .. (row.preview or "")
     lines[#lines + 1] = ("%7s   %s%s  %3s  %s %s %s"):format(
       status.short(row.tokens),
       share(row.tokens, result.total),
       billed(row.cache or "", cost_text(row.cost)),
       row.age and tostring(row.age) or "",
-      cut((row.state == "pinned" and "⚑ " or "") .. (row.state or ""), 11),
-      cut(who, 18),
-      cut(what, 90)
+      cell(state_of(row), states),
+      cell(role_of(row), roles),
+      fit.cut((what:gsub("%s+", " ")), room)
     )
   end
   local cost = type(result.cost) == "number" and (", ~%s"):format(cost_text(result.cost)) or ""
@@ -116,6 +148,16 @@ local function message_id(row)
   return is_message and row.id or nil
 end
 
+---Write the table in the width of its window.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+---@param result table
+local function redraw(chat, bufnr, result)
+  local win = vim.fn.bufwinid(bufnr)
+  local width = win ~= -1 and api.nvim_win_get_width(win) or nil
+  fill(bufnr, M.lines(result, chat.meter and chat.meter.exact, width), result.rows)
+end
+
 ---Ask again what the next request holds, and write it anew.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
@@ -124,7 +166,7 @@ local function refill(chat, bufnr, current)
   require("codecompanion.chat.session").request(chat, "inspect", {}, function(result)
     if api.nvim_buf_is_valid(bufnr) then
       current.result = result
-      fill(bufnr, M.lines(result, chat.meter and chat.meter.exact), result.rows)
+      redraw(chat, bufnr, result)
     end
   end)
 end
@@ -188,19 +230,25 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param result table
 local function show(chat, result)
-  local lines = M.lines(result, chat.meter and chat.meter.exact)
+  local columns = math.min(vim.o.columns - 2, WIDEST)
+  local lines = M.lines(result, chat.meter and chat.meter.exact, columns)
+  local current = { result = result }
   local bufnr, win = require("codecompanion.chat.float").open({
     title = "What the model will see",
     lines = lines,
-    width = 110,
-    footer = "<CR> show · p pin · c clear · r restore · u undo · <C-r> redo · = compare · q close",
+    width = 1,
+    max_width = WIDEST,
+    wrap = false,
+    footer = { "<CR> show", "p pin", "c clear", "r restore", "u undo", "= compare", "<C-r> redo", "q close" },
+    on_resize = function(bufnr)
+      redraw(chat, bufnr, current.result)
+    end,
   })
   vim.bo[bufnr].filetype = "codecompanion_inspector"
-  fill(bufnr, lines, result.rows)
-  vim.wo[win].wrap = false
+  redraw(chat, bufnr, result)
   vim.wo[win].cursorline = true
   api.nvim_win_set_cursor(win, { math.min(4, #lines), 0 })
-  set_keys(chat, bufnr, { result = result })
+  set_keys(chat, bufnr, current)
 end
 
 ---Open the inspector of a chat.

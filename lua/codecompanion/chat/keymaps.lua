@@ -1,6 +1,7 @@
 ---The keys of chat buffers: taken from the config, each can be changed or switched off, `g?` lists them.
 
 local api = vim.api
+local fit = require("codecompanion.chat.fit")
 
 local M = {}
 
@@ -31,15 +32,19 @@ function M.keys(name, mode)
   return type(keys) == "table" and keys or { keys }
 end
 
----What an empty input says.
+---What an empty input says; what finds no room is left out, the help last.
+---@param width integer
 ---@return string
-function M.hint()
+function M.hint(width)
   local parts = {}
   for _, item in ipairs({ { "send", "send" }, { "options", "help" } }) do
     local key = M.keys(item[1], "n")[1]
     if key then
       parts[#parts + 1] = key .. " " .. item[2]
     end
+  end
+  while #parts > 1 and api.nvim_strwidth(table.concat(parts, " · ")) > width do
+    table.remove(parts, 1)
   end
   return table.concat(parts, " · ")
 end
@@ -121,23 +126,6 @@ local function slash_rows()
   end, require("codecompanion.slash").list())
 end
 
----Break a sentence into lines of at most `width` cells.
----@param text string
----@param width integer
----@return string[]
-local function wrapped(text, width)
-  local lines, line = {}, ""
-  for word in text:gmatch("%S+") do
-    if line ~= "" and api.nvim_strwidth(line) + 1 + api.nvim_strwidth(word) > width then
-      lines[#lines + 1], line = line, word
-    else
-      line = line == "" and word or (line .. " " .. word)
-    end
-  end
-  lines[#lines + 1] = line
-  return lines
-end
-
 ---Two columns; in a narrow window the text stands below its key.
 ---@param lines string[]
 ---@param rows CodeCompanion.HelpRow[]
@@ -151,11 +139,11 @@ local function add_columns(lines, rows, width)
   for _, row in ipairs(rows) do
     if room < 24 then
       lines[#lines + 1] = "  " .. row.keys
-      for _, part in ipairs(wrapped(row.text, width - 6)) do
+      for _, part in ipairs(fit.wrap(row.text, width - 6)) do
         lines[#lines + 1] = "      " .. part
       end
     else
-      local parts = wrapped(row.text, room)
+      local parts = fit.wrap(row.text, room)
       lines[#lines + 1] = ("  %s%s  %s"):format(row.keys, (" "):rep(column - api.nvim_strwidth(row.keys)), parts[1])
       for index = 2, #parts do
         lines[#lines + 1] = (" "):rep(column + 4) .. parts[index]
@@ -172,7 +160,7 @@ function M.help_lines(width)
   local lines = {}
   add_columns(lines, key_rows(), width)
   vim.list_extend(lines, { "" })
-  vim.list_extend(lines, wrapped("Slash commands, at the start of the input:", width))
+  vim.list_extend(lines, fit.wrap("Slash commands, at the start of the input:", width))
   add_columns(lines, slash_rows(), width)
   return lines
 end

@@ -1,6 +1,7 @@
 ---How a chat is doing, in words: state, meter, numbers. Used by the buffer, the winbar and status lines.
 
 local api = vim.api
+local fit = require("codecompanion.chat.fit")
 
 local M = {}
 
@@ -81,6 +82,13 @@ local function meter_group(meter)
   return meter.ratio >= HIGH and "CodeCompanionMeterHigh" or "CodeCompanionMeter"
 end
 
+---Whether the context is so full that the meter changes its colour.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.is_high(chat)
+  return chat.meter ~= nil and chat.meter.ratio >= HIGH
+end
+
 ---@param meter table
 ---@return string
 local function thresholds(meter)
@@ -93,31 +101,27 @@ local function thresholds(meter)
   return table.concat(parts, " · ")
 end
 
+---The meter as chunks: the longest way to say it that fits: thresholds and bar, the bar, words, the percentage alone.
 ---@param chat CodeCompanion.Chat
----@return integer columns Of the narrowest window that shows the chat
-local function narrowest(chat)
-  local width = math.huge
-  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
-    width = math.min(width, api.nvim_win_get_width(win))
-  end
-  return width
-end
-
----The meter as chunks of virtual text: text, bar, and the thresholds where there is room.
----@param chat CodeCompanion.Chat
----@return { [1]: string, [2]: string }[]
-function M.meter_chunks(chat)
+---@param room integer Cells there are
+---@return { [1]: string, [2]: string }[] chunks None when not even the percentage fits
+function M.meter_chunks(chat, room)
   local meter = chat.meter
   if not meter then
     return {}
   end
-  local group = meter_group(meter)
-  local chunks = { { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group } }
-  local marks = thresholds(meter)
-  if marks ~= "" and narrowest(chat) >= 90 then
-    table.insert(chunks, 1, { marks .. "   ", "CodeCompanionMeter" })
+  local group, marks = meter_group(meter), thresholds(meter)
+  local text, bar = { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group }
+  local ways = { { text, bar }, { text }, { { M.percent(meter.ratio) .. "%", group } } }
+  if marks ~= "" then
+    table.insert(ways, 1, { { marks .. "   ", "CodeCompanionMeter" }, text, bar })
   end
-  return chunks
+  for _, way in ipairs(ways) do
+    if fit.width(way) <= room then
+      return way
+    end
+  end
+  return {}
 end
 
 ---What happens in the chat, "" when it is idle.
@@ -175,10 +179,27 @@ function M.publish(chat)
   vim.cmd.redrawstatus({ bang = true })
 end
 
----The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
+---@param text string
 ---@return string
-function M.line()
-  local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(vim.g.statusline_winid or 0))
+local function escaped(text)
+  return (text:gsub("%%", "%%%%"))
+end
+
+---@param chunks { [1]: string, [2]: string }[]
+---@param coloured boolean
+---@return string
+local function as_line(chunks, coloured)
+  return table.concat(vim.tbl_map(function(chunk)
+    return coloured and ("%%#%s#%s%%*"):format(chunk[2], escaped(chunk[1])) or escaped(chunk[1])
+  end, chunks))
+end
+
+---Model, what happens and the meter, in the room of a window; the name is cut first.
+---@param win integer
+---@param coloured boolean
+---@return string
+local function bar(win, coloured)
+  local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win))
   if not chat then
     return ""
   end
@@ -191,12 +212,24 @@ function M.line()
   if activity ~= "" then
     parts[#parts + 1] = activity
   end
-  local right = chat.meter and M.meter_text(chat.meter) or ""
-  local function escape(text)
-    return (text:gsub("%%", "%%%%"))
-  end
-  -- a narrow window cuts the name first
-  return "%<" .. escape(table.concat(parts, "  ")) .. "%=  " .. escape(right) .. "  %P "
+  local left = table.concat(parts, "  ")
+  local width = api.nvim_win_get_width(win)
+  local least = chat.meter and api.nvim_strwidth(M.meter_text(chat.meter)) or 0
+  local meter = M.meter_chunks(chat, math.max(width - api.nvim_strwidth(left) - 8, math.min(least, width - 6)))
+  return "%<" .. escaped(left) .. "%=  " .. as_line(meter, coloured)
+end
+
+---The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
+---@return string
+function M.line()
+  local line = bar(vim.g.statusline_winid or api.nvim_get_current_win(), false)
+  return line == "" and "" or line .. "  %P "
+end
+
+---The same for the 'winbar' of a chat window, with the colours of the meter.
+---@return string
+function M.winbar()
+  return bar(vim.g.statusline_winid or api.nvim_get_current_win(), true) .. " "
 end
 
 return M

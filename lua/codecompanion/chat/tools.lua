@@ -68,9 +68,10 @@ function M.set_cleared(chat, item, cleared)
   end
   item.cleared = cleared
   if cleared then
-    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
+    local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, #line, {
       virt_text = { { blocks.CLEARED, "CodeCompanionCleared" } },
-      virt_text_pos = "eol",
+      virt_text_pos = "inline", -- wraps with the line
       hl_mode = "combine",
     })
     return

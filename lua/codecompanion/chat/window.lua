@@ -6,6 +6,11 @@ local options = require("codecompanion.chat.options")
 
 local M = {}
 
+local FLOAT_COLUMNS, FLOAT_ROWS = 100, 30
+local BESIDE = 40 -- columns that a split leaves to what it stands beside
+local STATUSLINE = "%{%v:lua.require'codecompanion.chat.status'.line()%}"
+local WINBAR = "%{%v:lua.require'codecompanion.chat.status'.winbar()%}"
+
 ---@param size number|fun(): number
 ---@param whole integer
 ---@return integer
@@ -17,21 +22,58 @@ local function cells(size, whole)
   return math.max(1, math.floor(size))
 end
 
+---@param size number|fun(): number
+---@return boolean
+local function is_share(size)
+  return type(size) == "number" and size <= 1
+end
+
+---The size of a float: a share of the editor, but all of a small one.
+---@param size number|fun(): number
+---@param whole integer
+---@param least integer What a share is never less than
+---@return integer
+local function float_cells(size, whole, least)
+  local wanted = cells(size, whole)
+  if is_share(size) then
+    wanted = math.max(wanted, least)
+  end
+  return math.min(wanted, whole - 2)
+end
+
 ---@param config table display.chat.window
 ---@return table
 local function float_config(config)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
-  local width = math.min(cells(config.width, columns), columns - 2)
-  local height = math.min(cells(config.height, rows), rows - 2)
+  local width = math.max(10, float_cells(config.width, columns, FLOAT_COLUMNS))
+  local height = math.max(3, float_cells(config.height, rows, FLOAT_ROWS))
   return {
     relative = config.relative,
-    width = math.max(10, width),
-    height = math.max(3, height),
-    row = math.max(0, math.floor((rows - height) / 2)),
-    col = math.max(0, math.floor((columns - width) / 2)),
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((rows - height - 2) / 2)),
+    col = math.max(0, math.floor((columns - width - 2) / 2)),
     border = config.border,
     title = " CodeCompanion ",
   }
+end
+
+---The least width of a vertical split, 0 when the user has said how wide it is.
+---@param config table
+---@return integer
+local function least_width(config)
+  return is_share(config.width) and config.min_width or 0
+end
+
+---The layout that there is room for: a split that would be too narrow gives way.
+---@param config table
+---@return string
+local function layout_with_room(config)
+  local least = least_width(config)
+  if config.layout ~= "vertical" or cells(config.width, vim.o.columns) >= least then
+    return config.layout
+  end
+  return vim.o.columns >= least + BESIDE and "vertical" or config.narrow_layout
 end
 
 ---@param config table
@@ -46,7 +88,8 @@ local function split_config(config)
   local side = config.position == "left" and "left"
     or config.position == "right" and "right"
     or (vim.o.splitright and "right" or "left")
-  return { split = side, win = config.full_height and -1 or 0, width = cells(config.width, vim.o.columns) }
+  local width = math.max(cells(config.width, vim.o.columns), least_width(config))
+  return { split = side, win = config.full_height and -1 or 0, width = width }
 end
 
 ---The windows of this tab page that show the chat.
@@ -56,6 +99,48 @@ function M.visible(chat)
   return vim.tbl_filter(function(win)
     return api.nvim_win_get_buf(win) == chat.bufnr
   end, api.nvim_tabpage_list_wins(0))
+end
+
+---Whether the user has no status line of their own.
+---@return boolean
+local function is_plain_statusline()
+  return vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default
+end
+
+---Whether a window's status line is drawn, whoever is in another window.
+---@param win integer
+---@return boolean
+local function has_statusline(win)
+  if api.nvim_win_get_config(win).relative ~= "" or vim.o.laststatus == 3 then
+    return false
+  end
+  return vim.o.laststatus == 2 or (vim.o.laststatus == 1 and #api.nvim_tabpage_list_wins(0) > 1)
+end
+
+---Whether the chat window gets a winbar of ours. One of the user's own stays; by default there is one where no status
+---line of ours can be seen.
+---@param win integer
+---@return boolean
+local function wants_winbar(win)
+  local wish = options.display().winbar
+  if wish == "never" or vim.go.winbar ~= "" or not vim.list_contains({ "", WINBAR }, vim.wo[win].winbar) then
+    return false
+  end
+  return wish == "always" or not is_plain_statusline() or not has_statusline(win)
+end
+
+---Whether every window that shows the chat has a meter in a bar of ours: then the buffer need not repeat it.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.shows_meter(chat)
+  local wins = vim.fn.win_findbuf(chat.bufnr)
+  for _, win in ipairs(wins) do
+    local in_statusline = vim.wo[win].statusline == STATUSLINE and has_statusline(win)
+    if vim.wo[win].winbar ~= WINBAR and not in_statusline then
+      return false
+    end
+  end
+  return #wins > 0
 end
 
 ---The window-local options of a chat window.
@@ -73,9 +158,8 @@ function M.dress(chat, win)
     number = false,
     relativenumber = false,
     signcolumn = "no",
-    statusline = vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default
-        and "%{%v:lua.require'codecompanion.chat.status'.line()%}"
-      or "", -- a status line of the user's own stays
+    statusline = is_plain_statusline() and STATUSLINE or "", -- a status line of the user's own stays
+    winbar = wants_winbar(win) and WINBAR or nil,
   }, config.opts or {})
   for name, value in pairs(values) do
     local ok, problem = pcall(api.nvim_set_option_value, name, value, { scope = "local", win = win })
@@ -89,15 +173,77 @@ function M.dress(chat, win)
   end)
   api.nvim_win_set_var(win, "codecompanion_chat", chat.bufnr)
   folds.apply(chat, win)
+  M.watch_sizes()
+  M.refit(chat)
+end
+
+---Place the virtual text of a chat anew: there is more room, or less.
+---@param chat CodeCompanion.Chat
+function M.refit(chat)
+  if api.nvim_buf_is_loaded(chat.bufnr) then
+    require("codecompanion.chat.activity").draw(chat)
+    require("codecompanion.chat.draft").hint(chat)
+    require("codecompanion.chat.context").refit(chat)
+  end
+end
+
+---The editor has another size: floats take the room there is, a split that became too narrow gets its least width back
+---where that leaves enough beside it.
+local function resize()
+  local config = options.display().window
+  for _, win in ipairs(api.nvim_list_wins()) do
+    local layout = vim.w[win].codecompanion_layout
+    if layout == "float" and api.nvim_win_get_config(win).relative ~= "" then
+      api.nvim_win_set_config(win, float_config(config))
+    elseif layout == "vertical" then
+      local least = least_width(config)
+      if api.nvim_win_get_width(win) < least and vim.o.columns >= least + BESIDE then
+        api.nvim_win_set_width(win, least)
+      end
+    end
+  end
+end
+
+local watching = false
+
+---Follow the sizes of editor and windows, from the first chat window on.
+function M.watch_sizes()
+  if watching then
+    return
+  end
+  watching = true
+  local group = api.nvim_create_augroup("codecompanion.window", {})
+  api.nvim_create_autocmd("VimResized", { group = group, callback = resize })
+  api.nvim_create_autocmd({ "VimResized", "WinResized", "WinClosed", "OptionSet" }, {
+    group = group,
+    callback = function(args)
+      if args.event == "OptionSet" and not vim.list_contains({ "laststatus", "winbar", "statusline" }, args.match) then
+        return
+      end
+      vim.schedule(function()
+        for _, chat in ipairs(require("codecompanion.chat").list()) do
+          M.refit(chat)
+        end
+      end)
+    end,
+  })
 end
 
 ---A window began to show the chat: dress it, unless it is dressed.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 function M.entered(chat, win)
-  if vim.w[win].codecompanion_chat ~= chat.bufnr then
-    M.dress(chat, win)
+  if vim.w[win].codecompanion_chat == chat.bufnr then
+    return
+  elseif api.nvim_win_get_config(win).relative == "" then
+    return M.dress(chat, win)
   end
+  -- a float that is being opened shows the buffer it was opened from for a moment
+  vim.schedule(function()
+    if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == chat.bufnr then
+      M.dress(chat, win)
+    end
+  end)
 end
 
 ---Show the chat and put the cursor there.
@@ -111,6 +257,7 @@ function M.open(chat, layout)
     return shown
   end
   local config = vim.tbl_extend("force", options.display().window, layout and { layout = layout } or {})
+  config.layout = layout_with_room(config)
   if config.layout == "tab" then
     vim.cmd(("tab sbuffer %d"):format(chat.bufnr))
   elseif config.layout == "here" then
@@ -124,6 +271,7 @@ function M.open(chat, layout)
     api.nvim_open_win(chat.bufnr, true, split_config(config))
   end
   local win = api.nvim_get_current_win()
+  api.nvim_win_set_var(win, "codecompanion_layout", config.layout)
   M.dress(chat, win)
   if chat.view then
     pcall(api.nvim_win_set_cursor, win, chat.view)

@@ -37,6 +37,21 @@ local window = {
   },
   { name = "full_height", type = "boolean", default = true, description = "A vertical split takes the full height." },
   size("width", 0.5, "Width: a share of the editor (up to 1) or columns."),
+  {
+    name = "min_width",
+    type = "integer",
+    min = 0,
+    default = 60,
+    description = "A vertical split whose width is a share of the editor is at least so many columns wide. Where that"
+      .. " leaves fewer than 40 columns beside it, `narrow_layout` is taken instead. 0 = as narrow as it comes.",
+  },
+  {
+    name = "narrow_layout",
+    type = "string",
+    enum = { "float", "buffer", "tab", "horizontal", "vertical" },
+    default = "float",
+    description = "Where a chat opens when there is no room for a vertical split.",
+  },
   size("height", 0.8, "Height: a share of the editor (up to 1) or lines."),
   {
     name = "border",
@@ -104,7 +119,17 @@ return {
     name = "show_meter",
     type = "boolean",
     default = true,
-    description = "Show how full the context is, at the header of the input.",
+    description = "Show how full the context is at the header of the input: where no bar of the chat does, and from"
+      .. " 80 % on.",
+  },
+  {
+    name = "winbar",
+    type = "string",
+    enum = { "auto", "always", "never" },
+    default = "auto",
+    description = "Model, state and meter in the 'winbar' of chat windows. `auto`: where the status line does not show"
+      .. " them, that is in a float, with 'laststatus' 0, 1 or 3, or with a status line of your own. A 'winbar' of your"
+      .. " own is never touched.",
   },
   {
     name = "notify_unseen",

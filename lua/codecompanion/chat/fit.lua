@@ -1,0 +1,119 @@
+---Making text fit: the room a chat has in its windows, and how to give way when there is not enough.
+
+local api = vim.api
+
+local M = {}
+
+---Columns for text in a window.
+---@param win integer
+---@return integer
+function M.room(win)
+  local info = vim.fn.getwininfo(win)[1]
+  return info and math.max(1, info.width - info.textoff) or vim.o.columns
+end
+
+---Columns for text in the narrowest window that shows the chat; of the whole editor while none does.
+---@param chat CodeCompanion.Chat
+---@return integer
+function M.narrowest(chat)
+  local width
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    width = math.min(width or math.huge, M.room(win))
+  end
+  return width or vim.o.columns
+end
+
+---The beginning of a text that takes at most `width` cells.
+---@param text string
+---@param width integer
+---@return string
+local function head(text, width)
+  local taken = vim.fn.strcharpart(text, 0, math.max(width, 0))
+  while taken ~= "" and api.nvim_strwidth(taken) > width do
+    taken = vim.fn.strcharpart(taken, 0, vim.fn.strchars(taken) - 1)
+  end
+  return taken
+end
+
+---The end of a text that takes at most `width` cells.
+---@param text string
+---@param width integer
+---@return string
+local function tail(text, width)
+  local count = vim.fn.strchars(text)
+  local taken = vim.fn.strcharpart(text, math.max(0, count - math.max(width, 0)))
+  while taken ~= "" and api.nvim_strwidth(taken) > width do
+    taken = vim.fn.strcharpart(taken, 1)
+  end
+  return taken
+end
+
+---Cut a text at its end.
+---@param text string
+---@param width integer
+---@return string
+function M.cut(text, width)
+  if api.nvim_strwidth(text) <= width then
+    return text
+  end
+  return width < 1 and "" or (head(text, width - 1) .. "…")
+end
+
+---Cut a text in its middle: how it begins and how it ends says more than what lies between.
+---@param text string
+---@param width integer
+---@return string
+function M.squeeze(text, width)
+  if api.nvim_strwidth(text) <= width then
+    return text
+  elseif width < 12 then
+    return M.cut(text, width)
+  end
+  local last = math.floor((width - 1) / 3)
+  local ending = tail(text, last)
+  return head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
+end
+
+---@param chunks { [1]: string, [2]: string }[]
+---@return integer
+function M.width(chunks)
+  local width = 0
+  for _, chunk in ipairs(chunks) do
+    width = width + api.nvim_strwidth(chunk[1])
+  end
+  return width
+end
+
+---Break a sentence into lines of at most `width` cells.
+---@param text string
+---@param width integer
+---@return string[]
+function M.wrap(text, width)
+  local lines, line = {}, ""
+  for word in text:gmatch("%S+") do
+    if line ~= "" and api.nvim_strwidth(line) + 1 + api.nvim_strwidth(word) > width then
+      lines[#lines + 1], line = line, word
+    else
+      line = line == "" and word or (line .. " " .. word)
+    end
+  end
+  lines[#lines + 1] = line
+  return lines
+end
+
+---Where a note to a line goes: at the right end where there is room, else behind its text, where it wraps with it.
+---@param line string
+---@param chunks { [1]: string, [2]: string }[]
+---@param room integer
+---@return "right_align"|"inline" position
+---@return { [1]: string, [2]: string }[] chunks
+function M.beside(line, chunks, room)
+  if api.nvim_strwidth(line) + 2 + M.width(chunks) <= room then
+    return "right_align", chunks
+  end
+  local after = vim.list_slice(chunks)
+  after[1] = { "  " .. after[1][1], after[1][2] }
+  return "inline", after
+end
+
+return M

@@ -1,0 +1,247 @@
+"""Room: where a chat opens in a small terminal, and that nothing important is cut off there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from chat_driver import INIT, ChatDriver, make_chat
+from codecompanion import events
+from harness import Nvim
+
+METER = events.Meter(tokens=35_800, window=128_000, ratio=0.28, exact=True, edit_at=83_200, compact_at=108_800)
+OUTCOME = "exit 3 · 302 lines"
+COMMAND = "run_command for i in $(seq 1 300); do echo test line $i of a long test run; done; exit 3"
+
+
+def opened(nvim_factory: Callable[..., Nvim], size: tuple[int, int], **options: object) -> ChatDriver:
+    """Open a chat with the plugin's own layout beside a file."""
+    before = str(options.pop("before", ""))
+    chat = ChatDriver(nvim_factory(init=INIT + before, size=size))
+    chat.setup(options)
+    chat.nvim.command("file code.py")
+    chat.open()
+    chat.nvim.wait_screen("## Me")
+    return chat
+
+
+def windows(chat: ChatDriver) -> list[tuple[bool, int]]:
+    """Return (is a float, width) of the chat's windows."""
+    found = chat.nvim.lua(
+        """local chat = require('codecompanion.chat').last_chat()
+           return vim.tbl_map(function(win)
+             return { vim.api.nvim_win_get_config(win).relative ~= '', vim.api.nvim_win_get_width(win) }
+           end, vim.fn.win_findbuf(chat.bufnr))"""
+    )
+    return [(bool(entry[0]), int(entry[1])) for entry in found]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [(40, (True, 38)), (80, (True, 78)), (99, (True, 97)), (100, (False, 60)), (110, (False, 60)), (200, (False, 100))],
+)
+def test_a_new_chat_has_room_to_read(
+    nvim_factory: Callable[..., Nvim], columns: int, expected: tuple[bool, int]
+) -> None:
+    """Half of a small screen is too narrow: the split gets a least width, or gives way to a float."""
+    assert windows(opened(nvim_factory, (columns, 24))) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        ({"width": 30}, (False, 30)),
+        ({"min_width": 0}, (False, 40)),
+        ({"narrow_layout": "buffer"}, (False, 80)),
+    ],
+)
+def test_a_width_of_the_users_is_kept(
+    nvim_factory: Callable[..., Nvim], window: dict[str, object], expected: tuple[bool, int]
+) -> None:
+    """Columns are columns; `min_width = 0` switches the rule off, `narrow_layout` chooses another way out."""
+    assert windows(opened(nvim_factory, (80, 24), display={"chat": {"window": window}})) == [expected]
+
+
+def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim]) -> None:
+    """Larger and smaller; a split that became too narrow gets its least width back where there is room."""
+    chat = opened(nvim_factory, (80, 24))
+    chat.nvim.request("nvim_ui_try_resize", 200, 60)
+    chat.nvim.wait_for(lambda: windows(chat) == [(True, 100)], "the wider float")
+    chat.nvim.request("nvim_ui_try_resize", 50, 20)
+    chat.nvim.wait_for(lambda: windows(chat) == [(True, 48)], "the narrower float")
+    assert "## Me" in chat.nvim.screen()
+
+
+def test_a_split_gets_its_least_width_back(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = opened(nvim_factory, (200, 40))
+    assert windows(chat) == [(False, 100)]
+    chat.nvim.request("nvim_ui_try_resize", 110, 40)
+    chat.nvim.wait_for(lambda: windows(chat)[0][1] >= 60, "the least width")
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_what_came_of_a_call_is_kept_and_the_command_gives_way(nvim_factory: Callable[..., Nvim], width: int) -> None:
+    """Also after the window has got another width."""
+    chat = make_chat(nvim_factory, size=(80, 24))
+    chat.accept("run tests")
+    chat.push(
+        events.ReplyStarted(adapter="openai", model="gpt-4o"),
+        events.ToolFinished(
+            call_id="c",
+            message_id="m",
+            name="run_command",
+            title=COMMAND,
+            summary=OUTCOME,
+            preview="a\nb",
+            status="error",
+        ),
+        events.TurnFinished(reason="done"),
+    )
+    chat.nvim.wait_screen(rf"▸ ✗ run_command for .*….* · {OUTCOME}$")
+    chat.nvim.request("nvim_ui_try_resize", width, 24)
+    if width < 100:
+        chat.nvim.wait_screen(rf"^▸ ✗ run.*….* · {OUTCOME}$")
+    else:
+        chat.nvim.wait_screen(rf"^▸ ✗ {COMMAND[:20]}.* · {OUTCOME}$".replace("$(", r"\$\("))
+
+
+@pytest.mark.parametrize("size", [(40, 24), (80, 24)])
+def test_notes_beside_long_lines_are_seen(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """Tokens of a long path, what was cut off, what is pinned: at the right where there is room, else in the line."""
+    chat = make_chat(nvim_factory, size=size)
+    path = "src/" + "a_very_long_folder_name/" * 3 + "file.py"
+    items = (
+        events.ContextItem(id="1", kind="file", label=path, tokens=1234),
+        events.ContextItem(id="2", kind="file", label="b.py", tokens=5678),
+    )
+    reply = "x" * (size[0] - 2)
+    entries = (
+        events.Entry(kind="user", text="question", message_id="u"),
+        events.Entry(kind="reply", text=reply, message_id="r", cut=True, pinned=True, adapter="a", model="m"),
+    )
+    chat.push(events.Restored(entries=entries, first=True, last=True), events.ContextItems(items=items))
+    chat.nvim.feed("gg")
+    screen = " ".join(chat.nvim.wait_screen("cut off").split())
+    for text in ("1.2k tokens", "5.7k tokens", "✗ cut off", "⚑ pinned"):
+        assert text in screen
+    chat.nvim.request("nvim_ui_try_resize", 140, 24)
+    chat.nvim.wait_screen(r"file\.py</file> +1\.2k tokens$")
+
+
+@pytest.mark.parametrize("columns", [24, 30, 40, 60, 80, 140])
+def test_the_meter_and_the_hint_never_cover_text(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """The longest way to say it that fits beside the header, and nothing where not even the share does."""
+    long_name = {"interactions": {"chat": {"roles": {"user": "A rather long name"}}}}
+    chat = make_chat(
+        nvim_factory,
+        size=(columns, 24),
+        options={"display": {"chat": {"winbar": "never", "window": {"layout": "buffer"}}}, **long_name},
+        init="vim.o.statusline = 'mine'\n",
+    )
+    chat.push(METER)
+    screen = chat.nvim.wait_screen("## A rather long")
+    header = next(line for line in screen.split("\n") if line.startswith("## A rather"))
+    assert header.startswith("## A rather long name"[:columns])
+    if columns >= 30:
+        assert "28%" in header.replace("27%", "28%")
+        assert "g? help" in screen
+    if columns >= 60:
+        assert "ctx 35.8k/128.0k" in header
+    if columns >= 140:
+        assert "edit 65% · compact 85%" in header
+
+
+def test_what_happens_is_cut_before_how_to_stop_it(nvim_factory: Callable[..., Nvim]) -> None:
+    """A long reason of a retry in 40 columns."""
+    chat = make_chat(nvim_factory, size=(40, 24))
+    chat.accept("go")
+    chat.push(events.State(state="streaming", label="waiting for the very slow model of a far away provider"))
+    chat.nvim.wait_screen(r"⋯ waiting for .*… · q to stop")
+
+
+USERS_LINE = "vim.o.statusline = 'my line'\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "winbar", "in_bar", "in_line"),
+    [
+        ("", "auto", False, True),
+        (USERS_LINE, "auto", True, False),
+        ("vim.o.laststatus = 3\n", "auto", True, True),
+        ("vim.o.laststatus = 0\n", "auto", True, False),
+        (USERS_LINE + "vim.o.winbar = 'my bar'\n", "auto", False, False),
+        (USERS_LINE, "never", False, False),
+        ("", "always", True, True),
+    ],
+)
+def test_the_state_is_in_a_bar_that_does_not_fight_the_users(
+    nvim_factory: Callable[..., Nvim], before: str, winbar: str, in_bar: bool, in_line: bool
+) -> None:
+    """A bar or status line of the user's own stays; the meter is in the buffer only where no bar has it."""
+    chat = opened(nvim_factory, (120, 30), before=before, display={"chat": {"winbar": winbar}})
+    chat.push(METER)
+    chat.nvim.wait_screen(r"35\.8k/128\.0k")
+    rows = chat.nvim.screen().split("\n")
+    assert ("35.8k" in rows[0] and "openai · gpt-4o" in rows[0]) is in_bar
+    header = next(row for row in rows if "## Me" in row)
+    assert ("35.8k" in header) is not (in_bar or in_line)
+    assert any("my bar" in row for row in rows) is ("my bar" in before)
+    assert any("my line" in row for row in rows) is ("my line" in before)
+    chat.nvim.command("wincmd p")
+    chat.nvim.settle()
+    assert chat.nvim.lua("return vim.wo.winbar") == ("my bar" if "my bar" in before else "")
+
+
+def test_a_bar_set_later_by_another_plugin_is_left_alone(nvim_factory: Callable[..., Nvim]) -> None:
+    """lualine and dropbar write 'winbar' when they like; hiding and showing the chat does not take it back."""
+    chat = opened(nvim_factory, (120, 30), before=USERS_LINE)
+    chat.push(METER)
+    chat.nvim.wait_screen(r"35\.8k/128\.0k")
+    chat.nvim.command("setlocal winbar=theirs")
+    chat.nvim.wait_screen(r"## Me .*35\.8k/128\.0k")
+    assert chat.nvim.lua("return vim.wo.winbar") == "theirs"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+def test_the_inspector_uses_the_room_there_is(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """Its columns stand below their titles, its hints are whole, its figures are the meter's."""
+    chat = make_chat(nvim_factory, size=size)
+    rows = [
+        {"id": f"m{n}", "role": "user", "tag": "compact_summary_of", "tokens": 3_580, "state": "live", "age": n}
+        | {"preview": "word " * 60}
+        for n in range(10)
+    ]
+    chat.answer("inspect", {"rows": rows, "total": 35_800, "window": 128_000})
+    chat.push(METER)
+    chat.nvim.feed("gd")
+    chat.nvim.wait_screen(r"# Next request: 35\.8k of 128k tokens \(27%\), 10 messages")
+    screen = chat.nvim.wait_screen(r"= compare · .*q close ╯")
+    assert "more below" not in screen
+    width = chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
+    assert width == min(size[0] - 2, 180)
+    lines = chat.nvim.lines()
+    assert lines[2].index("what") == lines[3].index("word")
+    assert max(len(line) for line in lines) <= width
+    assert len(lines[3]) > width - 6
+    chat.nvim.request("nvim_ui_try_resize", 120, 40)
+    chat.nvim.wait_for(lambda: max(len(line) for line in chat.nvim.lines()) in range(110, 119), "the new width")
+
+
+def test_reports_and_floats_open_in_normal_mode(nvim_factory: Callable[..., Nvim]) -> None:
+    """Sent from insert mode, with `start_in_insert_mode`."""
+    chat = make_chat(
+        nvim_factory,
+        options={"display": {"chat": {"start_in_insert_mode": True, "window": {"layout": "buffer"}}}},
+    )
+    chat.answer("inspect", {"rows": [], "total": 0, "window": 128_000})
+    chat.answer("show_cost", {"text": "# Cost of this chat"})
+    chat.answer("list_sessions", [])
+    for typed, there in (("/help<C-s>", "Keys and slash commands"), ("/cost<C-s>", "# Cost of this chat")):
+        chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "i", "insert mode")
+        chat.nvim.feed(typed)
+        chat.nvim.wait_screen(there)
+        chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "n", "normal mode")
+        chat.nvim.feed("qG")
+        chat.nvim.wait_for(lambda: chat.nvim.lua("return vim.bo.filetype") == "codecompanion", "the chat")
+        chat.nvim.feed("i")
