@@ -86,6 +86,12 @@ local subcommands = {
       vim.cmd.checkhealth("codecompanion")
     end,
   },
+  problems = {
+    description = "show what is wrong with the configuration",
+    run = function()
+      require("codecompanion.config.findings").open()
+    end,
+  },
   help = {
     description = "open the manual",
     run = function()

@@ -12,42 +12,43 @@ M.user = (package.loaded["codecompanion"] or {}).given or {}
 
 ---@type CodeCompanion.Checked?
 local checked
----@type string[] Key paths already warned about in this session
-local warned = {}
+---@type table<string, boolean> What has been said in this session; of mistakes, since the last setup()
+local said, said_mistakes = {}, {}
+---@type string[] What the host cannot use
+local of_host = {}
 
----@param lines string[]
----@param level integer
----@param heading string
-local function notify(lines, level, heading)
-  local function show()
-    vim.notify(heading .. "\n  " .. table.concat(lines, "\n  "), level, { title = "codecompanion" })
+---Say what was found since the last time, in one line; where all of it stands is part of the line.
+---@param found CodeCompanion.Findings
+local function tell(found)
+  local function fresh(texts, known)
+    return vim.tbl_filter(function(text)
+      local new = not known[text]
+      known[text] = true
+      return new
+    end, texts)
   end
-  if vim.in_fast_event() then
-    vim.schedule(show)
-  else
-    show()
+  local news = {
+    problems = fresh(found.problems, said_mistakes),
+    old_names = fresh(found.old_names, said),
+    foreign = fresh(found.foreign, said),
+  }
+  local sentences = require("codecompanion.config.findings").sentences(news)
+  if #sentences > 0 then
+    local levels = vim.log.levels
+    local level = #news.problems > 0 and levels.ERROR or #news.old_names > 0 and levels.WARN or levels.INFO
+    require("codecompanion.say")(sentences, level)
   end
 end
 
+---Keep mistakes that were found after the check (in what functions returned), and say them.
+---@param now CodeCompanion.Checked
 ---@param problems string[]
----@param consequence string
-local function report(problems, consequence)
-  if #problems > 0 then
-    local noun = #problems == 1 and "1 mistake" or ("%d mistakes"):format(#problems)
-    notify(problems, vim.log.levels.ERROR, ("codecompanion: %s in the configuration (%s):"):format(noun, consequence))
-  end
-end
-
----@param warnings string[]
-local function warn_once(warnings)
-  local fresh = vim.tbl_filter(function(text)
-    local new = not warned[text]
-    warned[text] = true
-    return new
-  end, warnings)
-  if #fresh > 0 then
-    notify(fresh, vim.log.levels.WARN, "codecompanion: the configuration uses old names:")
-  end
+local function report(now, problems)
+  local found = vim.tbl_filter(function(text)
+    return not vim.list_contains(now.problems, text)
+  end, problems)
+  vim.list_extend(now.problems, found)
+  tell({ problems = found, old_names = {}, foreign = {}, moves = {} })
 end
 
 ---Put the default in the place of an adapter name that does not exist, and say so (R-504).
@@ -61,7 +62,9 @@ local function check_adapters(result)
     -- Functions are asked when the host starts, not here: they may be slow.
     if type(http[name]) == "table" or type(http[name]) == "string" or (http.extend or {})[name] then
       if type(http[name]) ~= "function" then
-        vim.list_extend(result.problems, adapters.resolve(name, http).problems)
+        local resolved = adapters.resolve(name, http)
+        vim.list_extend(result.problems, resolved.problems)
+        vim.list_extend(result.foreign, resolved.foreign)
       end
     end
   end
@@ -98,8 +101,7 @@ local function result()
   if not checked then
     checked = require("codecompanion.config.check").merge(require("codecompanion.config.schema"), M.user)
     check_adapters(checked)
-    report(checked.problems, "for these the defaults stay in force")
-    warn_once(checked.warnings)
+    tell(M.findings())
   end
   return checked
 end
@@ -107,13 +109,26 @@ end
 ---Replace what was given before; it is checked when an option is next read.
 ---@param opts? table
 function M.setup(opts)
-  M.user, checked = opts or {}, nil
+  M.user, checked, of_host, said_mistakes = opts == nil and {} or opts, nil, {}, {}
 end
 
----Mistakes in the configuration, one line each; for `:checkhealth`.
----@return string[]
-function M.problems()
-  return vim.list_extend(vim.list_extend({}, result().problems), result().warnings)
+---Check the configuration now, and say what is wrong.
+function M.check()
+  result()
+end
+
+---What was found in the configuration, by the host too.
+---@return CodeCompanion.Findings
+function M.findings()
+  local now = result()
+  local problems = vim.list_extend(vim.list_extend({}, now.problems), of_host)
+  return { problems = problems, old_names = now.warnings, foreign = now.foreign, moves = now.moves }
+end
+
+---Take in what the host cannot use; each chat says it, so it is not said here.
+---@param mistakes string[]
+function M.take_from_host(mistakes)
+  of_host = mistakes
 end
 
 ---What the request `hello` tells the host (`python/codecompanion/settings.py`).
@@ -121,10 +136,7 @@ end
 function M.for_host()
   local now = result()
   local settings, problems = require("codecompanion.config.host").settings(now.options, now.given)
-  local fresh = vim.tbl_filter(function(text)
-    return not vim.list_contains(now.problems, text)
-  end, problems)
-  report(fresh, "these are left out")
+  report(now, problems)
   return settings
 end
 
@@ -137,7 +149,7 @@ function M.evaluate_overrides(ctx)
   local info = settings and adapters.info(settings, ctx.model) or { name = ctx.adapter, model = ctx.model }
   local asked = { adapter = info, model = ctx.model, window = ctx.window }
   local overrides, problems = require("codecompanion.config.host").overrides(result().given, asked)
-  report(problems, "the policy's own values stay in force")
+  report(result(), problems)
   return overrides
 end
 
@@ -163,7 +175,7 @@ function M.secrets(adapter_name)
       else
         local what = ok and "returned no key" or ("failed: %s"):format(key)
         failure = ("adapters.http.%s.env.api_key: the function %s"):format(name, what)
-        report({ failure }, "there is no key for this adapter")
+        report(result(), { failure })
       end
     end
   end

@@ -47,17 +47,27 @@ end
 
 local function check_configuration()
   health.start("Configuration")
-  local ok, problems = pcall(function()
-    return require("codecompanion.config").problems()
+  local ok, found = pcall(function()
+    return require("codecompanion.config").findings()
   end)
   if not ok then
-    return health.error("The configuration cannot be read: " .. tostring(problems))
+    return health.error("The configuration cannot be read: " .. tostring(found))
   end
-  for _, problem in ipairs(problems) do
+  for _, problem in ipairs(found.problems) do
     health.error(problem)
   end
-  if #problems == 0 then
+  for _, name in ipairs(found.old_names) do
+    health.warn(name)
+  end
+  if #found.problems == 0 then
     health.ok("No mistakes")
+  end
+  if #found.foreign > 0 then
+    health.info("Options of codecompanion.nvim that do nothing here:\n- " .. table.concat(found.foreign, "\n- "))
+  end
+  if #found.moves > 0 then
+    local moves = require("codecompanion.config.findings").moves(found)
+    health.info("Options of codecompanion.nvim under another name:\n- " .. table.concat(moves, "\n- "))
   end
   health.info(context_values(require("codecompanion.config").options.interactions.chat.opts))
 end

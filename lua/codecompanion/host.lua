@@ -311,6 +311,9 @@ function M.on_events(json)
     elseif event.type == "ask" then
       require("codecompanion.files").answer(event)
     else
+      if event.type == "host_ready" then
+        require("codecompanion.config").take_from_host(event.mistakes or {})
+      end
       dispatch(event)
     end
   end

@@ -13,16 +13,16 @@ M.given = nil
 ---start-up, so that mistakes are seen.
 ---@param opts? CodeCompanion.Options
 function M.setup(opts)
-  M.given = opts or {}
+  M.given = opts == nil and {} or opts
   local loaded = package.loaded["codecompanion.config"]
   if loaded then
     loaded.setup(M.given)
   end
-  if next(M.given) == nil then
+  if type(M.given) == "table" and next(M.given) == nil then
     return -- nothing can be wrong with the defaults
   end
   local function check()
-    require("codecompanion.config").problems()
+    require("codecompanion.config").check()
   end
   if vim.v.vim_did_enter == 1 then
     vim.schedule(check)

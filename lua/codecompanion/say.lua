@@ -42,10 +42,32 @@ local function is_repeated(line)
 end
 
 ---@param text string
+---@return string
+local function one_line(text)
+  return vim.trim((text:gsub("%s*\n%s*", " ")))
+end
+
+---The first of several ways to say the same that fits the command line; who speaks is left out before a word is cut.
+---@param texts string[]
+---@return string
+local function fitting(texts)
+  for _, prefix in ipairs({ PREFIX, "" }) do
+    for _, text in ipairs(texts) do
+      local line = prefix .. one_line(text)
+      if vim.fn.strdisplaywidth(line) <= vim.v.echospace then
+        return line
+      end
+    end
+  end
+  return one_line(texts[#texts])
+end
+
+---@param text string|string[] What to say; a list says the same in fewer and fewer words, for narrow screens
 ---@param level integer? A value of `vim.log.levels`
 return function(text, level)
   vim.schedule(function()
-    local line = PREFIX .. vim.trim((text:gsub("%s*\n%s*", " ")))
+    local whole = type(text) == "table" and text[1] or text --[[@as string]]
+    local line = PREFIX .. one_line(whole)
     if is_repeated(line) then
       return
     end
@@ -55,6 +77,9 @@ return function(text, level)
     end
     if #vim.api.nvim_list_uis() > 0 then
       vim.cmd.redraw() -- forgets the message before, so that this one has the line for itself
+      if type(text) == "table" then
+        line = fitting(text)
+      end
       if vim.fn.strdisplaywidth(line) > vim.v.echospace then
         append_to_log(line)
         line = vim.fn.strcharpart(line, 0, math.max(vim.v.echospace - #MORE, 20)) .. MORE

@@ -971,7 +971,7 @@
 ---@field system_prompt? string|(fun(ctx: CodeCompanion.SystemPromptContext): string)
 ---@field context_window? integer|string
 ---@field policy? string|table
----@field policies? table
+---@field policies? CodeCompanion.Options.interactions.chat.opts.policies
 ---@field max_provider_requests_per_turn? integer
 ---@field max_output_continuations? integer
 ---@field budget? number
@@ -986,6 +986,11 @@
 ---@field response_style? "default"|"terse"
 ---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management
+
+---Policies of your own by name, each with `extends` and values for the options of the policy it extends: see
+---|codecompanion-own-policies|.
+---@class CodeCompanion.Options.interactions.chat.opts.policies
+---@field [string] table
 
 ---What compactions write down for later chats, see |codecompanion-memory|.
 ---@class CodeCompanion.Options.interactions.chat.opts.memory
@@ -1011,7 +1016,7 @@
 ---Compaction: the conversation is replaced by a summary.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.compaction
 ---@field trigger? number|string|boolean|(fun(ctx: CodeCompanion.TriggerContext): number)
----@field min_token_savings? integer
+---@field min_token_savings? integer|string
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
 
@@ -1050,8 +1055,8 @@
 
 ---A model.
 ---@class CodeCompanion.Options.models.model
----@field context_window? integer
----@field max_output_tokens? integer
+---@field context_window? integer|string
+---@field max_output_tokens? integer|string
 
 ---The project that tools may read and change.
 ---@class CodeCompanion.Options.workspace

@@ -16,7 +16,6 @@ README = REPO / "README.md"
 _CHECK = """
 vim.opt.runtimepath:prepend(%(root)s)
 local said = {}
-vim.notify = function(text) said[#said + 1] = text end
 local config = require("codecompanion.config")
 local given
 require("codecompanion").setup = function(options) given = options end
@@ -28,6 +27,7 @@ local function run(code)
   if not ok then return answer end
   config.setup(given or answer)
   config.for_host()
+  vim.list_extend(said, require("codecompanion.config.findings").report(config.findings()))
 end
 for number, code in ipairs(vim.json.decode(%(examples)s)) do
   local problem = run(code)

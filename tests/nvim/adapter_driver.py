@@ -23,7 +23,7 @@ _G.extend = require("codecompanion.adapters").extend
 
 
 class Adapters:
-    """The adapters of a configuration: `entry(name)` as the host would take it, `said` the messages as one text."""
+    """The adapters of a configuration: `entry(name)` as the host would take it, `said` all that was found wrong."""
 
     def __init__(self, nvim: Nvim, http: str) -> None:
         self.nvim = nvim
@@ -36,5 +36,8 @@ class Adapters:
 
     @property
     def said(self) -> str:
-        """Everything that was said."""
-        return "\n".join(self.nvim.lua("return said"))
+        """Everything that `:CodeCompanion problems` shows, "" when nothing was said."""
+        self.nvim.settle()
+        if not self.nvim.lua("return #said > 0"):
+            return ""
+        return "\n".join(self.nvim.lua("return require('codecompanion.config.findings').report(config.findings())"))

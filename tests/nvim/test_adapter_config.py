@@ -268,7 +268,7 @@ def test_a_key_function_that_fails_is_named(child: Nvim, body: str, said: str) -
         ),
         (
             '{ mine = { extends = "openai", handlers = {} } }',
-            "adapters.http.mine.handlers: belongs to codecompanion.nvim",
+            "adapters.http.mine.handlers: the host makes and reads the requests",
         ),
         ('{ mine = { extends = "openai", env = "x" } }', "adapters.http.mine.env: got string; expected a table"),
         ('{ mine = { extends = "openai", url = 7 } }', "adapters.http.mine.url: got number; expected a string"),
@@ -290,7 +290,7 @@ def test_a_key_function_that_fails_is_named(child: Nvim, body: str, said: str) -
         ),
         (
             '{ mine = { extends = "openai", schema = { max_tokens = { default = -1 } } } }',
-            "expected a whole number of tokens",
+            "schema.max_tokens.default: got -1; expected a number of tokens",
         ),
         (
             '{ mine = { extends = "openai", schema = { x = { default = 1, mapping = "body" } } } }',

@@ -2,6 +2,7 @@
 
 local nearest = require("codecompanion.config.nearest")
 local sorted = require("codecompanion.config.sorted")
+local tokens = require("codecompanion.config.tokens")
 
 ---@type table<string, CodeCompanion.AdapterOpt>
 local OPTS = require("codecompanion.adapters.opts")
@@ -24,6 +25,8 @@ end
 local function is_of(opt, value, wanted)
   if wanted == "integer" then
     return type(value) == "number" and value % 1 == 0 and value >= (opt.min or 0)
+  elseif wanted == "tokens" then
+    return tokens.parse(value) ~= nil
   elseif wanted == "strings" then
     return vim.islist(value or 0) and vim.iter(value):all(function(item)
       return type(item) == "string"
@@ -34,7 +37,7 @@ local function is_of(opt, value, wanted)
   return wanted ~= "string" or not opt.enum or vim.list_contains(opt.enum, value)
 end
 
-local WORDS = { strings = "a list of strings" }
+local WORDS = { strings = "a list of strings", tokens = tokens.FORMS }
 
 ---@param opt CodeCompanion.AdapterOpt
 ---@param types string[]
@@ -94,7 +97,7 @@ local function set_opt(self, name, opt, value)
       -- true = with the defaults, false = not at all.
       place[opt.field] = value and vim.empty_dict() or nil
     else
-      place[opt.field] = opt.milliseconds and value / 1000 or value
+      place[opt.field] = opt.milliseconds and value / 1000 or opt.type == "tokens" and tokens.parse(value) or value
     end
   end
 end

@@ -130,15 +130,13 @@ return {
   },
   context_window = {
     field = "context_window",
-    type = "integer",
-    min = 1,
+    type = "tokens",
     kinds = { "openai", "openai_compatible", "openai_responses", "anthropic", "offline" },
     description = "Window of the models of the endpoint, in tokens; `models.<name>.context_window` comes first.",
   },
   max_output_tokens = {
     field = "max_output_tokens",
-    type = "integer",
-    min = 1,
+    type = "tokens",
     description = "The longest reply to ask for, in tokens; not sent when not set.",
   },
   vision = {

@@ -2,6 +2,8 @@
 
 local sorted = require("codecompanion.config.sorted")
 
+local tokens = require("codecompanion.config.tokens")
+
 local M = {}
 
 local SCHEMA_KEYS = {
@@ -49,7 +51,7 @@ local function set_models(self, choices)
     else
       names[#names + 1] = name
       local window = type(choice) == "table" and vim.tbl_get(choice, "meta", "context_window") or nil
-      self.windows[name] = type(window) == "number" and window or nil
+      self.windows[name] = window and tokens.parse(window) or nil
     end
   end
   self.settings.models = names
@@ -126,10 +128,11 @@ local function set_parameter(self, name, parameter)
     end
     self.settings.model = value
   elseif CAPS[name] ~= nil then
-    if type(value) ~= "number" or value < 1 or value % 1 ~= 0 then
-      return self:problem(at .. ".default", "expected a whole number of tokens")
+    local limit = tokens.parse(value)
+    if not limit then
+      return self:problem(at .. ".default", ("got %s; expected %s"):format(vim.inspect(value), tokens.FORMS))
     end
-    self.settings.max_output_tokens = value
+    self.settings.max_output_tokens = limit
     self.settings.max_tokens_field = CAPS[name] or self.settings.max_tokens_field
   else
     put(self, name, parameter.mapping or "parameters", value)

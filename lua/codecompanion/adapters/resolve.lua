@@ -33,6 +33,7 @@ local FOREIGN_KEYS = {
 ---@field builtin table<string, CodeCompanion.BuiltinAdapter>
 ---@field touched boolean The user has said something about it
 ---@field problems string[]
+---@field foreign string[] Keys of codecompanion.nvim that do nothing here
 ---@field entry CodeCompanion.AdapterEntry All layers merged
 ---@field settings CodeCompanion.AdapterSettings
 ---@field windows table<string, integer> Context window by model, from `schema.model.choices`
@@ -73,7 +74,7 @@ function Resolving:check_keys(layer)
   for name in sorted(layer) do
     local text = tostring(name)
     if FOREIGN_KEYS[name] then
-      self:problem(text, "belongs to codecompanion.nvim, not to this plugin; the host makes and reads the requests")
+      table.insert(self.foreign, ("%s.%s: the host makes and reads the requests"):format(self.path, text))
     elseif not vim.list_contains(ENTRY_KEYS, name) then
       local near = nearest.word(text, ENTRY_KEYS)
       self:problem(
@@ -259,6 +260,7 @@ function M.resolve(name, http, builtin)
     http = http,
     builtin = builtin,
     problems = {},
+    foreign = {},
     windows = {},
     entry = {},
   }, Resolving)

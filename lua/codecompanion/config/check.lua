@@ -3,19 +3,24 @@
 ---A bad value never stops the walk: it is described with its full key path, and the default stays in force.
 
 local foreign = require("codecompanion.config.foreign")
+local moved = require("codecompanion.config.moved")
 local nearest = require("codecompanion.config.nearest")
+local plain = require("codecompanion.config.plain")
 local sorted = require("codecompanion.config.sorted")
 
 ---@class CodeCompanion.Checked
 ---@field options table Defaults with everything good of the user's merged over them
 ---@field given table Only what the user gave and what is good, normalised
 ---@field problems string[] One line each, beginning with the key path
----@field warnings string[]
+---@field warnings string[] Old names
+---@field foreign string[] Keys of codecompanion.nvim that do nothing here
+---@field moves CodeCompanion.Move[] Keys of codecompanion.nvim that were taken over
 
 ---@class CodeCompanion.Walk
 ---@field schema CodeCompanion.Option
 ---@field problems string[]
 ---@field warnings string[]
+---@field foreign string[]
 local Walk = {}
 Walk.__index = Walk
 
@@ -147,6 +152,10 @@ function Walk:leaf(node, value, path)
     self:problem(path, ("got %s; expected %s"):format(kind_of(value), either(types)))
     return false
   end
+  if type(value) == "string" and not plain.is_utf8(value) then
+    self:problem(path, "it is not UTF-8 text")
+    return false
+  end
   local wrong, normalised = further(node, value)
   if wrong then
     self:problem(path, wrong)
@@ -154,8 +163,24 @@ function Walk:leaf(node, value, path)
   end
   if node.items and type(normalised) == "table" and vim.islist(normalised) then
     return self:list(node, normalised, path)
+  elseif node.items and type(normalised) == "table" then
+    return self:map(node, normalised, path)
   end
   return true, normalised
+end
+
+---@param node CodeCompanion.Option
+---@param value table
+---@param path string[]
+---@return boolean ok
+---@return table normalised Without the entries that are wrong
+function Walk:map(node, value, path)
+  local good = {}
+  for key, element in sorted(value) do
+    local ok, normalised = self:leaf(node.items, element, at(path, key))
+    good[key] = ok and normalised or nil
+  end
+  return true, good
 end
 
 ---@param node CodeCompanion.Option
@@ -181,8 +206,8 @@ end
 function Walk:without_legacy(node, value, path)
   for old, new in pairs(node.legacy or {}) do
     if value[old] ~= nil then
-      value = vim.deepcopy(value)
-      local moved, parts = value[old], vim.split(new, ".", { plain = true })
+      value = vim.tbl_extend("force", {}, value)
+      local former, parts = value[old], vim.split(new, ".", { plain = true })
       value[old] = nil
       local text = ("%s is the old name of %s: please rename it"):format(
         table.concat(at(path, old), "."),
@@ -191,14 +216,14 @@ function Walk:without_legacy(node, value, path)
       local parent = value
       for index = 1, #parts - 1 do
         local inner = parent[parts[index]]
-        if inner == nil then
-          inner = {}
+        if inner == nil or type(inner) == "table" then
+          inner = vim.tbl_extend("force", {}, inner or {})
           parent[parts[index]] = inner
         end
         parent = inner
       end
       if type(parent) == "table" and parent[parts[#parts]] == nil then
-        parent[parts[#parts]] = moved
+        parent[parts[#parts]] = former
       else
         text = text .. "; the new one is given too and counts"
       end
@@ -296,9 +321,11 @@ end
 ---@param given table Filled
 function Walk:free_keys(node, source, known, path, merged, given)
   for key, value in sorted(source) do
-    local explained = not known[key] and foreign.explain(at(path, key)) or nil
-    if explained then
-      self:problem(at(path, key), explained)
+    local hint = not known[key] and type(key) == "string" and foreign.hint(at(path, key))
+    if hint then
+      table.insert(self.foreign, table.concat(at(path, key), ".") .. (hint ~= true and ": " .. hint or ""))
+    elseif type(key) == "string" and not plain.is_utf8(key) then
+      self:problem(path, ("the name %s is not UTF-8 text"):format(vim.inspect(key)))
     elseif not known[key] and node.values and type(key) == "string" then
       merged[key], given[key] = self:option(node.values, value, at(path, key))
     elseif not known[key] then
@@ -331,9 +358,17 @@ local M = {}
 ---@param user any What was given to setup()
 ---@return CodeCompanion.Checked
 function M.merge(schema, user)
-  local walk = setmetatable({ schema = schema, problems = {}, warnings = {} }, Walk)
-  local options, given = walk:section(schema, user, {})
-  return { options = options, given = given or {}, problems = walk.problems, warnings = walk.warnings }
+  local walk = setmetatable({ schema = schema, problems = {}, warnings = {}, foreign = {} }, Walk)
+  local ours, moves = moved.apply(user)
+  local options, given = walk:section(schema, ours, {})
+  return {
+    options = options,
+    given = given or {},
+    problems = walk.problems,
+    warnings = walk.warnings,
+    foreign = walk.foreign,
+    moves = moves,
+  }
 end
 
 return M

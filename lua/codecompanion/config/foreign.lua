@@ -1,31 +1,38 @@
----Keys of codecompanion.nvim that do not exist here, so that an error can say so instead of guessing at a typing error.
+---Keys of codecompanion.nvim that do not exist here: no mistakes, but listed once, together. Those that mean the same
+---as another one here are in `codecompanion.config.moved`.
 ---
 ---`*` stands for any one part of a key path. A hint says what to use instead; true means there is nothing.
 
 ---@type table<string, string|true>
 local KEYS = {
-  ["strategies"] = "use `interactions`",
-  ["memory"] = "use `rules`",
   ["constants"] = true,
   ["extensions"] = true,
   ["mcp"] = true,
   ["prompt_library"] = true,
   ["adapters.acp"] = true,
+  ["adapters.non_llms"] = true,
   ["adapters.opts"] = "options of all adapters are in `adapters.http.opts`",
+  ["adapters.http.opts.show_defaults"] = true,
   ["adapters.http.opts.allow_insecure"] = true,
   ["adapters.http.opts.cache_models_for"] = true,
   ["adapters.http.opts.show_model_choices"] = true,
   ["adapters.http.opts.show_presets"] = true,
+  ["ignore_warnings"] = true,
+  ["interactions.agent"] = true,
   ["interactions.background"] = true,
   ["interactions.cli"] = true,
   ["interactions.cmd"] = true,
   ["interactions.code_review"] = true,
   ["interactions.inline"] = true,
   ["interactions.opts"] = true,
+  ["interactions.workflow"] = true,
   ["interactions.shared"] = "the keys of approvals are in `interactions.chat.keymaps`",
+  ["interactions.chat.agents"] = true,
+  ["interactions.chat.callbacks"] = true,
   ["interactions.chat.editor_context"] = true,
   ["interactions.chat.slash_commands"] = true,
   ["interactions.chat.variables"] = true,
+  ["interactions.chat.opts.acp_timeout_response"] = true,
   ["interactions.chat.opts.blank_prompt"] = true,
   ["interactions.chat.opts.completion_provider"] = true,
   ["interactions.chat.opts.debounce"] = true,
@@ -35,18 +42,29 @@ local KEYS = {
   ["interactions.chat.opts.wait_timeout"] = "approvals wait as long as you like",
   ["interactions.chat.opts.yank_jump_delay_ms"] = true,
   ["interactions.chat.keymaps._btw"] = "send while a reply is running: it is queued",
+  ["interactions.chat.keymaps._acp_allow_always"] = true,
+  ["interactions.chat.keymaps._acp_allow_once"] = true,
+  ["interactions.chat.keymaps._acp_reject_always"] = true,
+  ["interactions.chat.keymaps._acp_reject_once"] = true,
   ["interactions.chat.keymaps.buffer_sync_all"] = true,
   ["interactions.chat.keymaps.buffer_sync_diff"] = true,
   ["interactions.chat.keymaps.clear_approvals"] = true,
   ["interactions.chat.keymaps.copilot_stats"] = true,
   ["interactions.chat.keymaps.fold_code"] = "use `toggle_fold`",
+  ["interactions.chat.keymaps.memory"] = "delete the line of a rule in the context block",
+  ["interactions.chat.keymaps.pin"] = true,
   ["interactions.chat.keymaps.rules"] = "delete the line of a rule in the context block",
+  ["interactions.chat.keymaps.super_diff"] = true,
+  ["interactions.chat.keymaps.watch"] = true,
+  ["interactions.chat.keymaps.*.condition"] = true,
   ["interactions.chat.keymaps.*.hide"] = true,
   ["interactions.chat.keymaps.*.index"] = true,
   ["interactions.chat.tools.ask_questions"] = true,
   ["interactions.chat.tools.fetch_webpage"] = true,
   ["interactions.chat.tools.get_changed_files"] = true,
   ["interactions.chat.tools.groups"] = "every enabled tool is offered to the model",
+  ["interactions.chat.tools.list_code_usages"] = true,
+  ["interactions.chat.tools.next_edit_suggestion"] = true,
   ["interactions.chat.tools.web_search"] = true,
   ["interactions.chat.tools.opts.auto_submit_errors"] = true,
   ["interactions.chat.tools.opts.auto_submit_success"] = true,
@@ -66,12 +84,15 @@ local KEYS = {
   ["interactions.chat.tools.*.opts.require_cmd_approval"] = "commands are always approved one by one",
   ["interactions.chat.tools.*.opts.require_confirmation_after"] = "the change is shown before it is made",
   ["interactions.chat.tools.*.opts.respect_gitignore"] = true,
+  ["interactions.chat.tools.*.opts.user_approval"] = true,
+  ["interactions.chat.tools.*.opts.user_confirmation"] = "the change is shown before it is made",
   ["interactions.chat.tools.*.opts.whitelist"] = true,
   ["rules.parsers"] = "the parsers are `none` and `claude`",
+  ["rules.*.is_default"] = true,
   ["rules.*.is_preset"] = true,
+  ["rules.opts.show_defaults"] = "set a group to false to hide it",
   ["rules.opts.show_presets"] = "set a group to false to hide it",
   ["rules.opts.chat.autoload_groups_in_prompt_library"] = true,
-  ["rules.opts.chat.condition"] = "use `rules.opts.chat.enabled`",
   ["rules.opts.chat.default_params"] = true,
   ["display.action_palette"] = true,
   ["display.cli"] = true,
@@ -79,13 +100,16 @@ local KEYS = {
   ["display.icons"] = true,
   ["display.inline"] = true,
   ["display.input"] = true,
+  ["display.chat.child_window"] = "use `display.chat.window`",
+  ["display.chat.debug_window"] = true,
+  ["display.chat.diff_window"] = true,
   ["display.chat.floating_window"] = "use `display.chat.window`",
   ["display.chat.icons"] = true,
-  ["display.chat.show_references"] = "use `display.chat.show_context`",
   ["display.chat.show_settings"] = true,
   ["display.chat.show_tools_processing"] = true,
   ["display.chat.window.pertab"] = true,
   ["display.chat.window.sticky"] = true,
+  ["opts.job_start_delay"] = true,
   ["opts.per_project_config"] = true,
   ["opts.send_code"] = true,
   ["opts.submit_delay"] = true,
@@ -94,10 +118,10 @@ local KEYS = {
 
 local M = {}
 
----What to say about a key of codecompanion.nvim, nil when the key is none.
+---Whether a key belongs to codecompanion.nvim and does nothing here.
 ---@param path string[] Parts of the key path
----@return string?
-function M.explain(path)
+---@return string|boolean hint What to use instead, true when there is nothing, false when the key is none of theirs
+function M.hint(path)
   local hint = KEYS[table.concat(path, ".")]
   for position = 1, #path do
     if hint then
@@ -107,11 +131,7 @@ function M.explain(path)
     pattern[position] = "*"
     hint = KEYS[table.concat(pattern, ".")]
   end
-  if not hint then
-    return nil
-  end
-  local said = "belongs to codecompanion.nvim, not to this plugin"
-  return type(hint) == "string" and ("%s; %s"):format(said, hint) or said
+  return hint or false
 end
 
 return M

@@ -126,7 +126,7 @@ local function chat(options, given, evaluation)
     context_window = opts.context_window or 0,
     policy = policy,
     adapter_policies = object(adapter_policies),
-    policies = object(static(opts.policies)),
+    policies = object(vim.tbl_map(object, static(opts.policies))),
     system_prompt = system_prompt(evaluation, options),
     max_provider_requests_per_turn = opts.max_provider_requests_per_turn,
     max_output_continuations = opts.max_output_continuations,

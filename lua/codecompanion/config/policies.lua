@@ -1,48 +1,39 @@
 ---Checks of the options `policy` and `policies`. What a policy's table may say is known to the host, which checks it
 ---when it is greeted (`python/codecompanion/context/policy_table.py`).
 
+local plain = require("codecompanion.config.plain")
+
 local M = {}
+
+local CHOICE = '{ default = "codecompanion", anthropic = "cowork" }'
+local POLICY = '{ extends = "codecompanion", … }'
 
 ---@param value string|table
 ---@return string? problem
 ---@return any normalised
 function M.check_choice(value)
-  if type(value) == "string" then
-    return nil, value
-  end
-  for adapter, name in pairs(value) do
-    if type(adapter) ~= "string" or type(name) ~= "string" then
-      return 'expected names of policies by adapter: { default = "codecompanion", anthropic = "cowork" }'
+  for key in pairs(type(value) == "table" and value or {}) do
+    if type(key) ~= "string" then
+      return "expected names of policies by adapter: " .. CHOICE
     end
   end
   return nil, value
 end
 
+---One policy of the user's own: what it says is checked by the host, here only that it can be sent there.
 ---@param value table
 ---@return string? problem
 ---@return any normalised
 function M.check(value)
-  for name, policy in pairs(value) do
-    if type(name) ~= "string" or type(policy) ~= "table" then
-      return 'expected tables by name: { mine = { extends = "codecompanion", … } }'
-    end
-    local where = M.find_function(policy)
-    if where then
-      return ("%s.%s is a function; a policy is data: expected a value"):format(name, where)
-    end
+  if #value > 0 then
+    return "got a list; expected " .. POLICY
+  end
+  local problem = plain.problem(value, "")
+  if problem then
+    local where, text = problem:match("^%.?([^:]*): (.*)$")
+    return where ~= "" and ("%s in `%s`; a policy is data"):format(text, where) or text
   end
   return nil, value
-end
-
----@param value table
----@return string? where Key path of the first function in it
-function M.find_function(value)
-  for key, inner in pairs(value) do
-    local deeper = type(inner) == "table" and M.find_function(inner)
-    if type(inner) == "function" or deeper then
-      return deeper and ("%s.%s"):format(key, deeper) or tostring(key)
-    end
-  end
 end
 
 ---The choice as the host wants it.

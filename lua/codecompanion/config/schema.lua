@@ -76,15 +76,15 @@ return {
         fields = {
           {
             name = "context_window",
-            type = "integer",
-            min = 1,
+            type = { "integer", "string" },
+            check = require("codecompanion.config.tokens").check(),
             optional = true,
             description = "Size of the context window in tokens.",
           },
           {
             name = "max_output_tokens",
-            type = "integer",
-            min = 1,
+            type = { "integer", "string" },
+            check = require("codecompanion.config.tokens").check(),
             optional = true,
             description = "Tokens reserved for a reply; requests ask for no more.",
           },

@@ -1,5 +1,7 @@
 ---What a trigger may be (R-502): a fraction of the window, a number of tokens, a percentage, a function, or false.
 
+local tokens = require("codecompanion.config.tokens")
+
 ---@class CodeCompanion.TriggerContext
 ---@field adapter CodeCompanion.AdapterInfo
 ---@field model string
@@ -15,6 +17,9 @@ return function(value)
   end
   if value == true then
     return "true is no trigger; false turns the stage off"
+  end
+  if type(value) == "string" and value:match("[kKmM]$") and tokens.parse(value) then
+    return nil, tokens.parse(value)
   end
   if type(value) == "string" then
     local percent = tonumber(value:match("^%s*(%d+%.?%d*)%s*%%%s*$"))

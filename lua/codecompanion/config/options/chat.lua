@@ -198,27 +198,31 @@ return {
         name = "context_window",
         type = { "integer", "string" },
         optional = true,
-        check = require("codecompanion.config.window"),
-        description = 'The context window in tokens, for every model: 32000, or "4k", "8k", "16k", "32k", "128k" (k ='
-          .. " 1000). Without it each model has its own: `models`, what the endpoint says, or the built-in table.",
+        check = require("codecompanion.config.tokens").check(),
+        description = 'The context window in tokens, for every model: 32000, "16k" or "1M" (k = 1000), as every number'
+          .. " of tokens. Without it each model has its own: `models`, what the endpoint says, or the built-in table.",
       },
       {
         name = "policy",
         type = { "string", "table" },
+        items = { type = "string" },
         default = "codecompanion",
-        replace = true,
         check = require("codecompanion.config.policies").check_choice,
         description = "The policy of context management: which strategies run, when, and in which order. A name, or"
           .. ' names by adapter: { default = "codecompanion", anthropic = "cowork" }. `/policy` changes it for a chat.',
       },
       {
         name = "policies",
-        type = "table",
-        default = {},
-        replace = true,
-        check = require("codecompanion.config.policies").check,
         description = "Policies of your own by name, each with `extends` and values for the options of the policy it"
           .. " extends: see |codecompanion-own-policies|.",
+        fields = {},
+        values = {
+          name = "<name>",
+          type = "table",
+          optional = true,
+          check = require("codecompanion.config.policies").check,
+          description = "A policy of your own.",
+        },
       },
       {
         name = "max_provider_requests_per_turn",

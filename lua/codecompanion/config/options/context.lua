@@ -61,8 +61,8 @@ return {
       },
       {
         name = "min_token_savings",
-        type = "integer",
-        min = 0,
+        type = { "integer", "string" },
+        check = require("codecompanion.config.tokens").check(0),
         default = 10000,
         description = "An automatic compaction that would save fewer tokens than this is not done.",
       },

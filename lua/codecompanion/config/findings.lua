@@ -1,0 +1,109 @@
+---What was found in the configuration, and how it is told: one short line after start-up, all of it in a float
+---(`:CodeCompanion problems`) and in `:checkhealth`.
+
+local M = {}
+
+local MORE = ":CodeCompanion problems"
+
+---@class CodeCompanion.Findings
+---@field problems string[] Mistakes, each with its key path; the default stays in force
+---@field old_names string[] Names that still count and should be changed
+---@field foreign string[] Options of codecompanion.nvim that do nothing here
+---@field moves CodeCompanion.Move[] Options of codecompanion.nvim that were taken over
+
+---@param count integer
+---@param one string
+---@param many string
+---@return string?
+local function counted(count, one, many)
+  return count > 0 and ("%d %s"):format(count, count == 1 and one or many) or nil
+end
+
+---The same in fewer and fewer words, for command lines of any width. Empty when there is nothing to say.
+---@param findings CodeCompanion.Findings
+---@return string[]
+function M.sentences(findings)
+  local problems, old, foreign = #findings.problems, #findings.old_names, #findings.foreign
+  if problems + old + foreign == 0 then
+    return {}
+  end
+  local function sentence(...)
+    local parts = {}
+    for index = 1, select("#", ...) do
+      parts[#parts + 1] = (select(index, ...))
+    end
+    return ("%s: %s"):format(table.concat(parts, ", "), MORE)
+  end
+  local mistakes = counted(problems, "mistake", "mistakes")
+  local theirs = "%s of codecompanion.nvim %s nothing here"
+  local names = counted(old, "old name", "old names")
+  local whole = {}
+  if problems + old + foreign == 1 and foreign == 0 then
+    whole[1] = findings.problems[1] or findings.old_names[1]
+  end
+  return vim.list_extend(whole, {
+    sentence(
+      mistakes and mistakes .. " in setup()",
+      names and names .. " in setup()",
+      counted(foreign, theirs:format("option", "does"), theirs:format("options", "do"))
+    ),
+    sentence(mistakes, names, counted(foreign, "option does nothing here", "options do nothing here")),
+    sentence(mistakes or names or counted(foreign, "unused option", "unused options")),
+    MORE,
+  })
+end
+
+---@param lines string[]
+---@param heading string?
+---@param entries string[]
+local function section(lines, heading, entries)
+  if not heading then
+    return
+  end
+  if #lines > 0 then
+    lines[#lines + 1] = ""
+  end
+  lines[#lines + 1] = "# " .. heading
+  lines[#lines + 1] = ""
+  for _, entry in ipairs(entries) do
+    lines[#lines + 1] = "- " .. entry:gsub("%s*\n%s*", " ")
+  end
+end
+
+---Everything, as Markdown.
+---@param findings CodeCompanion.Findings
+---@return string[] lines Empty when there is nothing to say
+function M.report(findings)
+  local lines = {}
+  local problems, foreign = findings.problems, findings.foreign
+  section(lines, counted(#problems, "mistake: ignored", "mistakes: ignored"), problems)
+  section(lines, counted(#findings.old_names, "old name: it works", "old names: they work"), findings.old_names)
+  local unused =
+    counted(#foreign, "option of codecompanion.nvim does nothing here", "options of codecompanion.nvim do nothing here")
+  section(lines, unused, foreign)
+  local moves = findings.moves
+  local taken = counted(#moves, "option of codecompanion.nvim works", "options of codecompanion.nvim work")
+  section(lines, taken and taken .. " under another name", M.moves(findings))
+  return lines
+end
+
+---@param findings CodeCompanion.Findings
+---@return string[]
+function M.moves(findings)
+  return vim.tbl_map(function(move)
+    return ("%s → %s"):format(move.from, move.to)
+  end, findings.moves)
+end
+
+---Show everything in a float.
+function M.open()
+  local findings = require("codecompanion.config").findings()
+  local lines = M.report(findings)
+  if #lines == 0 then
+    return require("codecompanion.say")("no mistakes in the configuration")
+  end
+  local title = "Configuration"
+  require("codecompanion.chat.float").open({ title = title, lines = lines, filetype = "markdown", footer = "q close" })
+end
+
+return M

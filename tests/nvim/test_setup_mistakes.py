@@ -1,0 +1,147 @@
+"""Mistakes in `setup()`, as a user meets them: one short line, all of it in a float, a host that answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness import Nvim, lua_string
+from real_chat import RealChat, init_lua
+
+NAMES = "abcdefghijklmnopqrstuvwxyz"
+WALL = json.dumps({f"nonsense_{letter}": {"x" * 50: letter} for letter in NAMES})
+SIZES = [(40, 12), (80, 24), (200, 50)]
+PROBLEMS = ":CodeCompanion problems"
+
+
+def setup(options: str) -> str:
+    """Return an init file that gives `setup()` a Lua table."""
+    return f"require('codecompanion').setup({options})\n"
+
+
+def last_line(nvim: Nvim) -> str:
+    """Return what stands on the command line."""
+    return nvim.screen().split("\n")[-1]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("notify", ["", "vim.o.cmdheight = 1; vim.o.showcmd = false\n"])
+def test_a_wall_of_mistakes_is_one_line_that_fits(
+    nvim_factory: Callable[..., Nvim], size: tuple[int, int], notify: str
+) -> None:
+    nvim = nvim_factory(size=size, init=notify + setup(f"vim.json.decode({lua_string(WALL)})"))
+    nvim.wait_for(lambda: PROBLEMS in nvim.screen(), PROBLEMS)
+    assert not nvim.blocked()
+    assert last_line(nvim).rstrip().endswith(PROBLEMS)
+    assert len([line for line in nvim.messages().split("\n") if line]) == 1
+    if size[0] >= 80:
+        assert "codecompanion: 26 mistakes in setup()" in nvim.messages()
+    nvim.command("CodeCompanion problems")
+    screen = nvim.wait_screen("26 mistakes: ignored")
+    assert "nonsense_a: unknown key" in screen
+    assert not nvim.blocked()
+    nvim.feed("q")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_long_mistake_alone_gives_way_to_a_line_that_fits(
+    nvim_factory: Callable[..., Nvim], size: tuple[int, int]
+) -> None:
+    nvim = nvim_factory(size=size, init=setup("{ ['" + "x" * 300 + "'] = 1 }"))
+    nvim.wait_for(lambda: PROBLEMS in nvim.screen(), PROBLEMS)
+    assert not nvim.blocked()
+
+
+def test_setup_that_is_called_late_says_the_same(nvim_factory: Callable[..., Nvim]) -> None:
+    nvim = nvim_factory(size=(70, 15))
+    nvim.command("lua require('codecompanion').setup({ a = 1, b = 2 })")
+    nvim.wait_screen("2 mistakes: :CodeCompanion problems")
+    assert not nvim.blocked()
+    nvim.command("lua require('codecompanion').setup({})")
+    nvim.command("CodeCompanion problems")
+    nvim.wait_screen("no mistakes in the configuration")
+
+
+@pytest.mark.parametrize("given", ["'text'", "7", "true", "function() end", "{ 1, 2, { 3 } }", "vim.NIL"])
+def test_setup_takes_anything(nvim_factory: Callable[..., Nvim], given: str) -> None:
+    nvim = nvim_factory(init=setup(given))
+    nvim.wait_for(lambda: "codecompanion: setup" in nvim.messages() or PROBLEMS in nvim.messages(), "a message")
+    assert not nvim.blocked()
+
+
+def test_checkhealth_lists_everything(nvim_factory: Callable[..., Nvim]) -> None:
+    options = "{ displya = {}, prompt_library = {}, strategies = { chat = { adapter = 'offline' } } }"
+    nvim = nvim_factory(init=setup(options), size=(120, 60))
+    nvim.command("checkhealth codecompanion")
+    nvim.wait_for(lambda: any("displya: unknown key" in line for line in nvim.lines()), "the mistake")
+    text = "\n".join(nvim.lines())
+    assert "Options of codecompanion.nvim that do nothing here" in text
+    assert "- prompt_library" in text
+    assert "- strategies → interactions" in text
+
+
+POLICIES = {
+    "mine": {"extends": "cowork", "description": "Mine."},
+    "no stages": {"extends": "codecompanion", "stage": ["x"]},
+    "step": {"extends": "codecompanion", "stage": [{"id": "a", "step": {"use": "clear_tool_results"}}]},
+    "tier": {"extends": "codecompanion", "stage": [{"id": "a", "tier": {"id": "b"}}]},
+}
+
+
+def test_wrong_policies_leave_the_host_the_chats_and_the_other_policies_alone(
+    nvim_factory: Callable[..., Nvim], tmp_path: Any
+) -> None:
+    """K1; what the host found is in `:CodeCompanion problems`, too."""
+    opts = {"policy": "mine", "policies": POLICIES}
+    init = init_lua("http://127.0.0.1:9/v1", {"interactions": {"chat": {"opts": opts}}})
+    nvim = nvim_factory(root=tmp_path, init=init, size=(150, 50))
+    chat = RealChat(nvim, tmp_path)
+    chat.open()
+    nvim.wait_screen("policies.step.stage")
+    assert "Internal error" not in nvim.screen()
+    assert nvim.messages() == ""
+    nvim.command("CodeCompanion problems")
+    screen = nvim.wait_screen("3 mistakes: ignored")
+    assert "policies.no stages.stage[1]: got 'x'; expected a stage" in screen
+    assert "policies.step.stage[1].step: got a table; expected a list of steps" in screen
+    assert "policies.tier.stage[1].tier: got a table; expected a list of tiers" in screen
+    nvim.feed("q")
+    assert "compact 90%" in nvim.screen()  # cowork's, which `mine` extends
+
+
+UNSENDABLE = [
+    ("{ extends = 'cowork', stage = { 'x', id = 'y' } }", "half a list"),
+    ("{ extends = 'cowork', [1] = 'x' }", "got a list"),
+    ("{ extends = 'cowork', stage = { [1] = {}, [5] = {} } }", "half a list"),
+    ("{ extends = 'cowork', resume = function() end }", "got a function; expected a plain value in `resume`"),
+    ("{ extends = 'cowork', default_window = 0/0 }", "expected a number in `default_window`"),
+    ("{ extends = 'cowork', description = '\\255' }", "it is not UTF-8 text in `description`"),
+    ("(function() local t = { extends = 'cowork' } t.stage = t return t end)()", "it is nested too deeply"),
+]
+
+
+def test_a_policy_that_cannot_be_sent_is_left_out_by_itself(nvim_factory: Callable[..., Nvim]) -> None:
+    wrong = ", ".join(f"p{number} = {table}" for number, (table, _) in enumerate(UNSENDABLE))
+    policies = f"{{ mine = {{ extends = 'cowork' }}, {wrong} }}"
+    nvim = nvim_factory(init=setup(f"{{ interactions = {{ chat = {{ opts = {{ policies = {policies} }} }} }} }}"))
+    problems = nvim.lua("return require('codecompanion.config').findings().problems")
+    assert len(problems) == len(UNSENDABLE)
+    for (_, said), problem in zip(UNSENDABLE, problems, strict=True):
+        assert problem.startswith("interactions.chat.opts.policies.p")
+        assert said in problem
+    told = json.loads(nvim.lua("return vim.json.encode(require('codecompanion.config').for_host())"))
+    assert list(told["chat"]["policies"]) == ["mine"]
+
+
+def test_a_choice_that_is_wrong_for_one_adapter_holds_for_the_others(nvim_factory: Callable[..., Nvim]) -> None:
+    policy = "{ default = 'cowork', openai = 7, anthropic = 'kodacode' }"
+    nvim = nvim_factory(init=setup(f"{{ interactions = {{ chat = {{ opts = {{ policy = {policy} }} }} }} }}"))
+    told = json.loads(nvim.lua("return vim.json.encode(require('codecompanion.config').for_host())"))
+    assert (told["chat"]["policy"], told["chat"]["adapter_policies"]) == ("cowork", {"anthropic": "kodacode"})
+    assert nvim.lua("return require('codecompanion.config').findings().problems") == [
+        "interactions.chat.opts.policy.openai: got number 7; expected string"
+    ]
