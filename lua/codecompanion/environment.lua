@@ -82,6 +82,18 @@ function M.write_stamp(dir, stamp)
   return file:close() and written ~= nil and uv.fs_rename(partial, dir .. "/" .. STAMP) == true
 end
 
+---Do not use this environment any more: it turned out to be damaged.
+---@param python string
+---@return boolean done False when it is none of ours, or cannot be changed
+function M.discard(python)
+  for _, dir in ipairs(M.all_dirs()) do
+    if M.python_of(dir) == python then
+      return uv.fs_unlink(dir .. "/" .. STAMP) == true
+    end
+  end
+  return false
+end
+
 ---@param dir string
 ---@return boolean finished Whether the installation there came to its end
 function M.has_stamp(dir)

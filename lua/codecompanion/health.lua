@@ -6,6 +6,7 @@ local health = vim.health
 local M = {}
 
 local HOST_WAIT_MS = 8000
+local TOOL_WAIT_MS = 3000
 
 local function check_neovim()
   health.start("Neovim")
@@ -19,6 +20,12 @@ local function check_neovim()
   local other = require("codecompanion.conflict").other_root()
   if other then
     health.error("Another plugin has modules of the same name: " .. other, "Keep one of the two")
+  end
+  if #vim.fn.getcompletion("codecompanion-install", "help") > 0 then
+    health.ok("The manual has its help tags")
+  else
+    local advice = "Run :helptags ALL (plugin managers do it for what they clone); :CodeCompanion help works without"
+    health.info("`:help codecompanion` finds nothing: there are no help tags. " .. advice)
   end
   for _, language in ipairs({ "markdown", "markdown_inline" }) do
     if pcall(vim.treesitter.language.inspect, language) then
@@ -72,6 +79,25 @@ local function check_configuration()
   health.info(context_values(require("codecompanion.config").options.interactions.chat.opts))
 end
 
+---There is no environment: whether one can be made here, and when it will be.
+---@param install table
+local function check_what_can_be_made(install)
+  local problem, tool
+  install.find_tool(function(found_problem, found_tool)
+    problem, tool = found_problem, found_tool
+  end)
+  vim.wait(TOOL_WAIT_MS, function()
+    return tool ~= nil
+  end, 20)
+  if problem then
+    return health.error(problem, "Then open a chat, or run :CodeCompanion install")
+  end
+  local with = tool and (" with " .. tool) or ""
+  health.warn("The Python packages are not installed yet", {
+    ("The first chat installs them%s; to do it now run :CodeCompanion install"):format(with),
+  })
+end
+
 local function check_environment()
   health.start("Python environment")
   local options = require("codecompanion.config").options
@@ -82,18 +108,20 @@ local function check_environment()
   if configured then
     return health.info("python.host_prog = " .. configured)
   end
-  local environment = require("codecompanion.install").environment()
+  local install = require("codecompanion.install")
+  if install.progress then
+    health.info(install.describe())
+  end
+  local environment = install.environment()
   if not environment then
-    return health.warn("There is no private environment yet", {
-      "Run :CodeCompanion install, or open a chat: it is made on first use",
-      vim.fn.executable("uv") == 1 and "uv will be used" or "Python 3.11 or newer with venv is needed",
-    })
+    return check_what_can_be_made(install)
   end
   local text = ("Python %s, made with %s: %s"):format(environment.stamp.python, environment.stamp.tool, environment.dir)
   if environment.fresh then
     health.ok(text)
   else
-    health.warn(text .. " does not fit requirements.lock any more", "Run :CodeCompanion install")
+    local advice = "The next chat renews it and uses it as it is if that fails; or run :CodeCompanion install"
+    health.warn(text .. " was made for an older version of the plugin", advice)
   end
 end
 
@@ -120,7 +148,7 @@ local function check_host()
   end
   if status ~= "ready" then
     local problem = status == "starting" and ("No answer within %d s"):format(HOST_WAIT_MS / 1000) or text
-    return health.error(problem, { "See :CodeCompanion log", "Try :CodeCompanion restart" })
+    return health.error(problem, { "See :CodeCompanion log", "Run :CodeCompanion restart, or :CodeCompanion install" })
   end
   local seen = host.inspect()
   health.ok(("Answers (pid %s, ready after %.0f ms)"):format(seen.pid or "shared", seen.ready_ms or 0))

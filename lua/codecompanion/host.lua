@@ -21,6 +21,7 @@ local M = {}
 local SLOW_START_MS = 20000
 local LEAVE_MS = 1500
 local SILENT_MS = 3000
+local CANNOT_RUN = 2 -- the exit status of `engine/__main__.py` under a Python that lacks something
 
 ---These are answered by an event at once, whatever the model and the tools are doing.
 local ANSWERED_AT_ONCE = { submit = true, compact = true, regenerate = true, go_on = true }
@@ -29,6 +30,7 @@ local state = {
   status = "stopped", ---@type CodeCompanion.HostStatus
   text = "", ---Why it failed, in a sentence
   job = nil, ---@type integer? Our process
+  python = nil, ---@type string? What it runs with
   channel = nil, ---@type integer? Where requests go: our process, or the classic host
   leaving = nil, ---@type integer? A process that was asked to go
   start_after_leaving = false,
@@ -216,6 +218,19 @@ local function greet()
   end, SLOW_START_MS)
 end
 
+---The private environment is damaged (packages were deleted): make it anew, and keep what waits for the host.
+---@param code integer
+---@return boolean begun
+local function repair(code)
+  local damaged = state.status == "starting" and code == CANNOT_RUN and state.python ~= nil
+  if not damaged or not require("codecompanion.install").discard(state.python) then
+    return false
+  end
+  state.status, state.job, state.channel, state.pending = "stopped", nil, nil, {}
+  M.start()
+  return true
+end
+
 ---@param job integer
 ---@param code integer
 ---@param stderr_tail string
@@ -228,13 +243,15 @@ local function on_exit(job, code, stderr_tail)
     end
     return
   end
-  if job ~= state.job then
+  if job ~= state.job or repair(code) then
     return
   end
   local text = stderr_tail:match("codecompanion: ([^\n]+)") -- what `engine/__main__.py` has to say
   if state.status == "starting" then
     text = text or ("The Python host ended while starting (status %d); see :checkhealth codecompanion"):format(code)
-    say(text, vim.log.levels.ERROR)
+    if not M.is_chat_shown() then
+      say(text, vim.log.levels.ERROR)
+    end
   end
   text = text or ("The Python host ended (status %d). The next action starts it again."):format(code)
   on_gone(text, code, stderr_tail)
@@ -260,6 +277,7 @@ function M.start()
       return
     end
     if python then
+      state.python = python
       state.job, err = process.launch(python, on_exit)
       state.channel = state.job
     end

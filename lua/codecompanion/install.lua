@@ -16,6 +16,7 @@ local M = {}
 M.root = environment.root
 M.environment = environment.find
 M.data_dir = environment.data_dir
+M.discard = environment.discard
 
 ---@alias CodeCompanion.Report fun(message: string)
 
@@ -207,9 +208,8 @@ local function install(report)
   end
   log(("\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S")))
   local dir = environment.new_dir()
-  local ok, err = pcall(vim.fn.mkdir, vim.fs.dirname(dir), "p", 448)
-  if not ok then
-    return "The data folder cannot be written: " .. tostring(err):gsub("^.-: ", "")
+  if not pcall(vim.fn.mkdir, vim.fs.dirname(dir), "p", 448) then
+    return "The data folder cannot be written: " .. vim.fn.fnamemodify(environment.data_dir(), ":~")
   end
   local tool, problem = make(dir, report)
   if tool then
@@ -291,6 +291,8 @@ local function work(claim)
     if not ok then
       log(problem .. "\n")
       problem = "The installation failed: " .. problem:match("^[^\n]*")
+    elseif problem then
+      log(problem .. "\n")
     end
     claim.release()
     finished(problem)
@@ -405,6 +407,18 @@ function M.build()
   end
   coroutine.yield("the Python environment is ready")
   say_restart()
+end
+
+---What the environment would be made with; for `:checkhealth`.
+---@param answer fun(problem: string?, tool: string)
+function M.find_tool(answer)
+  if vim.fn.executable("uv") == 1 then
+    return answer(nil, "uv")
+  end
+  coroutine.wrap(function()
+    local python, problem = find_python()
+    answer(problem, python or "")
+  end)()
 end
 
 ---Whether `resolve` would answer without installing anything.

@@ -108,3 +108,12 @@ def answered(nvim: Nvim) -> bool:
     """Say whether the chat on the screen has an answer and is idle."""
     idle = nvim.lua("return (vim.b.codecompanion_chat or {}).state == 'idle'")
     return bool(idle) and any(line.startswith("## CodeCompanion") for line in nvim.lines())
+
+
+def health(nvim: Nvim) -> str:
+    """Return the report of `:checkhealth codecompanion` as one line, its window closed again."""
+    nvim.command("checkhealth codecompanion")
+    text = " ".join(" ".join(nvim.lines()).split())
+    nvim.command("bwipeout!")
+    assert "Failed to run healthcheck" not in text
+    return text

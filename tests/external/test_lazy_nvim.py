@@ -19,6 +19,7 @@ from plugin_managers import (
     answered,
     clone_of,
     environments,
+    health,
     loaded_modules,
     missing_commands,
     talk,
@@ -97,6 +98,10 @@ def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, bi
     assert len(environments(nvim)) == 1
     nvim.command("help codecompanion-install")
     assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
+    report = health(nvim)
+    assert "ERROR" not in report
+    assert "The manual has its help tags" in report
+    assert "made with uv" in report
     assert not nvim.blocked()
     nvim.__exit__()
 
@@ -160,6 +165,9 @@ def test_a_checkout_by_dir_gets_neither_build_nor_tags_and_works_all_the_same(st
     nvim.command("CodeCompanion help")
     assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
     nvim.command("quit")
+    report = health(nvim)
+    assert "The Python packages are not installed yet" in report
+    assert "there are no help tags" in report
     assert missing_commands(nvim) == []
     talk(nvim)
     assert len(environments(nvim)) == 1

@@ -19,6 +19,7 @@ from plugin_managers import (
     clone_of,
     environments,
     git,
+    health,
     loaded_modules,
     missing_commands,
     talk,
@@ -80,8 +81,14 @@ def works(nvim: Nvim, *, tags: bool) -> None:
     nvim.command("help codecompanion-install" if tags else "CodeCompanion help")
     assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
     nvim.command("quit")
+    report = health(nvim)
+    assert "The Python packages are not installed yet" in report
+    assert ("The manual has its help tags" in report) == tags
     talk(nvim)
     assert len(environments(nvim)) == 1
+    report = health(nvim)
+    assert "ERROR" not in report
+    assert "made with uv" in report
     assert not nvim.blocked()
 
 

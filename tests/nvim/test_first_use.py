@@ -158,6 +158,31 @@ def test_a_neovim_killed_in_the_middle_leaves_the_work_to_the_other(start: Start
     assert len(folders) == 1
 
 
+def test_the_health_check_tells_the_truth_at_every_stage(start: Start, gate: Path, tmp_path: Path) -> None:
+    """Nothing there, being made, there, made for an older version."""
+
+    def report(nvim: Nvim) -> str:
+        nvim.command("checkhealth codecompanion")
+        text = " ".join(" ".join(nvim.lines()).split())
+        nvim.command("bwipeout!")
+        return text
+
+    nvim = start(gate=gate, size=(120, 60))
+    assert "The Python packages are not installed yet" in report(nvim)
+    assert "The first chat installs them with uv" in report(nvim)
+    assert installs(tmp_path) == 0, "looking installs nothing"
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("downloading 37")
+    nvim.command("split")
+    assert "Installing Python packages: downloading 37" in report(nvim)
+    gate.touch()
+    nvim.wait_screen("ctx~")
+    assert "made with uv: " in report(nvim)
+    stamp = next((tmp_path / "data/nvim/codecompanion/venv").glob("*/codecompanion-stamp.json"))
+    stamp.write_text(stamp.read_text().replace('"lock":"', '"lock":"0').replace('"lock": "', '"lock": "0'))
+    assert "was made for an older version of the plugin" in report(nvim)
+
+
 def test_without_python_the_chat_says_what_to_install(start: Start, tmp_path: Path) -> None:
     """Neither uv nor a Python: the sentence names the packages."""
     programs = tmp_path / "few"
@@ -201,6 +226,23 @@ def test_an_outdated_environment_is_used_when_it_cannot_be_renewed(start: Start,
     nvim.wait_for(lambda: answers(nvim) == 1, "the answer")
     assert nvim.messages().count("The older environment is used") == 1
     assert not nvim.blocked()
+
+
+def test_a_damaged_environment_is_made_anew(start: Start, tmp_path: Path) -> None:
+    """Somebody deleted packages: the chat installs again by itself, and the message sent meanwhile is answered."""
+    first = start()
+    first.command("CodeCompanionChat")
+    first.wait_screen("ctx~")
+    first.__exit__()
+    [python] = (tmp_path / "data/nvim/codecompanion/venv").glob("*/bin/python")
+    python.write_text("#!/bin/sh\necho 'codecompanion: openai is missing' >&2; exit 2\n")
+    nvim = start()
+    nvim.command("CodeCompanionChat")
+    send(nvim, "hello there")
+    nvim.wait_for(lambda: answers(nvim) == 1, "the answer")
+    assert installs(tmp_path) == 2
+    assert not python.exists(), "the damaged one is removed"
+    assert nvim.messages() == ""
 
 
 def test_a_provider_without_the_packages_is_not_taken(start: Start, tmp_path: Path) -> None:

@@ -272,7 +272,7 @@ def test_a_python_that_is_missing_is_named(nvim_factory: Callable[..., Nvim], tm
 
 @pytest.mark.parametrize(
     ("version", "modules", "expected"),
-    [("(3, 9, 2)", "", "Python 3.11 or newer is needed"), ("(3, 12, 0)", "pynvim", "lacks pynvim")],
+    [("(3, 9, 2)", "", "Python 3.11 or newer is needed"), ("(3, 12, 0)", "pynvim", "pynvim is missing")],
 )
 def test_a_python_that_cannot_run_the_host_says_why(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, version: str, modules: str, expected: str

@@ -201,7 +201,7 @@ def test_the_health_check_answers_also_when_nothing_is_there(nvim_factory: Calla
     nvim = nvim_factory()
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
-    assert "There is no private environment yet" in report
+    assert "The Python packages are not installed yet" in report
     assert "Not running" in report
     assert "Failed to run healthcheck" not in report
 

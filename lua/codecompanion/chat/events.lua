@@ -295,7 +295,7 @@ function M.host_exit(chat, event)
   if #chat.outgoing > 0 then
     local count
     text, count = text:gsub("^(.-%.) ", "%1 Your message is back in the input. ", 1)
-    text = count > 0 and text or text .. " Your message is back in the input."
+    text = count > 0 and text or text .. ". Your message is back in the input."
   end
   outgoing.recall_all(chat)
   for _, item in pairs(chat.calls) do

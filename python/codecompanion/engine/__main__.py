@@ -20,7 +20,8 @@ def find_problem() -> str:
         return f"Python 3.11 or newer is needed, {sys.executable} is {found}; run :CodeCompanion install"
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        return f"{sys.executable} lacks {', '.join(missing)}; run :CodeCompanion install"
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{', '.join(missing)} {verb} missing from {sys.executable}; run :CodeCompanion install"
     return ""
 
 
