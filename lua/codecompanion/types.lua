@@ -916,8 +916,10 @@
 ---@field next_approval? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field approve_once? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field approve_always? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field approve_prefix? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field reject? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field cancel_all? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field show_diff? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field [string] CodeCompanion.Options.interactions.chat.keymaps.key|false
 
 ---Show the keys

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
 from approvals import answered, ask
-from chat_driver import ChatDriver
+from chat_driver import ChatDriver, make_chat
 from codecompanion import events
 
 
@@ -18,7 +19,7 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     ask(chat)
     screen = chat.nvim.wait_screen(r"\? run_command needs your approval: rm")
     assert "rm -rf build" in screen
-    assert "g1 once   g2 always in this chat   g3 reject…   g4 cancel all" in screen
+    assert "g1 once   g2 always this command   g3 reject…   g4 cancel all   K show all" in screen
     assert "⋯ waiting for your approval · ]a goes there" in screen
     chat.nvim.feed("]ag2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
@@ -122,7 +123,7 @@ def test_a_reason_that_comes_too_late_goes_nowhere(chat: ChatDriver) -> None:
     chat.nvim.feed("]agr")
     chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
     chat.nvim.lua("_G.done('because')")
-    chat.nvim.wait_screen("that approval is no longer open")
+    chat.nvim.wait_screen("This approval was already answered or cancelled")
     assert answered(chat) == []
 
 
@@ -207,16 +208,135 @@ def test_no_sequence_without_the_prefix_ever_approves(chat: ChatDriver, seed: in
             )
 
 
-def test_a_diff_is_coloured_and_a_long_one_is_cut_with_a_way_to_see_all(chat: ChatDriver) -> None:
-    """`K` on the block shows everything."""
+# ---- the block
+
+
+def test_a_long_approval_says_so_first_and_shows_both_ends(chat: ChatDriver) -> None:
+    """The first line tells how much is shown; the whole block fits the screen; `K` shows everything."""
     chat.accept("go")
-    body = "--- a/x\n+++ b/x\n" + "".join(f"+line {number}\n" for number in range(100))
-    ask(chat, body=body, filetype="diff")
-    chat.nvim.wait_screen(r"… 42 more lines · K shows all")
-    chat.nvim.feed("gg/line 1$<CR>K")
-    chat.nvim.wait_screen(r"^go +╭")
+    ask(chat, body="".join(f"line {number}\n" for number in range(100)) + "rm -rf ~\n")
+    first = next(line for line in chat.text().split("\n") if line.startswith("? "))
+    assert first == "? run_command needs your approval: rm · 101 lines, 18 shown · K shows all"
+    screen = chat.nvim.wait_screen("<83 lines not shown>")
+    assert first in screen
+    assert "line 0\n" in screen
+    assert "rm -rf ~" in screen
+    assert "g1 once" in screen
+    chat.nvim.feed("]aK")
+    chat.nvim.wait_screen("╭")
     chat.nvim.feed("/line 99<CR>")
-    chat.nvim.wait_screen(r"\+line 99")
+    chat.nvim.wait_screen(r"line 99")
+
+
+HIDING = {
+    "far to the right": ("make" + " " * 500 + "; rm -rf ~", "make<500 blanks>; rm -rf ~"),
+    "carriage return": ("rm -rf ~\rmake test", "rm -rf ~^Mmake test"),
+    "escape sequence": ("rm x \x1b[2K\x1b[1Gmake", "rm x ^[[2K^[[1Gmake"),
+    "backspaces": ("rm x\x08\x08\x08\x08ls", "rm x^H^H^H^Hls"),
+    "right to left": ("ls \u202e fr- mr", "ls <U+202E> fr- mr"),
+    "zero width": ("l\u200bs\u2060 \ufeff", "l<U+200B>s<U+2060> <U+FEFF>"),
+    "tags": ("ls \U000e0072\U000e006d", "ls <U+E0072><U+E006D>"),
+    "another blank": ("rm\u00a0-rf", "rm<U+00A0>-rf"),
+    "NUL": ("ls\x00rm", "ls^@rm"),
+    "line separator": ("ls\u2028rm", "ls<U+2028>rm"),
+    "far below": ("make" + "\n" * 40 + "rm -rf ~", "make\n<39 blank lines>\nrm -rf ~"),
+    "blanks below": ("make\n" + "  \n\t\n" * 20 + "rm -rf ~", "make\n<40 blank lines>\nrm -rf ~"),
+}
+
+
+@pytest.mark.parametrize("hiding", HIDING.values(), ids=HIDING.keys())
+def test_nothing_can_be_hidden_in_a_command(chat_everywhere: ChatDriver, hiding: tuple[str, str]) -> None:
+    """What does not show is written out, marked, and counted in a line of its own."""
+    chat, (body, shown) = chat_everywhere, hiding
+    chat.accept("go")
+    ask(chat, body=body)
+    assert f"```sh\n{shown}\n```" in chat.text()
+    written_out = "written out, as ^X or <U+…>" in chat.text()
+    assert written_out == any(not char.isprintable() and char not in "\n\t" for char in body)
+    for line in shown.split("\n"):
+        assert line in chat.nvim.screen()
+
+
+def test_a_long_line_shows_its_end_even_where_windows_do_not_wrap(chat: ChatDriver) -> None:
+    """The tail of a command is as visible as its head."""
+    chat.nvim.command("setlocal nowrap")
+    chat.accept("go")
+    ask(chat, body="echo " + "x" * 5000 + "; rm -rf ~")
+    screen = chat.nvim.wait_screen("characters not shown>")
+    assert "; rm -rf ~" in screen
+
+
+def test_blank_lines_of_a_diff_are_folded_by_sign(chat: ChatDriver) -> None:
+    """Added blank lines are not mixed with those that were there."""
+    chat.accept("go")
+    ask(chat, body="@@ -1 +1 @@\n \n \n \n+\n+\n+\n+\n+x\n", filetype="diff")
+    assert "@@ -1 +1 @@\n <3 blank lines>\n+<4 blank lines>\n+x\n" in chat.text()
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
+    """Keys are broken between two of them; nothing is wider than the window."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    chat.accept("go")
+    ask(chat, body="git status --short", prefix="git status", title="Run")
+    screen = chat.nvim.wait_screen("g4 cancel all")
+    for words in ("g1 once", "g2 always this command", "g5 always git status …", "g3 reject…", "K show all"):
+        assert words in screen
+    ask(chat, "c2", body="".join(f"+line {n} {'x' * 60}\n" for n in range(80)), filetype="diff", title="Edit a/b.py")
+    chat.nvim.feed("]a]a")
+    chat.nvim.settle()
+    screen = chat.nvim.screen()
+    assert re.search(r"80 lines, \d+ shown", screen.replace("\n", " "))
+    assert "g4 cancel all" in screen
+
+
+def test_a_question_that_is_asked_every_time_says_why_and_grants_nothing(chat: ChatDriver) -> None:
+    """No key for "always" is offered, and none works."""
+    chat.accept("go")
+    ask(chat, name="create_file", title="Create Makefile", body="+all:", filetype="diff", why="CI runs it")
+    screen = chat.nvim.wait_screen("! Asked every time: CI runs it")
+    assert "g2" not in screen
+    chat.nvim.feed("]ag2")
+    chat.nvim.wait_screen("codecompanion: Asked every time: CI runs it")
+    assert chat.sent("approve") == []
+
+
+def test_the_offered_prefix_can_be_changed_and_called_off(chat: ChatDriver) -> None:
+    """`g5` asks with the offer filled in; the host has the last word, and the question stays open when it refuses."""
+    chat.accept("go")
+    ask(chat, body="git status --short", prefix="git status")
+    chat.nvim.feed("]ag5")
+    chat.nvim.wait_screen("Always run commands that begin with: git status")
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
+    assert chat.sent("approve") == []
+    chat.nvim.feed("g5 --short<CR>")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    sent = chat.sent("approve")[0]
+    assert (sent["decision"], sent["prefix"]) == ("always", "git status --short")
+    chat.nvim.lua(
+        """local host = require('codecompanion.host')
+           for _, request in ipairs(host.requests) do
+             if request.verb == 'approve' then request.callback('no such prefix. The approval is still open.') end
+           end"""
+    )
+    chat.nvim.wait_screen("no such prefix. The approval is still open.")
+    chat.nvim.feed("g1")
+    chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
+
+
+def test_yolo_says_what_it_does_not_cover(chat: ChatDriver) -> None:
+    """When it is switched on, and in the status line as long as it is."""
+    chat.nvim.feed("gty")
+    chat.nvim.wait_for(lambda: chat.sent("set_yolo"), "set_yolo")
+    assert (
+        "! YOLO mode is on: tools run without asking. Still asked about: delete_file, run_command,"
+        " changes of files that run code (Makefile, .git, CI …)." in chat.text()
+    )
+    chat.nvim.wait_screen(r"YOLO \(asks: delete_file, run_command, files that run code\)")
+    chat.nvim.feed("gty")
+    chat.nvim.wait_for(lambda: len(chat.sent("set_yolo")) == 2, "set_yolo")
+    assert "YOLO mode is off: tools ask again." in chat.text()
 
 
 # ---- where nobody looks

@@ -167,7 +167,8 @@ class Player:
 @pytest.mark.parametrize("seed", [1, 5, 11])
 def test_nothing_is_lost_or_misplaced_in_a_random_chat(nvim_factory: Callable[..., Nvim], seed: int) -> None:
     """R-547 and lesson 16, over sequences nobody would write down."""
-    chat = make_chat(nvim_factory, size=(90, 28))
+    quiet = {"display": {"chat": {"window": {"layout": "buffer"}, "notify_unseen": False}}}
+    chat = make_chat(nvim_factory, options=quiet, size=(90, 28))
     player, done = Player(chat, seed), list[str]()
     for _ in range(70):
         done.append(player.step())

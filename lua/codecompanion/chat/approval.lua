@@ -4,89 +4,67 @@
 
 local api = vim.api
 local attention = require("codecompanion.chat.attention")
-local blocks = require("codecompanion.chat.blocks")
 local buffer = require("codecompanion.chat.buffer")
+local diff_view = require("codecompanion.chat.diff_view")
 local draw = require("codecompanion.chat.draw")
 local keys = require("codecompanion.chat.approval_keys")
+local say = require("codecompanion.say")
+local visible = require("codecompanion.chat.visible")
 
 local M = {}
 
-local MAX_LINES = 60
-local GONE = "that approval is no longer open"
+local GONE = "This approval was already answered or cancelled."
+local edited_ns = api.nvim_create_namespace("codecompanion.chat.approval.edited")
 
----The line that names the keys.
----@return string line
----@return { row: integer, from: integer, to: integer, group: string }[] marks
-local function keys_line()
-  local keymaps = require("codecompanion.chat.keymaps")
-  local line, marks = "", {}
-  for _, answer in ipairs(keys.ON_BLOCK) do
-    local key = keymaps.keys(answer[1], "n")[1]
-    if key then
-      line = line .. (line == "" and "" or "   ")
-      marks[#marks + 1] = { row = 0, from = #line, to = #line + #key, group = "CodeCompanionApprovalKey" }
-      line = line .. key .. " " .. answer[2]
-    end
-  end
-  return line, marks
-end
+---@class CodeCompanion.Approval
+---@field call_id string
+---@field event table approval_requested
+---@field item table
+---@field before? string Kind of the block above it
+---@field answered? boolean
+---@field view? CodeCompanion.DiffView
 
----@param event table approval_requested
----@return CodeCompanion.Block
-local function block_for(event)
-  local title = ("? %s needs your approval"):format(event.name)
-  if event.title ~= "" and event.title ~= event.name then
-    title = title .. ": " .. blocks.one_line(event.title)
-  end
-  local body = blocks.split((event.body:gsub("\n+$", "")))
-  local shown = vim.list_slice(body, 1, MAX_LINES)
-  local fence = blocks.fence(event.body)
-  local lines = { title, fence .. (event.filetype or "text") }
-  vim.list_extend(lines, shown)
-  lines[#lines + 1] = fence
-  if #body > #shown then
-    lines[#lines + 1] = ("… %d more lines · K shows all"):format(#body - #shown)
-  end
-  local code_end = 2 + #shown + 1
-  local answers, marks = keys_line()
-  for _, mark in ipairs(marks) do
-    mark.row = #lines
-  end
-  lines[#lines + 1] = answers
-  marks[#marks + 1] = { row = 0, from = 0, to = #title, group = "CodeCompanionApproval" }
-  return {
-    kind = "approval",
-    lines = lines,
-    marks = marks,
-    markdown = { 1, code_end },
-    item = { approval = event.call_id, body = event.body, title = title, filetype = event.filetype },
-  }
+---@param chat CodeCompanion.Chat
+---@param approval CodeCompanion.Approval
+---@return boolean
+local function is_open(chat, approval)
+  return not approval.answered and vim.list_contains(chat.approvals, approval)
 end
 
 ---@param chat CodeCompanion.Chat
----@param approval table
+---@param approval CodeCompanion.Approval
 ---@param decision "once"|"always"|"reject"|"cancel"
----@param reason? string
-local function send(chat, approval, decision, reason)
-  if approval.answered or not vim.list_contains(chat.approvals, approval) then
-    return require("codecompanion.say")(GONE, vim.log.levels.WARN)
+---@param more? { reason?: string, prefix?: string }
+local function send(chat, approval, decision, more)
+  if not is_open(chat, approval) then
+    return say(GONE, vim.log.levels.WARN)
+  end
+  local session = require("codecompanion.chat.session")
+  if chat.read_only then
+    return say(session.READ_ONLY, vim.log.levels.WARN)
+  end
+  local payload = { chat = chat.id, call_id = approval.call_id, decision = decision, reason = "" }
+  if decision == "once" or decision == "always" then
+    payload.text = diff_view.edited_text(approval)
   end
   approval.answered = true
-  require("codecompanion.chat.session").notify(chat, "approve", {
-    call_id = approval.call_id,
-    decision = decision,
-    reason = reason or "",
-  })
+  diff_view.close(chat, approval)
+  session.attach(chat)
+  require("codecompanion.host").request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
+    if err then
+      approval.answered = false -- the question is still open, or its end is on the way
+      say(err, vim.log.levels.WARN)
+    end
+  end)
 end
 
----Ask for the reason; no answer (`<Esc>`, `<C-c>`) leaves the question open.
----@param chat CodeCompanion.Chat
----@param approval table
-local function reject(chat, approval)
-  local prompt = "Reason for the rejection (empty: none): "
-  pcall(vim.ui.input, { prompt = prompt }, function(reason)
-    if reason then
-      send(chat, approval, "reject", reason)
+---Ask for a line; no answer (`<Esc>`, `<C-c>`) leaves the question open.
+---@param opts table Of vim.ui.input()
+---@param given fun(text: string)
+local function ask_for(opts, given)
+  pcall(vim.ui.input, opts, function(text)
+    if text then
+      given(text)
     end
   end)
 end
@@ -113,28 +91,61 @@ local function go_to_next(chat)
   end
 end
 
----@type table<string, fun(chat: CodeCompanion.Chat, approval: table)>
+---@type table<string, fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)>
 local ACTIONS = {
   approve_once = function(chat, approval)
     send(chat, approval, "once")
   end,
   approve_always = function(chat, approval)
+    if approval.event.why ~= "" then
+      return say(("Asked every time: %s"):format(approval.event.why), vim.log.levels.WARN)
+    end
     send(chat, approval, "always")
   end,
-  reject = reject,
+  approve_prefix = function(chat, approval)
+    if approval.event.prefix == "" or approval.event.why ~= "" then
+      return say("The shell does more in this than run one program; no beginning of it can be allowed.")
+    end
+    local opts = { prompt = "Always run commands that begin with: ", default = approval.event.prefix }
+    ask_for(opts, function(prefix)
+      if vim.trim(prefix) ~= "" then
+        send(chat, approval, "always", { prefix = vim.trim(prefix) })
+      end
+    end)
+  end,
+  reject = function(chat, approval)
+    ask_for({ prompt = "Reason for the rejection (empty: none): " }, function(reason)
+      send(chat, approval, "reject", { reason = reason })
+    end)
+  end,
   cancel_all = function(chat, approval)
     send(chat, approval, "cancel")
   end,
-  show_diff = function(_, approval)
-    local item = approval.item
+  show_diff = function(chat, approval)
+    local event = approval.event
+    if diff_view.fits(event) then
+      return diff_view.open(chat, approval)
+    end
+    local text = visible.text(event.body, event.filetype == "diff")
     require("codecompanion.chat.float").show({
-      title = item.title,
-      text = item.body,
-      filetype = item.filetype or "text",
+      title = visible.line(event.title).text,
+      text = text,
+      filetype = event.filetype,
       state = "",
     })
   end,
 }
+
+---Answer a question, or show it.
+---@param chat CodeCompanion.Chat
+---@param approval CodeCompanion.Approval
+---@param name string
+function M.answer(chat, approval, name)
+  if not is_open(chat, approval) then
+    return say(GONE, vim.log.levels.WARN)
+  end
+  ACTIONS[name](chat, approval)
+end
 
 ---Do what a key stands for.
 ---@param chat CodeCompanion.Chat
@@ -158,45 +169,77 @@ function M.go()
       return go_to_next(chat)
     end
   end
-  require("codecompanion.say")("No approval is waiting")
+  say("No approval is waiting")
 end
 
----A tool call asks for permission.
+---Say on the block whether accepting it there would write what the user has changed in the diff.
+---@param chat CodeCompanion.Chat
+---@param approval CodeCompanion.Approval
+function M.mark_edited(chat, approval)
+  if not vim.list_contains(chat.approvals, approval) or not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
+  end
+  local first = draw.item_rows(chat, approval.item)
+  if first then
+    api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, first + 1)
+    if diff_view.edited_text(approval) then
+      local opts = { virt_text = { { "  with your changes", "CodeCompanionWarning" } }, virt_text_pos = "eol" }
+      api.nvim_buf_set_extmark(chat.bufnr, edited_ns, first, 0, opts)
+    end
+  end
+end
+
+---A tool call asks for permission; a chat that is drawn anew asks again for what is still open.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
 function M.requested(chat, event)
+  event =
+    vim.tbl_extend("keep", event, { path = "", before = "", after = "", why = "", prefix = "", filetype = "text" })
   local before = chat.tail_kind
-  local block = draw.append(chat, block_for(event))
-  chat.approvals[#chat.approvals + 1] = { call_id = event.call_id, item = block.item, before = before }
+  local block = draw.append(chat, require("codecompanion.chat.approval_block").block(chat, event))
+  local approval = { call_id = event.call_id, item = block.item, before = before, event = event }
+  chat.approvals[#chat.approvals + 1] = approval
   keys.update(chat)
-  attention.approval(chat, event)
+  if not chat.announced[event.call_id] then
+    chat.announced[event.call_id] = true
+    attention.approval(chat, event)
+  end
 end
 
----A question was answered: its block goes away.
 ---@param chat CodeCompanion.Chat
 ---@param call_id string
-function M.closed(chat, call_id)
+local function take_away(chat, call_id)
   for index, approval in ipairs(chat.approvals) do
     if approval.call_id == call_id then
       local first, last = draw.item_rows(chat, approval.item)
       if first then
+        api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, last)
         if last + 1 == buffer.position(chat, "tail") then
           chat.tail_kind = approval.before
         end
         buffer.remove(chat, first, last + 1)
       end
       table.remove(chat.approvals, index)
+      diff_view.closed(chat, approval)
       break
     end
   end
   keys.update(chat)
 end
 
+---A question was answered: its block goes away.
+---@param chat CodeCompanion.Chat
+---@param call_id string
+function M.closed(chat, call_id)
+  chat.announced[call_id] = nil
+  take_away(chat, call_id)
+end
+
 ---All questions go away (the host is gone, the turn is over).
 ---@param chat CodeCompanion.Chat
 function M.close_all(chat)
   while #chat.approvals > 0 do
-    M.closed(chat, chat.approvals[1].call_id)
+    take_away(chat, chat.approvals[1].call_id)
   end
 end
 

@@ -7,13 +7,14 @@ local keymaps = require("codecompanion.chat.keymaps")
 
 local M = {}
 
----The actions that count on the block only, with what the block says of them; `next_approval` counts everywhere.
----@type { [1]: string, [2]: string }[]
-M.ON_BLOCK = {
-  { "approve_once", "once" },
-  { "approve_always", "always in this chat" },
-  { "reject", "reject…" },
-  { "cancel_all", "cancel all" },
+---The actions that count on the block only; `next_approval` counts everywhere.
+local ON_BLOCK = {
+  "approve_once",
+  "approve_always",
+  "approve_prefix",
+  "reject",
+  "cancel_all",
+  "show_diff",
 }
 
 ---The open question whose block the cursor is on.
@@ -99,11 +100,9 @@ end
 ---@return { [1]: string, [2]: string }[] action, key
 local function all_keys()
   local found = {}
-  local actions = { { "next_approval" } }
-  vim.list_extend(actions, M.ON_BLOCK)
-  for _, action in ipairs(actions) do
-    for _, key in ipairs(keymaps.keys(action[1], "n")) do
-      found[#found + 1] = { action[1], key }
+  for _, action in ipairs(vim.list_extend({ "next_approval" }, ON_BLOCK)) do
+    for _, key in ipairs(keymaps.keys(action, "n")) do
+      found[#found + 1] = { action, key }
     end
   end
   return found

@@ -10,8 +10,10 @@ local APPROVAL = {
   next_approval = true,
   approve_once = true,
   approve_always = true,
+  approve_prefix = true,
   reject = true,
   cancel_all = true,
+  show_diff = true,
 }
 
 ---@return table<string, table|false>

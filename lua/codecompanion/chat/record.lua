@@ -25,6 +25,7 @@ local M = {}
 ---@field outgoing CodeCompanion.Outgoing[]
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
+---@field announced table<string, boolean> Calls whose question the user was told about
 ---@field approval_maps? table<string, table> While a question is open: what its keys mean elsewhere
 ---@field stream? CodeCompanion.Stream
 ---@field draft CodeCompanion.Draft
@@ -78,6 +79,7 @@ function M.new(id, number)
     submit_id = 0,
     outgoing = {},
     approvals = {},
+    announced = {},
     draft = require("codecompanion.chat.draft").new(),
     queue = require("codecompanion.chat.queue").new(),
     restore = require("codecompanion.chat.restore").new(),

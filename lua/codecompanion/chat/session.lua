@@ -146,6 +146,8 @@ end
 function M.toggle_yolo(chat)
   chat.yolo = not chat.yolo
   M.notify(chat, "set_yolo", { on = chat.yolo })
+  local sentence = require("codecompanion.chat.yolo").sentence(chat.yolo)
+  draw.append(chat, blocks.notice(sentence, chat.yolo and "warning" or "info"))
   require("codecompanion.chat.status").publish(chat)
   require("codecompanion.chat.activity").draw(chat)
 end

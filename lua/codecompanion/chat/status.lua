@@ -206,7 +206,7 @@ local function bar(win, coloured)
   local name = chat.adapter ~= "" and (chat.adapter .. " · " .. chat.model) or "CodeCompanion"
   local parts = { " " .. name }
   if chat.yolo then
-    parts[#parts + 1] = "YOLO"
+    parts[#parts + 1] = require("codecompanion.chat.yolo").label()
   end
   local activity = M.activity(chat)
   if activity ~= "" then

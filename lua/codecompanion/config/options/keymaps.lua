@@ -37,8 +37,10 @@ local KEYS = {
   { "next_approval", { n = "]a" }, "Approval: go to the one that is waiting" },
   { "approve_once", { n = { "g1", "ga" } }, "On an approval: run this call" },
   { "approve_always", { n = "g2" }, "On an approval: run this and ask no more in this chat" },
+  { "approve_prefix", { n = "g5" }, "On an approval: run this, and in this chat commands that begin like it" },
   { "reject", { n = { "g3", "gr" } }, "On an approval: reject, with a reason" },
   { "cancel_all", { n = "g4" }, "On an approval: cancel all calls" },
+  { "show_diff", { n = "d" }, "On an approval: show the diff (as K does)" },
 }
 
 ---@param modes table<string, string|string[]>

@@ -1,0 +1,266 @@
+"""The proposal of a file tool as a real diff in a tab page: hunks, edits, answers, and every way it can end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from approvals import answered
+from chat_driver import ChatDriver, make_chat
+from codecompanion import events
+from real_chat import KEY, start_chat
+from tests.adapters.chat_answers import Call, reply
+from tests.adapters.chat_thread import ChatServerThread
+
+BEFORE = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n"
+AFTER = "import os\nimport sys\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 22\n"
+
+
+def propose(chat: ChatDriver, name: str = "insert_edit", call_id: str = "c1", **more: str) -> None:
+    """Let a file tool ask."""
+    given = {"path": "/project/src/stack.py", "before": BEFORE, "after": AFTER} | more
+    chat.push(
+        events.ToolStarted(call_id=call_id, name=name, title=f"{name} src/stack.py"),
+        events.ApprovalRequested(
+            call_id=call_id, name=name, title="Edit src/stack.py", body="+import sys\n", filetype="diff", **given
+        ),
+    )
+
+
+def open_view(chat: ChatDriver, key: str = "K", **more: str) -> None:
+    """Ask, go to the block and open the diff."""
+    chat.accept("go")
+    propose(chat, **more)
+    chat.nvim.feed("]a" + key)
+    chat.nvim.wait_for(lambda: tabs(chat) == 2, "the tab page of the diff")
+
+
+def tabs(chat: ChatDriver) -> int:
+    return len(chat.nvim.request("nvim_list_tabpages"))
+
+
+def in_chat(chat: ChatDriver) -> bool:
+    return bool(chat.nvim.lua("return require('codecompanion.chat').by_buffer() ~= nil"))
+
+
+def accepted(chat: ChatDriver) -> str | None:
+    """Accept and return the text that was sent along."""
+    chat.nvim.feed("g1")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    text: str | None = chat.sent("approve")[-1].get("text")
+    return text
+
+
+@pytest.mark.parametrize("key", ["K", "d"])
+def test_a_tab_page_shows_what_is_there_and_the_proposal_as_a_diff(chat_everywhere: ChatDriver, key: str) -> None:
+    """Both sides, coloured by filetype; the cursor stands in the proposal, on its first difference."""
+    chat = chat_everywhere
+    open_view(chat, key)
+    screen = chat.nvim.wait_screen("proposal · g1 accept · g3 reject")
+    assert " now · " in screen
+    assert "stack.py" in screen
+    assert chat.nvim.lua("return vim.wo.diff")
+    assert chat.nvim.lua("return vim.bo.filetype") == "python"
+    assert chat.nvim.request("nvim_get_current_line") == "import sys"
+    assert chat.nvim.lua("return vim.wo.number") is False
+    assert "chat" not in chat.nvim.lua("return vim.wo.winhighlight .. vim.wo.statusline .. vim.wo.foldtext").lower()
+
+
+def test_accepted_as_it_came_no_text_goes_along(chat: ChatDriver) -> None:
+    """The tool writes its own proposal; the user is back in the chat."""
+    open_view(chat)
+    assert accepted(chat) is None
+    assert answered(chat) == [("c1", "once")]
+    assert tabs(chat) == 1
+    assert in_chat(chat)
+
+
+def test_a_hunk_is_left_out_by_do_and_brought_back_by_u(chat_everywhere: ChatDriver) -> None:
+    """Vim's own keys; what is sent is what stands in the proposal."""
+    chat = chat_everywhere
+    open_view(chat)
+    chat.nvim.feed("do")
+    assert chat.nvim.lines() == BEFORE.replace("return 2", "return 22").rstrip("\n").split("\n")
+    chat.nvim.feed("u")
+    assert chat.nvim.lines() == AFTER.rstrip("\n").split("\n")
+    chat.nvim.feed("]cdo")
+    assert accepted(chat) == AFTER.replace("return 22", "return 2")
+
+
+def test_a_hunk_is_left_out_from_the_other_side_by_dp(chat: ChatDriver) -> None:
+    """The left side itself is never changed."""
+    open_view(chat)
+    chat.nvim.feed("<C-w>pgg]cdp")
+    assert not chat.nvim.lua("return vim.bo.modifiable")
+    assert accepted(chat) == BEFORE.replace("return 2", "return 22")
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("ggOfirst<Esc>", "first\n" + AFTER),
+        ("ggdG", ""),
+        ("Golast<Esc>:w<CR>", AFTER + "last\n"),
+        ("ccimport json<Esc>u", None),
+    ],
+)
+def test_the_proposal_is_edited_before_it_is_accepted(chat: ChatDriver, keys: str, text: str | None) -> None:
+    """Whatever was typed; undone again it is the model's own."""
+    open_view(chat)
+    chat.nvim.feed(keys)
+    assert accepted(chat) == text
+
+
+def test_a_last_line_without_a_newline_stays_without(chat: ChatDriver) -> None:
+    """The end of the file is the file's."""
+    open_view(chat, after="one\ntwo", before="one")
+    chat.nvim.feed("ggIx<Esc>")
+    assert accepted(chat) == "xone\ntwo"
+
+
+@pytest.mark.parametrize("keys", ["q", ":tabclose<CR>", ":q<CR>", "<C-w>p:q<CR>q", ":wq<CR>", "ZZ"])
+def test_closing_keeps_the_question_open_and_what_was_edited(chat_everywhere: ChatDriver, keys: str) -> None:
+    """Every usual way out; the block says that accepting means the edited text; opening it again shows that."""
+    chat = chat_everywhere
+    open_view(chat)
+    chat.nvim.feed("ccimport json<Esc>" + keys)
+    chat.nvim.wait_for(lambda: tabs(chat) == 1 and in_chat(chat), "the chat")
+    assert chat.sent("approve") == []
+    chat.nvim.wait_screen(r"needs your approval: Edit src/stack.py +with your changes")
+    chat.nvim.feed("K")
+    chat.nvim.wait_for(lambda: tabs(chat) == 2, "the diff")
+    assert "import json" in chat.nvim.lines()
+    chat.nvim.feed("q")
+    assert accepted(chat) == AFTER.replace("import sys", "import json")
+
+
+def test_rejecting_there_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> None:
+    """<C-c> leaves the diff as it is."""
+    open_view(chat)
+    chat.nvim.feed("gr")
+    chat.nvim.wait_screen("Reason for the rejection")
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
+    assert tabs(chat) == 2
+    assert chat.sent("approve") == []
+    chat.nvim.feed("gr")
+    chat.nvim.wait_screen("Reason for the rejection")
+    chat.nvim.feed("no sys<CR>")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve")[0]["reason"] == "no sys"
+    assert chat.nvim.messages() == ""
+    assert tabs(chat) == 1
+
+
+def test_a_new_file_and_a_deletion(chat: ChatDriver) -> None:
+    """One side is empty; of a deletion nothing can be edited."""
+    open_view(chat, name="create_file", before="")
+    chat.nvim.wait_screen(" no file yet · ")
+    assert accepted(chat) is None
+    chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
+    propose(chat, name="delete_file", call_id="c2", after="")
+    chat.nvim.feed("]aK")
+    chat.nvim.wait_screen(" deleted · g1 accept")
+    assert not chat.nvim.lua("return vim.bo.modifiable")
+    chat.nvim.feed("g1")
+    chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
+    assert chat.sent("approve")[1].get("text") is None
+
+
+def test_answered_in_the_chat_meanwhile_the_tab_page_goes(chat: ChatDriver) -> None:
+    """The user went back by `gt` and answered there."""
+    open_view(chat)
+    chat.nvim.feed("gt]ag1")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
+    assert tabs(chat) == 1
+    assert buffers_left(chat) == []
+
+
+def buffers_left(chat: ChatDriver) -> list[str]:
+    names: list[str] = chat.nvim.lua(
+        "return vim.tbl_filter(function(n) return n:find('^%a+://') and not n:find('^codecompanion') end,"
+        " vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs()))"
+    )
+    return names
+
+
+@pytest.mark.parametrize("how", ["stopped", "host"])
+def test_a_turn_that_ends_meanwhile_says_so_and_takes_nothing_away(chat: ChatDriver, how: str) -> None:
+    """Who is typing in the proposal goes on typing; keys that answer say that it is over; `q` goes back."""
+    open_view(chat)
+    chat.nvim.feed("O# half a")
+    if how == "stopped":
+        chat.push(events.ApprovalClosed(call_id="c1", decision="cancel"), events.TurnFinished(reason="stopped"))
+    else:
+        chat.nvim.lua("require('codecompanion.host').on_events(vim.json.encode({ { type = 'host_exit' } }))")
+        chat.drain()
+    chat.nvim.feed(" word")
+    assert chat.nvim.request("nvim_get_current_line") == "# half a word"
+    chat.nvim.wait_screen("This approval is over · q back")
+    chat.nvim.feed("<Esc>g1")
+    chat.nvim.wait_screen("This approval was already answered or cancelled")
+    assert chat.sent("approve") == []
+    chat.nvim.feed("q")
+    assert tabs(chat) == 1
+    assert in_chat(chat)
+    assert buffers_left(chat) == []
+
+
+def test_the_windows_of_the_user_are_as_before(nvim_factory) -> None:
+    """Options of the window the user came from, a diff of the user's own in another tab page, leaving Neovim."""
+    chat = make_chat(nvim_factory, options={})
+    chat.nvim.command("set number foldcolumn=2")
+    chat.accept("go")
+    options = "return { vim.wo.diff, vim.wo.foldmethod, vim.wo.scrollbind, vim.wo.winbar, vim.wo.wrap, vim.wo.number }"
+    before = chat.nvim.lua(options)
+    propose(chat)
+    chat.nvim.feed("]aK")
+    chat.nvim.wait_for(lambda: tabs(chat) == 2, "the diff")
+    assert chat.nvim.lua("return vim.wo.number") is True
+    chat.nvim.feed("ox<Esc>q")
+    assert in_chat(chat)
+    assert chat.nvim.lua(options) == before
+    chat.nvim.command("tabnew | only")
+    assert chat.nvim.lua("return vim.wo.diff") is False
+    chat.nvim.notify_lua("vim.cmd('qa')")
+    chat.nvim.wait_for(lambda: chat.nvim._ended, "Neovim to leave without a question")
+
+
+def test_from_a_float_and_back(nvim_factory) -> None:
+    """A chat in a floating window."""
+    chat = make_chat(nvim_factory, options={"display": {"chat": {"window": {"layout": "float"}}}})
+    open_view(chat)
+    assert chat.nvim.lua("return vim.api.nvim_win_get_config(0).relative") == ""
+    chat.nvim.feed("q")
+    assert in_chat(chat)
+    assert tabs(chat) == 1
+
+
+def test_a_file_too_large_to_be_compared_shows_its_diff_as_text(chat: ChatDriver) -> None:
+    """The host sends no texts then."""
+    chat.accept("go")
+    propose(chat, before="", after="")
+    chat.nvim.feed("]aK")
+    chat.nvim.wait_screen("╭ Edit src/stack.py")
+    assert tabs(chat) == 1
+
+
+def test_a_real_edit_is_changed_in_the_diff_and_written_so(nvim_factory, tmp_path: Path) -> None:
+    """The whole way: model, host, keys, disk, and what the model reads of it."""
+    edit = Call("insert_edit", json.dumps({"path": "a.py", "old_text": "one", "new_text": "ONE\nuno"}), id="c")
+    with ChatServerThread([reply(calls=[edit]), reply("done")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
+        before = chat.finished()
+        chat.send("edit it")
+        chat.nvim.wait_screen("g1 once")
+        chat.nvim.feed("]aK")
+        chat.nvim.wait_screen("proposal · g1 accept")
+        chat.nvim.feed("jccmine<Esc>g1")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
+        assert (tmp_path / "work" / "a.py").read_text() == "ONE\nmine\ntwo\n"
+        told = str([message.text for message in chat.view().messages if message.role == "tool"])
+        assert "-uno" in told
+        assert "+mine" in told
