@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 import pytest
@@ -164,6 +165,10 @@ class Player:
         return action.__name__
 
 
+ATTENTION = re.compile(r"^\s*$|Approval needed in |The reply in .* is complete")
+"""What is said of a chat that nobody looks at (it was toggled away)."""
+
+
 @pytest.mark.parametrize("seed", [1, 5, 11])
 def test_nothing_is_lost_or_misplaced_in_a_random_chat(nvim_factory: Callable[..., Nvim], seed: int) -> None:
     """R-547 and lesson 16, over sequences nobody would write down."""
@@ -175,5 +180,5 @@ def test_nothing_is_lost_or_misplaced_in_a_random_chat(nvim_factory: Callable[..
         chat.nvim.settle()
         assert chat.input() == player.draft, done
         assert chat.text().endswith("## Me\n" + player.draft), done
-        assert chat.nvim.messages().strip() == "", done
+        assert not [line for line in chat.nvim.messages().splitlines() if not ATTENTION.search(line)], done
         assert not chat.nvim.lua(CHECK), done

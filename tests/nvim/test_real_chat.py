@@ -121,8 +121,8 @@ def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
         chat.say("first")
         before = chat.finished()
         chat.send("/compact keep the file names")
-        chat.nvim.wait_screen("Replace the conversation")
-        chat.nvim.feed("1<CR>")
+        chat.nvim.wait_screen(r"Compact now\? .*o on afterwards")
+        chat.nvim.feed("g")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the model going on", timeout=20)
         assert "keep the file names" in sent(server, 1)[0]["content"]
         assert [m["content"] for m in sent(server, 2)[1:]] == [SUMMARY_PREFIX + "THE SUMMARY"]

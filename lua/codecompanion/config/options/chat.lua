@@ -57,11 +57,12 @@ local function tool(name, description, overrides)
 end
 
 ---What is wrong with the beginnings of commands; the host decides what they cover.
----@param prefixes string[]
+---@param prefixes any[] Items that are no strings are the list's own mistake, found apart from this
 ---@return string? problem
 ---@return string[] prefixes
 local function check_prefixes(prefixes)
   for _, prefix in ipairs(prefixes) do
+    prefix = type(prefix) == "string" and prefix or "-"
     if prefix:find("^%s*$") or prefix:find("[;&|<>()$`\\{}*?%[%]!\r\n]") or prefix:find("^%s*[%a_][%w_]*=") then
       local expected = "expected the plain beginning of a command, without operators, variables or wildcards"
       return ("%q: %s"):format(prefix, expected), prefixes
