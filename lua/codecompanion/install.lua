@@ -59,6 +59,9 @@ local function log(text)
   end
 end
 
+---@type vim.SystemObj? The tool that runs
+local tool_running
+
 ---Run a command; only inside `run`. Returns exit status and all output.
 ---@async
 ---@param command string[]
@@ -77,17 +80,19 @@ local function execute(command, read)
       end)
     end
   end
-  local ok, err = pcall(vim.system, command, { env = CLEAN, stdout = take, stderr = take }, function(result)
+  local ok, child = pcall(vim.system, command, { env = CLEAN, stdout = take, stderr = take }, function(result)
     vim.schedule(function()
+      tool_running = nil
       local text = table.concat(printed)
       log(("$ %s\n%s[status %d]\n"):format(table.concat(command, " "), text, result.code))
       coroutine.resume(thread, result.code, text)
     end)
   end)
   if not ok then
-    log(("$ %s\n%s\n"):format(table.concat(command, " "), tostring(err)))
-    return 127, tostring(err)
+    log(("$ %s\n%s\n"):format(table.concat(command, " "), tostring(child)))
+    return 127, tostring(child)
   end
+  tool_running = child
   return coroutine.yield()
 end
 
@@ -283,6 +288,15 @@ end
 
 ---@param claim CodeCompanion.InstallClaim
 local function work(claim)
+  local leaving = vim.api.nvim_create_autocmd("VimLeave", {
+    desc = "End the installation of the Python packages; the unfinished folder is removed by the next",
+    callback = function()
+      claim.release()
+      if tool_running then
+        tool_running:kill("sigterm")
+      end
+    end,
+  })
   coroutine.wrap(function()
     local ok, problem = xpcall(install, debug.traceback, function(text)
       claim.tell(text)
@@ -295,6 +309,7 @@ local function work(claim)
       log(problem .. "\n")
     end
     claim.release()
+    vim.api.nvim_del_autocmd(leaving)
     finished(problem)
   end)()
 end

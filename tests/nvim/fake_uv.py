@@ -19,7 +19,7 @@ case "$*" in
      chmod +x "$dir/bin/python" ;;
   "pip install"*)
      echo "Resolved 37 packages in 564ms" >&2
-     [ -z "$FAKE_UV_GATE" ] || while [ ! -e "$FAKE_UV_GATE" ]; do sleep 0.05; done
+     [ -z "$FAKE_UV_GATE" ] || while [ ! -e "$FAKE_UV_GATE" ] && kill -0 $PPID; do sleep 0.05; done
      [ -z "$FAKE_UV_FAILS" ] || {{ echo "$FAKE_UV_FAILS" >&2; exit 1; }}
      echo "Prepared 37 packages in 1.53s" >&2
      echo "Installed 37 packages in 117ms" >&2

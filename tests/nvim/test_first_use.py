@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def draft(nvim: Nvim) -> str:
 def answers(nvim: Nvim) -> int:
     """Return how many replies the buffer shows."""
     return sum(line.startswith("## CodeCompanion") for line in nvim.lines())
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait until the process is no more; a zombie counts as gone."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except FileNotFoundError:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} still runs")
 
 
 def installs(root: Path) -> int:
@@ -113,6 +127,28 @@ def test_a_failed_installation_is_one_sentence_and_the_message_comes_back(start:
     nvim.feed("<CR>")
     nvim.wait_for(lambda: answers(nvim) == 1, "the answer")
     assert installs(tmp_path) == 2
+
+
+def test_leaving_in_the_middle_ends_the_work_and_keeps_the_message(start: Start, gate: Path, tmp_path: Path) -> None:
+    """`:qa` while packages are downloaded: no orphan goes on, and the next chat has the text in its input."""
+    nvim = start(gate=gate)
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("downloading 37")
+    send(nvim, "a long question")
+    nvim.wait_screen("sent when ready")
+    nvim.feed("Giand a second thought<Esc>")
+    [installing] = [int(call.split()[0]) for call in calls(tmp_path) if "pip install" in call]
+    nvim.__exit__()
+    assert not (tmp_path / "data/nvim/codecompanion/installing").exists()
+    wait_until_gone(installing)
+    gate.touch()
+    nvim = start()
+    nvim.command("CodeCompanionChat")
+    assert draft(nvim) == "a long question\nand a second thought"
+    nvim.wait_screen("ctx~")
+    assert draft(nvim) == "a long question\nand a second thought"
+    nvim.command("CodeCompanionChat New")
+    assert draft(nvim) == "", "it is given back once"
 
 
 def test_without_a_chat_the_command_line_says_it(start: Start, gate: Path) -> None:

@@ -123,6 +123,7 @@ function M.open(opts)
     require("codecompanion.chat.draft").set(chat, opts.text)
   end
   if not opts.hidden then
+    require("codecompanion.chat.unsent").give_back(chat)
     require("codecompanion.chat.window").open(chat, opts.layout)
   end
   vim.schedule(function()

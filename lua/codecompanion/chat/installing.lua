@@ -80,6 +80,13 @@ end
 ---Take part in what the installer reports.
 function M.setup()
   require("codecompanion.install").watch(changed)
+  api.nvim_create_autocmd("VimLeavePre", {
+    group = api.nvim_create_augroup("codecompanion.chat.installing", {}),
+    desc = "Keep what could not be sent yet",
+    callback = function()
+      require("codecompanion.chat.unsent").keep(require("codecompanion.chat").list())
+    end,
+  })
 end
 
 return M
