@@ -234,3 +234,25 @@ def test_an_editor_that_does_not_answer_lets_the_disk_count_and_the_model_is_tol
     user.say()
     assert "three\n" in user.disk()
     assert "editor did not answer" in user.results()[0]
+
+
+def test_a_file_attached_with_unsaved_changes_is_sent_as_the_user_sees_it(desk):
+    user = desk()
+    user.open()
+    user.nvim.feed("ccnot saved yet<Esc>")
+    user.nvim.command("tabfirst")
+    user.chat.send("/file a.txt")
+    user.nvim.wait_screen("<file>a.txt</file>")
+    (message,) = [m for m in user.chat.view().messages if m.tag == "file"]
+    assert "not saved yet\nline 2" in message.text
+
+
+def test_a_file_another_editor_has_open_is_changed_without_a_question(desk, nvim_factory, tmp_path):
+    """Its swap file would ask (ATTENTION) if the plugin opened the file: it does not."""
+    user = desk(edit("line 5\n", "five\n"))
+    other = nvim_factory(root=tmp_path / "other")
+    other.command(f"set swapfile | edit {user.root / 'a.txt'} | call setline(1, 'theirs')")
+    user.say()
+    assert "five\n" in user.disk()
+    assert not user.nvim.blocked()
+    assert user.nvim.lua("return vim.fn.bufloaded('a.txt')") == 0

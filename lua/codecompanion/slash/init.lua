@@ -25,6 +25,7 @@ local NAMES = {
   "redo",
   "recall",
   "restore",
+  "revert",
   "clear",
   "adapter",
   "model",

@@ -400,7 +400,10 @@ class Runtime:
             return message
         text = request.text
         if request.kind == "file":
-            text = await asyncio.to_thread(_read_text, root, request.path)
+            real = await asyncio.to_thread(_real_path, root, request.path)
+            opened = (await self.services.editor.look([real])).at(real)
+            unsaved = opened.text if opened is not None and opened.modified else None
+            text = unsaved if unsaved is not None else await asyncio.to_thread(_read_text, real)
         return text_attachment(request.kind, path, text, token)
 
     async def _add_rules(self, session: Session, group: str) -> None:
@@ -430,7 +433,7 @@ def _report_bug(error: BaseException) -> str:
 
 
 def _read_bytes(root: Path, path: str) -> bytes:
-    return text_files.read_bytes((root / Path(path).expanduser()).resolve())
+    return text_files.read_bytes(_real_path(root, path))
 
 
 def _below(root: Path, path: str) -> str:
@@ -438,5 +441,9 @@ def _below(root: Path, path: str) -> str:
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
 
 
-def _read_text(root: Path, path: str) -> str:
-    return text_files.printable(text_files.read_text((root / Path(path).expanduser()).resolve()).text)
+def _real_path(root: Path, path: str) -> Path:
+    return (root / Path(path).expanduser()).resolve()
+
+
+def _read_text(path: Path) -> str:
+    return text_files.printable(text_files.read_text(path).text)

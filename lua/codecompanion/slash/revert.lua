@@ -1,0 +1,10 @@
+---`/revert`: list what the tools changed in files, and take it back.
+
+---@type CodeCompanion.SlashCommand
+return {
+  name = "revert",
+  description = "List changes of files, and take them back",
+  run = function(chat)
+    require("codecompanion.files.list").open(chat)
+  end,
+}
