@@ -256,3 +256,63 @@ def test_a_file_another_editor_has_open_is_changed_without_a_question(desk, nvim
     assert "five\n" in user.disk()
     assert not user.nvim.blocked()
     assert user.nvim.lua("return vim.fn.bufloaded('a.txt')") == 0
+
+
+def test_a_hard_link_in_another_buffer_follows_and_its_unsaved_changes_stay(desk):
+    user = desk(edit("line 5\n", "five\n"), edit("line 6\n", "six\n"))
+    (user.root / "same.txt").hardlink_to(user.root / "a.txt")
+    user.nvim.command("set backupcopy=yes")
+    buffer, other = user.open(), user.open("same.txt")
+    user.say()
+    user.nvim.wait_for(lambda: user.lines(other)[4] == "five", "the other name to follow")
+    user.nvim.feed("ccmine<Esc>")
+    user.say()
+    assert user.lines(buffer)[5] == "six"
+    assert user.lines(other)[0] == "mine"
+    assert not user.nvim.blocked()
+
+
+def test_what_came_to_disk_between_the_look_and_the_edit_is_not_written_over(desk):
+    user = desk(edit("line 30\n", "thirty\n"))
+    buffer = user.open()
+    user.nvim.lua(
+        """local edit, once = require('codecompanion.files.edit'), false
+           local change = edit.change
+           edit.change = function(fields)
+             if not once then
+               once = true
+               local lines = vim.fn.readfile('a.txt')
+               lines[1] = 'from somewhere else'
+               vim.fn.writefile(lines, 'a.txt')
+             end
+             return change(fields)
+           end"""
+    )
+    user.say()
+    assert user.disk().startswith("from somewhere else\nline 2\n")
+    assert "thirty\n" in user.disk()
+    assert (user.lines(buffer)[0], user.lines(buffer)[29]) == ("from somewhere else", "thirty")
+
+
+def test_the_user_goes_on_typing_while_the_file_changes(desk):
+    """Insert mode stays, the text under the cursor too, and what was typed before is an undo step of its own."""
+    user = desk(edit("line 30\n", "thirty\n"))
+    user.nvim.command("vsplit a.txt")
+    buffer = user.nvim.lua("return vim.api.nvim_get_current_buf()")
+    user.nvim.command("wincmd w")
+    user.chat.type("go")
+    user.nvim.lua(
+        """local chat = require('codecompanion.chat').current()
+           vim.cmd.wincmd('w')
+           vim.api.nvim_feedkeys('10Gotyped', 'n', false)
+           vim.schedule(function() require('codecompanion.chat.session').submit(chat) end)"""
+    )
+    user.nvim.wait_for(lambda: user.lines(buffer)[30] == "thirty", "the edit")
+    assert user.nvim.lua("return vim.api.nvim_get_mode().mode") == "i"
+    user.nvim.feed(" on<Esc>")
+    assert user.lines(buffer)[10] == "typed on"
+    assert user.disk() == TEXT
+    user.nvim.feed("u")
+    user.nvim.feed("u")
+    assert user.lines(buffer)[30] == "line 30"
+    assert user.lines(buffer)[10] == "typed"

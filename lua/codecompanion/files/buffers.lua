@@ -142,6 +142,10 @@ function M.look(paths)
       found[#found + 1] = M.describe(file)
     end
   end
+  -- one file in two buffers, by a link: the host takes the last one, and that is the one with unsaved changes
+  table.sort(found, function(a, b)
+    return a.modified ~= b.modified and b.modified or a.modified == b.modified and a.buffer < b.buffer
+  end)
   return found
 end
 

@@ -3,6 +3,7 @@
 
 local api = vim.api
 local buffers = require("codecompanion.files.buffers")
+local reload = require("codecompanion.files.reload")
 
 local M = {}
 
@@ -169,6 +170,9 @@ end
 ---@return { state: string, text: string?, reason: string? }
 function M.change(fields)
   local bufnr = fields.buffer
+  if api.nvim_buf_is_loaded(bufnr) then
+    reload.buffer(bufnr) -- what came to disk since the host looked is not written over
+  end
   if not api.nvim_buf_is_loaded(bufnr) or api.nvim_buf_get_changedtick(bufnr) ~= fields.tick then
     return { state = "stale" }
   end
@@ -185,6 +189,7 @@ function M.change(fields)
     return { state = "refused", reason = ("%s was not written: %s. Nothing was changed."):format(name, problem) }
   end
   close_undo_block(bufnr)
+  vim.schedule(reload.all) -- another buffer may hold the same file, by a link
   local text = buffers.text(bufnr)
   return { state = "written", text = text ~= fields.text and text or nil }
 end

@@ -47,7 +47,7 @@ class Conflict(msgspec.Struct, frozen=True):
     can_mark: bool = False
 
 
-class _Clash(Exception):
+class Clash(Exception):
     """A change cannot be taken back; `marked` is the text with conflict markers, None when there is none."""
 
     def __init__(self, reason: str, marked: str | None = None) -> None:
@@ -161,8 +161,8 @@ class Reverter:
             context = self._context(opened)
             try:
                 proposal, save = await asyncio.to_thread(self._plan, changes, context, markers)
-            except (_Clash, ToolError, StoreError) as problem:
-                can_mark = isinstance(problem, _Clash) and problem.marked is not None
+            except (Clash, ToolError, StoreError) as problem:
+                can_mark = isinstance(problem, Clash) and problem.marked is not None
                 return Conflict(str(path), name, str(problem), ids, can_mark)
             if proposal is None:
                 await self._log_as_done(path, name, ids, context)
@@ -190,8 +190,10 @@ class Reverter:
         for change in changes:
             before, after = self._text(change.began.before), self._text(change.after)
             try:
-                text = _taken_back(text, before, after, change.began.mode != 0 and not change.began.before)
-            except _Clash as clash:
+                if change.began.mode and not change.began.before:
+                    raise Clash("too large to be kept")
+                text = taken_back(text, before, after)
+            except Clash as clash:
                 if not markers or clash.marked is None or len(changes) > 1:
                     raise
                 text, save = clash.marked, False
@@ -243,39 +245,37 @@ class Reverter:
         return None if file is None else printable(file.text)
 
 
-def _taken_back(now: str | None, before: str | None, after: str | None, was_lost: bool) -> str | None:
-    """Return the text without one change.
+def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:
+    """Return the text without the change from `before` to `after`; None is no file.
 
     Raises:
-        _Clash: it overlaps with what came later.
+        Clash: it overlaps with what came later.
     """
-    if now == after and not was_lost:
+    if now == after:
         return before
-    if now == before and not was_lost:
+    if now == before:
         return now
-    if was_lost:
-        raise _Clash("too large to be kept")
     if after is None:
-        raise _Clash("exists again")
+        raise Clash("exists again")
     if before is None:
-        raise _Clash("changed since")
+        raise Clash("changed since")
     if now is None:
-        raise _Clash("deleted since")
+        raise Clash("deleted since")
     merged = merge(after, now, before, LABELS)
     if merged.problem:
-        raise _Clash(merged.problem)
+        raise Clash(merged.problem)
     if merged.conflicts:
-        raise _Clash("later changes overlap with it", merged.text)
+        raise Clash("later changes overlap with it", merged.text)
     return merged.text
 
 
 def _restore_link(path: Path, target: str) -> None:
     if os.path.lexists(path):
-        raise _Clash("exists again")
+        raise Clash("exists again")
     try:
         path.symlink_to(target)
     except OSError as error:
-        raise _Clash(f"it cannot be restored: {text_files.reason(error)}") from error
+        raise Clash(f"it cannot be restored: {text_files.reason(error)}") from error
 
 
 def _restore_mode(path: Path, oldest: FileChanged) -> None:
