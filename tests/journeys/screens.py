@@ -26,6 +26,7 @@ from tests.adapters.answers import Answer
 from tests.adapters.chat_answers import failure, reply, silence
 from tests.adapters.chat_thread import ChatServerThread
 from tests.journeys import picture
+from tests.journeys.chat import command
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import ScreenError, Terminal
@@ -92,6 +93,7 @@ class Stage:
         return f"vim.o.background = '{'dark' if self.camera.dark else 'light'}'\n"
 
 
+WAITING = "waiting for your approval"
 WINDOWS = {"display": {"chat": {"window": {"layout": "vertical"}}}}
 
 
@@ -124,7 +126,7 @@ def first_contact(stage: Stage) -> None:
 
 
 def edits(stage: Stage) -> None:
-    """Tools, approvals of a command and of an edit, the diff, an edit in an open file, a rejected and a failed one."""
+    """Tools, approvals of a command and of an edit, the diff, an edit in an open file, a revert, a rejection."""
     stage.offline(WINDOWS)
     terminal = stage.nvim("src/stack.py")
     terminal.wait("class Stack")
@@ -132,24 +134,41 @@ def edits(stage: Stage) -> None:
     terminal.wait("ctx")
     say(terminal, "read src/stack.py, notes.md and nothing.txt")
     stage.shoot(terminal, "10-tool-calls", "Finished|Done")
-    say(terminal, 'run echo one && sleep 1 && printf "%s\\n" two three; exit 3')
-    stage.shoot(terminal, "11-approval-of-a-command", "approval|Approve|Run")
+    say(terminal, "run `echo one && sleep 1 && seq 1 300; exit 3`")
+    stage.shoot(terminal, "11-approval-of-a-command", WAITING)
+    terminal.keys("<Esc>]a")
+    stage.shoot(terminal, "11b-on-the-approval")
     terminal.keys("g1")
-    stage.shoot(terminal, "12-after-the-command", "exit")
+    terminal.wait("Finished|Done", gone="⋯ ")
+    stage.shoot(terminal, "12-after-the-command")
     say(terminal, 'replace "return self.items[-1]" with "return self.items.pop()" in src/stack.py')
-    stage.shoot(terminal, "13-approval-of-an-edit", r"insert_edit.*approval|approval.*insert_edit|src/stack.py")
-    terminal.keys("gg/approval<CR>K")
+    stage.shoot(terminal, "13-approval-of-an-edit", WAITING)
+    terminal.keys("<Esc>]aK")
     stage.shoot(terminal, "14-diff-of-an-edit")
     terminal.keys("q")
     terminal.still()
-    terminal.keys("g1")
+    terminal.keys("<Esc>]ag1")
     stage.shoot(terminal, "15-after-the-edit", r"✓ insert_edit")
+    terminal.keys("?insert_edit src<CR><Tab>")
+    stage.shoot(terminal, "15a-its-fold-open")
+    command(terminal, "CodeCompanionRevert")
+    stage.shoot(terminal, "15b-revert")
+    terminal.keys("T")
+    stage.shoot(terminal, "15c-reverted")
+    terminal.keys("q")
     say(terminal, 'create hello.txt with "Hello"')
-    terminal.wait("create_file")
-    terminal.keys("g3")
+    terminal.wait(WAITING)
+    terminal.keys("<Esc>]ag3")
     stage.shoot(terminal, "16-reason-of-a-rejection")
     terminal.keys("not now<CR>")
     stage.shoot(terminal, "17-after-a-rejection")
+    long = "".join(f"line {number} of many\n" + "\n" * (number % 20 == 0) * 12 for number in range(1, 90))
+    terminal.keys("<Esc>Gi")
+    terminal.paste(f"create long.txt with\n```\n{long}```")
+    terminal.keys("<Esc><CR>")
+    stage.shoot(terminal, "18-long-approval", WAITING)
+    terminal.keys("<Esc>]a")
+    stage.shoot(terminal, "18b-on-the-long-approval")
 
 
 def streaming(stage: Stage) -> None:
