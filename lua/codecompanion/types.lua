@@ -28,7 +28,16 @@
 ---@field level "DEBUG"|"INFO"|"WARN"|"ERROR"
 ---@field text string
 
+---A submit that was stored before the host could say so.
+---@class CodeCompanion.Wire.StoredSubmit
+---@field key string
+---@field message_id string
+---@field text string
+---@field tokens? integer
+
 ---The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.
+---
+---`stored`: those of the request's `unconfirmed` submits that are in the log, in its order.
 ---@class CodeCompanion.Event.ChatOpened
 ---@field type "chat_opened"
 ---@field chat string
@@ -40,6 +49,7 @@
 ---@field resumed boolean
 ---@field read_only boolean
 ---@field draft string
+---@field stored CodeCompanion.Wire.StoredSubmit[]
 
 ---The chat is called this from now on.
 ---@class CodeCompanion.Event.TitleChanged
@@ -404,6 +414,8 @@
 ---@field quickfix? string[]
 
 ---Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
+---
+---`unconfirmed`: keys of submits of which the editor does not know whether they were stored.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
@@ -411,14 +423,18 @@
 ---@field adapter? string
 ---@field model? string
 ---@field resume? string
+---@field unconfirmed? string[]
 
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
+---
+---`key` is unique among all editors; it is logged with the message.
 ---@class CodeCompanion.Request.Submit
 ---@field id? integer
 ---@field chat? string
 ---@field submit_id integer
 ---@field text string
 ---@field snapshot CodeCompanion.Wire.Snapshot
+---@field key? string
 
 ---Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts.
 ---@class CodeCompanion.Request.Cancel

@@ -53,8 +53,20 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     text: str
 
 
+class StoredSubmit(msgspec.Struct, frozen=True):
+    """A submit that was stored before the host could say so."""
+
+    key: str
+    message_id: str
+    text: str
+    tokens: int = 0
+
+
 class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
-    """The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved."""
+    """The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.
+
+    `stored`: those of the request's `unconfirmed` submits that are in the log, in its order.
+    """
 
     title: str
     adapter: str
@@ -64,6 +76,7 @@ class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
     resumed: bool = False
     read_only: bool = False
     draft: str = ""
+    stored: tuple[StoredSubmit, ...] = ()
 
 
 class TitleChanged(Event, frozen=True, kw_only=True, tag="title_changed"):

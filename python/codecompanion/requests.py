@@ -63,20 +63,28 @@ class Hello(Request, frozen=True, kw_only=True):
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
-    """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too."""
+    """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
+
+    `unconfirmed`: keys of submits of which the editor does not know whether they were stored.
+    """
 
     snapshot: Snapshot
     adapter: str = ""
     model: str = ""
     resume: str = ""
+    unconfirmed: tuple[str, ...] = ()
 
 
 class Submit(Request, frozen=True, kw_only=True):
-    """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once."""
+    """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
+
+    `key` is unique among all editors; it is logged with the message.
+    """
 
     submit_id: int
     text: str
     snapshot: Snapshot
+    key: str = ""
 
 
 class Cancel(Request, frozen=True, kw_only=True):

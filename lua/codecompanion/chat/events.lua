@@ -57,8 +57,13 @@ function M.chat_opened(chat, event)
       outgoing.cursor_to_input(chat)
     end
     autocmds.fire(chat, "ChatOpened", event)
-  else
-    draft.save(chat)
+  end
+  if not event.read_only then
+    draft.save(chat) -- what was typed while the host was starting
+  end
+  chat.asked_again = nil
+  if outgoing.confirm(chat, event.stored or {}) then
+    say(chat, "Your message was stored before the host ended. /continue lets the model answer it.", "info")
   end
   if event.read_only then
     say(chat, require("codecompanion.chat.session").READ_ONLY, "warning")
@@ -311,6 +316,13 @@ function M.host_exit(chat, event)
     end
   end
   say(chat, text, "warning")
+  if #chat.unconfirmed > 0 and not chat.asked_again and vim.v.exiting == vim.NIL then
+    -- before the message is changed and sent once more: was it stored? Asked once, whatever becomes of the host.
+    chat.asked_again = true
+    vim.schedule(function()
+      require("codecompanion.chat.session").attach(chat)
+    end)
+  end
 end
 
 ---Draw the virtual lines and publish the state, once after a batch.

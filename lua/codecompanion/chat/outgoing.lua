@@ -13,13 +13,14 @@ local M = {}
 
 ---@class CodeCompanion.Outgoing
 ---@field submit_id integer
+---@field key string Unique among all editors
 ---@field text string
 ---@field block CodeCompanion.Block
 
 ---Show `text` above the input as a message that is being sent.
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@return integer submit_id
+---@return CodeCompanion.Outgoing
 function M.add(chat, text)
   chat.submit_id = chat.submit_id + 1
   local id = chat.submit_id
@@ -32,9 +33,10 @@ function M.add(chat, text)
     local first = draw.item_rows(chat, block.item)
     buffer.place(chat, "tail", first)
   end
-  chat.outgoing[#chat.outgoing + 1] = { submit_id = id, text = text, block = block }
+  local outgoing = { submit_id = id, key = chat.nonce .. ":" .. id, text = text, block = block }
+  chat.outgoing[#chat.outgoing + 1] = outgoing
   draw.touch(chat)
-  return id
+  return outgoing
 end
 
 ---@param chat CodeCompanion.Chat
@@ -104,18 +106,49 @@ function M.failed(chat, submit_id, text)
   draft.prepend(chat, text)
 end
 
----The host is gone: all that was not stored goes back into the draft, in order.
+---The host is gone: all that was not stored, as far as we know, goes back into the draft, in order.
 ---@param chat CodeCompanion.Chat
 function M.recall_all(chat)
   local texts = {}
   for _, outgoing in ipairs(chat.outgoing) do
     texts[#texts + 1] = outgoing.text
+    chat.unconfirmed[#chat.unconfirmed + 1] = { key = outgoing.key, text = outgoing.text }
     remove_block(chat, outgoing)
   end
   chat.outgoing = {}
   if #texts > 0 then
     draft.prepend(chat, table.concat(texts, "\n"))
   end
+end
+
+---The host is back and has found messages in its log that went back into the draft: they were sent.
+---@param chat CodeCompanion.Chat
+---@param stored { key: string, message_id: string, text: string, tokens: integer }[]
+---@return boolean confirmed Something was drawn as sent
+function M.confirm(chat, stored)
+  local texts, sent_again, confirmed = {}, {}, false
+  for _, entry in ipairs(chat.unconfirmed) do
+    texts[entry.key] = entry.text
+  end
+  for _, outgoing in ipairs(chat.outgoing) do
+    sent_again[outgoing.text] = true -- the host knows it again, and says so
+  end
+  for _, entry in ipairs(stored) do
+    local text = texts[entry.key]
+    if text and not sent_again[text] then
+      local present = buffer.input_text(chat)
+      if present == text then
+        draft.set(chat, "")
+      elseif vim.startswith(present, text .. "\n") then
+        draft.set(chat, present:sub(#text + 2))
+      end
+      local item = { message_id = entry.message_id }
+      draw.append(chat, blocks.user(entry.text, item, blocks.tokens(entry.tokens)))
+      confirmed = true
+    end
+  end
+  chat.unconfirmed = {}
+  return confirmed
 end
 
 ---Put the cursor at the end of the input.

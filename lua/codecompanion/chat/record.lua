@@ -23,6 +23,9 @@ local M = {}
 ---@field before_header? string Kind of the block above the model's last header
 ---@field submit_id integer
 ---@field outgoing CodeCompanion.Outgoing[]
+---@field nonce string What makes the keys of its submits unique
+---@field unconfirmed { key: string, text: string }[] Went back into the draft when the host died; it may have them
+---@field asked_again? boolean The host was started again to ask for them
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
 ---@field announced table<string, boolean> Calls whose question the user was told about
@@ -78,6 +81,8 @@ function M.new(id, number)
     header = false,
     submit_id = 0,
     outgoing = {},
+    nonce = M.new_id(),
+    unconfirmed = {},
     approvals = {},
     announced = {},
     draft = require("codecompanion.chat.draft").new(),

@@ -30,6 +30,9 @@ function M.attach(chat, opts)
     adapter = opts and opts.adapter or nil,
     model = opts and opts.model or nil,
     resume = (chat.known or chat.stored) and chat.id or nil,
+    unconfirmed = #chat.unconfirmed > 0 and vim.tbl_map(function(entry)
+      return entry.key
+    end, chat.unconfirmed) or nil,
   })
 end
 
@@ -88,13 +91,15 @@ function M.submit(chat)
   if edit then
     return require("codecompanion.chat.fork").send(chat, edit, text)
   end
+  draft.save(chat) -- exactly these words: storing them as a message takes them out of the drafts
   draft.take(chat)
-  local submit_id = outgoing.add(chat, text)
+  local sent = outgoing.add(chat, text)
   if api.nvim_get_current_buf() == chat.bufnr then
     outgoing.cursor_to_input(chat)
   end
   M.notify(chat, "submit", {
-    submit_id = submit_id,
+    submit_id = sent.submit_id,
+    key = sent.key,
     text = text,
     snapshot = require("codecompanion.editor").snapshot(),
   })

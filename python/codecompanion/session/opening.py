@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from codecompanion.errors import ConfigError, InputError, LeaseHeld
-from codecompanion.events import ChatOpened, Notice, Restored, Severity
-from codecompanion.history import ChatCreated, LogEvent, ViewChanged, project
+from codecompanion.events import ChatOpened, Notice, Restored, Severity, StoredSubmit
+from codecompanion.history import ChatCreated, LogEvent, MessageAdded, ViewChanged, project
 from codecompanion.requests import OpenChat
 from codecompanion.session.log import ChatLog
 from codecompanion.session.restore import entries, model_of, pieces, policy_of, repairs
@@ -70,7 +70,8 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     _use_stored_policy(session, events)
     await _use_stored_model(session, events)
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
-    _announce(session, resumed=True, read_only=read_only, draft=draft)
+    stored = _stored_submits(events, request.unconfirmed)
+    _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
     _show(session, events)
     if read_only:
         return None
@@ -115,7 +116,22 @@ def _show(session: Session, events: list[LogEvent]) -> None:
         session.emit(Restored(chat=session.chat_id, entries=shown, first=first, last=last))
 
 
-def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft: str = "") -> None:
+def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:
+    """Return which of these submits are in the log: a host was killed between storing them and saying so."""
+    found = (
+        [e.payload for e in events if isinstance(e.payload, MessageAdded) and e.payload.submit in keys] if keys else []
+    )
+    return tuple(StoredSubmit(a.submit, a.message.id, a.message.text, a.message.tokens) for a in found)
+
+
+def _announce(
+    session: Session,
+    *,
+    resumed: bool,
+    read_only: bool = False,
+    draft: str = "",
+    stored: tuple[StoredSubmit, ...] = (),
+) -> None:
     session.emit(
         ChatOpened(
             chat=session.chat_id,
@@ -127,6 +143,7 @@ def _announce(session: Session, *, resumed: bool, read_only: bool = False, draft
             resumed=resumed,
             read_only=read_only,
             draft=draft,
+            stored=stored,
         )
     )
     session.context.show()

@@ -91,7 +91,7 @@ class OutboundQueue:
         return last
 
     async def _log_message(self, submit: Submit, message: Message) -> None:
-        payloads: list[EventPayload] = [MessageAdded(message=message)]
+        payloads: list[EventPayload] = [MessageAdded(message=message, submit=submit.key)]
         is_untitled = not self._log.title
         if is_untitled:  # only once: no compaction and no /clear gives a chat another title
             payloads.insert(0, TitleSet(title=title_of(submit.text)))

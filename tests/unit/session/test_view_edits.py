@@ -289,3 +289,16 @@ async def test_one_result_is_cleared_by_hand_and_that_is_undone(tmp_path):
     assert "1 tool result restored" in await ask(session, undo())
     assert session.log.view.messages == before.messages
     assert bench.of(ViewMarks)[-1].cleared == ()
+
+
+async def test_the_same_instruction_is_pinned_once(tmp_path):
+    """R-361: said twice it would be sent twice."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
+    session = await bench.open()
+    await ask(session, Pin(chat=CHAT, text="use tabs"))
+    with pytest.raises(InputError, match="“use tabs” is pinned already"):
+        await ask(session, Pin(chat=CHAT, text=" use tabs\n"))
+    assert len(session.log.view.messages) == 1
+    await ask(session, Unpin(chat=CHAT, number=1))
+    await ask(session, Pin(chat=CHAT, text="use tabs"))
+    assert len(session.log.view.messages) == 1
