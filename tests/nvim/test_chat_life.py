@@ -228,7 +228,13 @@ def test_clearing_empties_the_buffer_and_keeps_the_draft(chat: ChatDriver) -> No
     chat.nvim.feed("Gidraft<Esc>gC")
     chat.nvim.wait_for(lambda: chat.sent("clear"), "clear")
     chat.push(events.Cleared())
-    assert chat.text() == "> Context:\n> - <rules>AGENTS.md</rules>\n\n## Me\ndraft"
+    said = "· Chat cleared. u or /undo brings everything back."
+    assert chat.text() == f"> Context:\n> - <rules>AGENTS.md</rules>\n\n{said}\n\n## Me\ndraft"
+    chat.nvim.feed("ggu")
+    chat.nvim.wait_for(lambda: chat.sent("undo_change"), "undo_change")
+    chat.nvim.feed("Gu")
+    chat.nvim.settle()
+    assert len(chat.sent("undo_change")) == 1
     chat.accept("new")
     chat.reply("begin")
     assert "## CodeCompanion (openai · gpt-4o)\nbegin" in chat.text()

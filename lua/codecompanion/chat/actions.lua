@@ -299,7 +299,11 @@ local function travel(chat, step, native)
     local history = require("codecompanion.chat.history")
     return (step < 0 and history.undo or history.redo)(chat, change.id)
   end
-  if cursor_row() >= buffer.position(chat, "header") then
+  local in_input = cursor_row() >= buffer.position(chat, "header")
+  if step < 0 and chat.just_cleared and not (in_input and draft.can_undo(chat)) then
+    return require("codecompanion.chat.history").undo(chat)
+  end
+  if in_input then
     for _ = 1, vim.v.count1 do
       if not draft.travel(chat, step) then
         break

@@ -66,6 +66,7 @@ function M.list(lines, at, options, done)
     table.insert(footer, 1 + index, key.key .. " " .. key.label)
   end
   footer[#footer + 1] = "q close"
+  local from = api.nvim_get_current_win()
   local bufnr, win = require("codecompanion.chat.float").open({
     title = options.title,
     lines = lines,
@@ -81,7 +82,11 @@ function M.list(lines, at, options, done)
     if open then
       open = false
       if api.nvim_win_is_valid(win) then
+        local here = api.nvim_get_current_win() == win
         api.nvim_win_close(win, true)
+        if here and api.nvim_win_is_valid(from) then
+          api.nvim_set_current_win(from) -- not always the one that Neovim would choose
+        end
       end
       done(items)
     end

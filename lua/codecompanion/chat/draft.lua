@@ -252,6 +252,13 @@ local function first_difference(before, after)
   return row, #head:match("[^\n]*$")
 end
 
+---Whether something was typed since the draft was empty last.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.can_undo(chat)
+  return buffer.input_text(chat) ~= ""
+end
+
 ---Undo (`step` -1) or redo (1) in the draft.
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1

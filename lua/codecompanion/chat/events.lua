@@ -96,6 +96,7 @@ function M.queued(chat, event)
 end
 
 function M.message_sent(chat, event)
+  chat.just_cleared = nil
   stream.finish(chat)
   chat.header = false
   outgoing.sent(chat, event)
@@ -268,6 +269,11 @@ end
 function M.cleared(chat)
   require("codecompanion.chat").wipe(chat)
   chat.ignore_restored = false -- what comes now is all there is: the clearing was undone
+  chat.just_cleared, chat.clearing = chat.clearing, nil
+  if chat.just_cleared then
+    local key = require("codecompanion.chat.keymaps").keys("undo", "n")[1]
+    say(chat, ("Chat cleared. %s/undo brings everything back."):format(key and key .. " or " or ""), "info")
+  end
 end
 
 function M.request_failed(chat, event)

@@ -16,6 +16,8 @@ local M = {}
 ---@field attached "no"|"opening"|"yes" Whether the running host knows the chat
 ---@field known boolean The chat exists in the history
 ---@field read_only boolean
+---@field clearing? boolean The user has asked to clear it
+---@field just_cleared? boolean It was cleared, and nothing has been sent since
 ---@field yolo boolean
 ---@field touched boolean Something was written into it
 ---@field header boolean The model's header of this turn stands

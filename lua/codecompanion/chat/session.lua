@@ -128,9 +128,10 @@ function M.compact(chat, instructions, force)
   end)
 end
 
----Empty what the model sees; the history keeps everything.
+---Empty what the model sees; the history keeps everything, and an undo brings it back.
 ---@param chat CodeCompanion.Chat
 function M.clear(chat)
+  chat.clearing = true
   M.notify(chat, "clear")
 end
 

@@ -268,7 +268,10 @@ class Runtime:
         default = entry.model
         if default and default not in known:
             known.insert(0, default)
-        models = [{"name": model, "window": self._window(name, model)} for model in known]
+        try:
+            models = [{"name": model, "window": self._window(name, model)} for model in known]
+        except CodeCompanionError as error:  # an adapter that is not set up does not hide the others
+            return {"adapter": name, "models": [], "problem": str(error)}
         return {"adapter": name, "models": models, "problem": problem}
 
     def _window(self, adapter: str, model: str) -> int:

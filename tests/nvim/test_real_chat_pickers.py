@@ -1,0 +1,71 @@
+"""Lists and questions with the real host: models, stored chats, what a compaction would come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from real_chat import KEY, start_chat
+from tests.adapters.chat_answers import reply
+from tests.adapters.chat_thread import ChatServerThread
+
+
+def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tmp_path):
+    """`ga` in a fresh installation: most adapters have neither key nor address."""
+    with ChatServerThread([reply("hi")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
+        chat.nvim.feed("<Esc>ga")
+        chat.nvim.wait_screen(r"loop · test-model · 128k · current", timeout=20)
+        chat.nvim.feed("/offline<CR><CR>")
+        chat.nvim.wait_screen(r"offline · offline +.*ctx")
+        assert "✗" not in chat.text()
+
+
+@pytest.mark.parametrize("key", ["y", "g"])
+def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_factory, tmp_path, key):
+    """R-528, R-533: the question has figures, one key answers it."""
+    long = "A long answer about stacks. " * 300
+    script = [reply(long), reply("1. **Primary Request and Intent**\nA stack."), reply("I go on.")]
+    with ChatServerThread(script, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
+        chat.say("Explain stacks")
+        chat.send("/compact")
+        chat.nvim.wait_screen(r"Compact now\? \S+ → about \S+ +\[y\]es  \[g\]o on afterwards  \[n\]o")
+        chat.nvim.feed(key)
+        chat.nvim.wait_for(lambda: len(server.requests) >= (3 if key == "g" else 2), "the requests", timeout=20)
+        chat.wait_state("idle")
+        chat.nvim.wait_for(lambda: "A stack." in chat.text(), "the card")
+        assert ("I go on." in chat.text()) is (key == "g")
+        assert len(server.requests) == (3 if key == "g" else 2)
+
+
+def test_a_cleared_chat_says_how_it_comes_back_and_does(nvim_factory, tmp_path):
+    """`gC`, then `u` where the input is empty."""
+    with ChatServerThread([reply("hi")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
+        chat.say("Explain stacks")
+        before = chat.view().messages
+        chat.nvim.feed("gC")
+        chat.nvim.wait_screen(r"· Chat cleared\. u or /undo brings everything back\.")
+        assert chat.view().messages == ()
+        chat.nvim.feed("Gu")
+        chat.nvim.wait_for(lambda: "Explain stacks" in chat.text(), "the chat")
+        assert chat.view().messages == before
+        assert "Chat cleared" not in chat.text()
+
+
+def test_a_stored_chat_is_found_by_its_title(nvim_factory, tmp_path):
+    """`:CodeCompanionChat Resume` with the list, and by name with completion."""
+    with ChatServerThread([reply("hi"), reply("ho")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
+        chat.say("Explain stacks to me")
+        first = chat.id
+        chat.nvim.lua("require('codecompanion.chat').close()")
+        chat.open()
+        chat.nvim.command("CodeCompanionChat Resume")
+        chat.nvim.wait_screen(r"just now +Explain stacks to me · 2 messages")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_for(lambda: chat.id == first, "the chat")
+        chat.nvim.lua("require('codecompanion.chat').close()")
+        chat.nvim.feed(":CodeCompanionChat Resume Expl<Tab><CR>")
+        chat.nvim.wait_for(lambda: chat.id == first, "the chat by its title")
+        chat.nvim.wait_screen("Explain stacks to me")
