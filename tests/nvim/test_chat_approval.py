@@ -251,7 +251,7 @@ def test_nothing_can_be_hidden_in_a_command(chat_everywhere: ChatDriver, hiding:
     chat.accept("go")
     ask(chat, body=body)
     assert f"```sh\n{shown}\n```" in chat.text()
-    written_out = "written out, as ^X or <U+…>" in chat.text()
+    written_out = "shown as ^X or <U+…>" in chat.text()
     assert written_out == any(not char.isprintable() and char not in "\n\t" for char in body)
     for line in shown.split("\n"):
         assert line in chat.nvim.screen()
@@ -333,7 +333,7 @@ def test_yolo_says_what_it_does_not_cover(chat: ChatDriver) -> None:
         "! YOLO mode is on: tools run without asking. Still asked about: delete_file, run_command,"
         " changes of files that run code (Makefile, .git, CI …)." in chat.text()
     )
-    chat.nvim.wait_screen(r"YOLO \(asks: delete_file, run_command, files that run code\)")
+    chat.nvim.wait_screen(r"YOLO but delete_file, run_command, code files")
     chat.nvim.feed("gty")
     chat.nvim.wait_for(lambda: len(chat.sent("set_yolo")) == 2, "set_yolo")
     assert "YOLO mode is off: tools ask again." in chat.text()

@@ -166,9 +166,8 @@ local function warnings(event, hidden)
     found[1] = ("! Asked every time: %s"):format(event.why)
   end
   if hidden > 0 then
-    local what = hidden == 1 and "1 character that does not show is"
-      or ("%d characters that do not show are"):format(hidden)
-    found[#found + 1] = ("! %s written out, as ^X or <U+…>"):format(what)
+    local what = hidden == 1 and "1 invisible character" or ("%d invisible characters"):format(hidden)
+    found[#found + 1] = ("! %s shown as ^X or <U+…>"):format(what)
   end
   return found
 end

@@ -166,7 +166,7 @@ local function titles(event)
   key("reject", "reject")
   right[#right + 1] = "q back"
   if not deleted then
-    vim.list_extend(right, { "do leaves this hunk out", "u undo" })
+    vim.list_extend(right, { "do skips hunk", "u undo" })
   end
   left[2] = vim.fn.fnamemodify(event.path, ":.")
   return { left, right }
@@ -251,6 +251,7 @@ local function to_first_change()
   if vim.fn.diff_hlID(1, 1) == 0 and vim.fn.diff_filler(1) == 0 then
     vim.cmd("silent! normal! ]c")
   end
+  vim.fn.winrestview({ topline = math.max(1, vim.fn.line(".") - 3) })
 end
 
 ---Whether there are texts to be compared.

@@ -33,7 +33,7 @@ M.groups = {
   { "CodeCompanionError", "DiagnosticError", "A failure, in one sentence" },
   { "CodeCompanionWarning", "DiagnosticWarn", "Something to know, in one sentence" },
   { "CodeCompanionApproval", "DiagnosticWarn", "The question of an approval" },
-  { "CodeCompanionInvisible", "SpecialKey", "What an approval writes out because it would not show" },
+  { "CodeCompanionInvisible", "WarningMsg", "What an approval writes out because it would not show" },
   { "CodeCompanionApprovalKey", "Special", "The keys of an approval" },
   { "CodeCompanionMeter", "Comment", "How full the context is" },
   { "CodeCompanionMeterHigh", "DiagnosticWarn", "The same from 80 % on" },

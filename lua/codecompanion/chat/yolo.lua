@@ -15,12 +15,12 @@ local function still_asking()
   return names
 end
 
----For the status line: `YOLO (asks: delete_file, run_command, code files)`.
+---For the status line: `YOLO but delete_file, run_command, code files`.
 ---@return string
 function M.label()
   local names = still_asking()
-  names[#names + 1] = "files that run code"
-  return ("YOLO (asks: %s)"):format(table.concat(names, ", "))
+  names[#names + 1] = "code files"
+  return "YOLO but " .. table.concat(names, ", ")
 end
 
 ---One sentence when it is switched.
