@@ -1,6 +1,7 @@
 ---From an entry of `adapters.http` to the settings the host gets: inheritance, CodeCompanion's shapes, checks.
 
 local nearest = require("codecompanion.config.nearest")
+local plain = require("codecompanion.config.plain")
 local sorted = require("codecompanion.config.sorted")
 
 ---@class CodeCompanion.AdapterEntry
@@ -85,8 +86,9 @@ function Resolving:check_keys(layer)
     end
   end
   for _, name in ipairs({ "env", "headers", "parameters", "schema", "opts" }) do
-    if layer[name] ~= nil and type(layer[name]) ~= "table" then
-      self:problem(name, ("got %s; expected a table"):format(type(layer[name])))
+    local kind = type(layer[name]) == "table" and #layer[name] > 0 and "a list" or type(layer[name])
+    if layer[name] ~= nil and kind ~= "table" then
+      self:problem(name, ("got %s; expected a table"):format(kind))
       layer[name] = nil
     end
   end
@@ -128,7 +130,11 @@ function Resolving:layers(name, seen)
     self:problem("", ("the function returned %s; expected a table"):format(type(value)))
     return nil, {}
   end
-  local layer = vim.deepcopy(value)
+  local layer = plain.copy(value)
+  if not layer then
+    self:problem("", "it holds what no entry can: a coroutine, userdata or a table inside itself")
+    return nil, {}
+  end
   self:check_keys(layer)
   local base = layer.extends or (self.builtin[name] and name)
   if not base then
@@ -246,6 +252,18 @@ function Resolving:set_headers()
   end
 end
 
+---Put the built-in value in the place of what cannot be sent to the host.
+---@param builtin CodeCompanion.BuiltinAdapter
+function Resolving:keep_plain(builtin)
+  for field, value in sorted(self.settings) do
+    local wrong = plain.problem(value, ("%s.%s"):format(self.path, field))
+    if wrong then
+      table.insert(self.problems, wrong)
+      self.settings[field] = vim.deepcopy(builtin[field])
+    end
+  end
+end
+
 local M = {}
 M.no_such_adapter = no_such_adapter
 
@@ -272,7 +290,7 @@ function M.resolve(name, http, builtin)
   if override ~= nil and type(override) ~= "table" then
     table.insert(self.problems, ("adapters.http.extend.%s: got %s; expected a table"):format(name, type(override)))
   elseif override then
-    local layer = vim.deepcopy(override)
+    local layer = plain.copy(override) or {}
     self.path = "adapters.http.extend." .. name
     self:check_keys(layer)
     self.path = "adapters.http." .. name
@@ -295,6 +313,7 @@ function M.resolve(name, http, builtin)
   if self.settings.kind ~= "offline" then
     self.settings.proxy = vim.tbl_get(http, "opts", "proxy") or ""
   end
+  self:keep_plain(builtin[builtin_name])
   return self
 end
 

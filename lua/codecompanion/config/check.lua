@@ -156,15 +156,17 @@ function Walk:leaf(node, value, path)
     self:problem(path, "it is not UTF-8 text")
     return false
   end
+  if node.items and type(value) == "table" then
+    -- First, so that a check of the whole meets only elements of the right type.
+    value = vim.islist(value) and self:list(node, value, path) or self:map(node, value, path)
+  end
   local wrong, normalised = further(node, value)
+  if not wrong and type(normalised) == "number" and (normalised ~= normalised or math.abs(normalised) == math.huge) then
+    wrong = ("got %s; expected a number"):format(normalised)
+  end
   if wrong then
     self:problem(path, wrong)
     return false
-  end
-  if node.items and type(normalised) == "table" and vim.islist(normalised) then
-    return self:list(node, normalised, path)
-  elseif node.items and type(normalised) == "table" then
-    return self:map(node, normalised, path)
   end
   return true, normalised
 end
@@ -172,7 +174,6 @@ end
 ---@param node CodeCompanion.Option
 ---@param value table
 ---@param path string[]
----@return boolean ok
 ---@return table normalised Without the entries that are wrong
 function Walk:map(node, value, path)
   local good = {}
@@ -180,13 +181,12 @@ function Walk:map(node, value, path)
     local ok, normalised = self:leaf(node.items, element, at(path, key))
     good[key] = ok and normalised or nil
   end
-  return true, good
+  return good
 end
 
 ---@param node CodeCompanion.Option
 ---@param value any[]
 ---@param path string[]
----@return boolean ok
 ---@return any[] normalised Without the elements that are wrong
 function Walk:list(node, value, path)
   local good = {}
@@ -196,7 +196,7 @@ function Walk:list(node, value, path)
       good[#good + 1] = normalised
     end
   end
-  return true, good
+  return good
 end
 
 ---@param node CodeCompanion.Option

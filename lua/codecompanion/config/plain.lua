@@ -61,4 +61,25 @@ function M.problem(value, path, depth)
   end
 end
 
+---A copy that can be changed; functions stay what they are.
+---@param value any
+---@param depth? integer
+---@return any copy nil when something in it cannot be copied
+function M.copy(value, depth)
+  depth = depth or 0
+  if type(value) == "thread" or (type(value) == "userdata" and value ~= vim.NIL) or depth > DEEPEST then
+    return nil
+  elseif type(value) ~= "table" then
+    return value
+  end
+  local copy = setmetatable({}, getmetatable(value))
+  for key, inner in pairs(value) do
+    copy[key] = M.copy(inner, depth + 1)
+    if copy[key] == nil then
+      return nil
+    end
+  end
+  return copy
+end
+
 return M
