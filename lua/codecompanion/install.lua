@@ -403,8 +403,8 @@ function M.build()
     return say_restart()
   end
   local message, is_over, problem = nil, false, nil
-  M.run(function(text)
-    message = text
+  M.run(function()
+    message = "Python packages: " .. M.progress.text -- lazy.nvim's window leaves about thirty columns
   end, function(result)
     is_over, problem = true, result
   end)

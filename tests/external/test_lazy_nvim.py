@@ -91,7 +91,7 @@ def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, bi
     nvim = start(from_git(origin), binary=binary)
     output = nvim.wait_lua(BUILD_OUTPUT)
     assert nvim.lua(PROBLEMS) == []
-    assert "Installing Python packages: making the environment" in output
+    assert "Python packages: making the environment" in output
     assert "the Python environment is ready" in output
     leave_the_window(nvim)
     assert missing_commands(nvim) == [], "also without a restart"

@@ -284,7 +284,7 @@ def test_the_build_step_runs_as_lazy_nvim_runs_it(start: Callable[..., Nvim]) ->
         """,
         str(REPO / "build.lua"),
     )
-    assert messages[0] == "Installing Python packages: making the environment"
+    assert messages[0] == "Python packages: making the environment"
     assert messages[-1] == "the Python environment is ready"
     assert environment(nvim) is not None
 
