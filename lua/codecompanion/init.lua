@@ -96,6 +96,12 @@ function M.last_chat()
   return require("codecompanion.chat").current()
 end
 
+---Attach files to the chat in use (a new one when there is none) and show it.
+---@param paths string[] Those that cannot be read are named, the others are attached
+function M.attach(paths)
+  return require("codecompanion.slash.paths").attach_to_current(paths)
+end
+
 ---What a chat is doing and how full its context is, for a status line; empty when there is no chat.
 ---@param bufnr? integer Buffer of a chat; without it the chat in use
 ---@return string

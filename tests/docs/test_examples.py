@@ -81,7 +81,7 @@ def test_a_mistake_in_an_example_would_be_found(tmp_path: Path) -> None:
 
 
 def test_the_configurations_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
-    examples = [block for block in help_examples() if ".setup({" in block]
+    examples = [block for block in help_examples() if 'require("codecompanion").setup({' in block]
     assert len(examples) >= 6
     assert messages_about(examples, tmp_path) == []
 

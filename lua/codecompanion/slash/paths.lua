@@ -103,6 +103,28 @@ function M.attach_all(chat, kind, argument, refuse)
   end
 end
 
+---Attach files to the chat in use, or to a new one.
+---@param paths string[]
+function M.attach_to_current(paths)
+  local chats = require("codecompanion.chat")
+  local chat, missing = chats.current(), {}
+  if chat then
+    chats.show(chat)
+  else
+    chat = chats.open()
+  end
+  for _, path in ipairs(paths) do
+    if is_readable(path) then
+      M.attach(chat, "file", path)
+    else
+      missing[#missing + 1] = path
+    end
+  end
+  if #missing > 0 then
+    require("codecompanion.slash").say(chat, ("There is no readable file %s."):format(table.concat(missing, ", ")))
+  end
+end
+
 ---Let the user choose among files for which `accept` holds.
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
