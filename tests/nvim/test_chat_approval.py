@@ -348,9 +348,9 @@ def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> N
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
     chat.accept("go")
     chat.nvim.lua("require('codecompanion.chat').toggle()")
-    ask(chat, title="Run make test")
+    ask(chat, title="Run")
     told = chat.nvim.wait_lua("return #_G.told > 0 and _G.told")
-    assert told == ["codecompanion: Approval needed in chat 1: Run make test · :CodeCompanion approval"]
+    assert told == ["codecompanion: Approval needed in chat 1: Run: rm -rf build · :CodeCompanion approval"]
     assert chat.fired()[-1] == (
         "CodeCompanionApprovalWaiting",
         {
@@ -358,7 +358,7 @@ def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> N
             "bufnr": chat.fired()[-1][1]["bufnr"],
             "call_id": "c9",
             "name": "run_command",
-            "title": "Run make test",
+            "title": "Run",
             "unseen": True,
         },
     )

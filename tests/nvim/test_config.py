@@ -417,6 +417,26 @@ def test_tools_and_rule_groups_can_be_switched_off(config: Config) -> None:
     assert loaded.rules.groups == {}
 
 
+def test_allowed_prefixes_and_guarded_files_reach_the_host(config: Config) -> None:
+    config.setup(
+        "{ interactions = { chat = { tools = { opts = { guarded_files = { 'deploy/', '!Makefile' } },"
+        " run_command = { opts = { allowed_prefixes = { 'git status', 'make test' } } } } } } }"
+    )
+    assert config.errors == ""
+    loaded = settings.load(config.for_host()).tools
+    assert loaded.guarded_files == ("deploy/", "!Makefile")
+    assert loaded.entries["run_command"].allowed_prefixes == ("git status", "make test")
+    assert loaded.entries["read_file"].allowed_prefixes == ()
+
+
+@pytest.mark.parametrize("prefix", ["git status; rm", "a && b", "A=b make", "", "ls *", "echo $X"])
+def test_a_prefix_with_more_than_words_is_refused_with_its_key(config: Config, prefix: str) -> None:
+    key = "interactions.chat.tools.run_command.opts.allowed_prefixes"
+    config.setup(at(key, f"{{ '{prefix}' }}"))
+    assert f"{key}: " in config.errors
+    assert "expected the plain beginning of a command" in config.errors
+
+
 def test_codecompanions_name_of_the_edit_tool_is_understood(config: Config) -> None:
     told = config.setup(at("interactions.chat.tools.insert_edit_into_file", "false")).for_host()
     assert config.errors == ""

@@ -264,3 +264,36 @@ def test_a_real_edit_is_changed_in_the_diff_and_written_so(nvim_factory, tmp_pat
         told = str([message.text for message in chat.view().messages if message.role == "tool"])
         assert "-uno" in told
         assert "+mine" in told
+
+
+def test_a_chat_that_is_closed_meanwhile_takes_its_questions_along(chat: ChatDriver) -> None:
+    """The tab page says that it is over; nothing is sent for a chat that is gone."""
+    open_view(chat)
+    chat.nvim.lua("local c = require('codecompanion.chat'); c.close(c.last_chat())")
+    chat.nvim.wait_screen("This approval is over · q back")
+    chat.nvim.feed("g1")
+    chat.nvim.wait_screen("This approval was already answered or cancelled")
+    chat.nvim.feed("q")
+    chat.nvim.wait_for(lambda: buffers_left(chat) == [], "the diff to go")
+    assert chat.sent("approve") == []
+    assert not chat.nvim.lua("return vim.wo.diff or vim.wo.winfixbuf")
+
+
+@pytest.mark.parametrize("in_diff", [True, False])
+def test_a_chat_that_is_drawn_anew_keeps_what_was_edited(chat: ChatDriver, in_diff: bool) -> None:
+    """The question comes back from the host, the edited proposal was never gone."""
+    open_view(chat)
+    chat.nvim.feed("ccimport json<Esc>" + ("" if in_diff else "q"))
+    chat.nvim.lua(
+        """local chat = require('codecompanion.chat').last_chat()
+           require('codecompanion.chat.approval').put_away(chat)
+           require('codecompanion.chat').wipe(chat)"""
+    )
+    assert "needs your approval" not in chat.text()
+    propose(chat)
+    if in_diff:
+        assert "import json" in chat.nvim.lines()
+        chat.nvim.feed("q")
+    chat.nvim.wait_screen("with your changes")
+    chat.nvim.feed("]a")
+    assert accepted(chat) == AFTER.replace("import sys", "import json")

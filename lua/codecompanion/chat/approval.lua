@@ -197,9 +197,15 @@ function M.requested(chat, event)
     vim.tbl_extend("keep", event, { path = "", before = "", after = "", why = "", prefix = "", filetype = "text" })
   local before = chat.tail_kind
   local block = draw.append(chat, require("codecompanion.chat.approval_block").block(chat, event))
-  local approval = { call_id = event.call_id, item = block.item, before = before, event = event }
+  local approval = chat.put_away[event.call_id]
+  if not approval or not vim.deep_equal(approval.event, event) then
+    approval = { call_id = event.call_id, event = event }
+  end
+  chat.put_away[event.call_id] = nil
+  approval.item, approval.before = block.item, before
   chat.approvals[#chat.approvals + 1] = approval
   keys.update(chat)
+  M.mark_edited(chat, approval)
   if not chat.announced[event.call_id] then
     chat.announced[event.call_id] = true
     attention.approval(chat, event)
@@ -219,11 +225,22 @@ local function take_away(chat, call_id)
         end
         buffer.remove(chat, first, last + 1)
       end
+      chat.items[approval.item.id] = nil
       table.remove(chat.approvals, index)
       diff_view.closed(chat, approval)
       break
     end
   end
+  keys.update(chat)
+end
+
+---The chat is about to be drawn anew: the blocks go, the questions and what was edited in them stay for `requested`.
+---@param chat CodeCompanion.Chat
+function M.put_away(chat)
+  for _, approval in ipairs(chat.approvals) do
+    chat.put_away[approval.call_id] = approval
+  end
+  chat.approvals = {}
   keys.update(chat)
 end
 
@@ -233,6 +250,11 @@ end
 function M.closed(chat, call_id)
   chat.announced[call_id] = nil
   take_away(chat, call_id)
+  local away = chat.put_away[call_id]
+  if away then
+    chat.put_away[call_id] = nil
+    diff_view.closed(chat, away)
+  end
 end
 
 ---All questions go away (the host is gone, the turn is over).
@@ -240,6 +262,20 @@ end
 function M.close_all(chat)
   while #chat.approvals > 0 do
     take_away(chat, chat.approvals[1].call_id)
+  end
+  for call_id, approval in pairs(chat.put_away) do
+    chat.put_away[call_id] = nil
+    diff_view.closed(chat, approval)
+  end
+end
+
+---The chat is gone, and its buffer with it.
+---@param chat CodeCompanion.Chat
+function M.abandon(chat)
+  local open = vim.list_extend(vim.tbl_values(chat.put_away), chat.approvals)
+  chat.put_away, chat.approvals = {}, {}
+  for _, approval in ipairs(open) do
+    diff_view.closed(chat, approval)
   end
 end
 

@@ -48,6 +48,10 @@ function M.approval(chat, event)
   local hidden = unseen(chat)
   if hidden then
     local what = event.title ~= "" and event.title or event.name
+    if event.filetype == "sh" then
+      local visible = require("codecompanion.chat.visible")
+      what = ("%s: %s"):format(what, vim.fn.strcharpart(visible.lines(event.body)[1].text, 0, 60))
+    end
     tell(("Approval needed in %s: %s · :CodeCompanion approval"):format(name_of(chat), what), vim.log.levels.WARN)
   end
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))

@@ -9,6 +9,7 @@ local M = {}
 
 ---Wider than this two texts stand side by side, below it one above the other.
 local SIDE_BY_SIDE = 100
+local GROUP = "codecompanion.diff."
 local MAX_COLOURED_BYTES = 1024 * 1024
 
 ---@class CodeCompanion.DiffView
@@ -91,6 +92,7 @@ end
 
 ---@param view CodeCompanion.DiffView
 local function wipe(view)
+  pcall(api.nvim_del_augroup_by_name, GROUP .. view.right)
   for _, bufnr in ipairs({ view.left, view.right }) do
     if api.nvim_buf_is_valid(bufnr) then
       api.nvim_buf_delete(bufnr, { force = true })
@@ -122,8 +124,11 @@ function M.close(chat, approval)
     go_back(chat, view)
   end
   for _, win in ipairs(wins) do
-    if not pcall(api.nvim_win_close, win, true) then
-      api.nvim_win_call(win, vim.cmd.enew) -- the last window there is
+    if not pcall(api.nvim_win_close, win, true) then -- the last window there is
+      vim.wo[win].winfixbuf, vim.wo[win].winbar = false, ""
+      api.nvim_win_call(win, function()
+        vim.cmd("diffoff | enew")
+      end)
     end
   end
   if view.over then
@@ -203,7 +208,7 @@ end
 ---@param approval table
 local function watch(chat, approval)
   local view = approval.view
-  local group = api.nvim_create_augroup("codecompanion.diff." .. view.right, {})
+  local group = api.nvim_create_augroup(GROUP .. view.right, {})
   local function on(events, bufnr, callback)
     api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })
   end
@@ -215,6 +220,15 @@ local function watch(chat, approval)
   on({ "TextChanged", "TextChangedI" }, view.right, function()
     vim.bo[view.right].modified = false -- it never keeps anybody from leaving Neovim
   end)
+  api.nvim_create_autocmd("User", {
+    group = group,
+    pattern = "CodeCompanionChatClosed",
+    callback = function(args)
+      if args.data.chat == chat.id then
+        require("codecompanion.chat.approval").abandon(chat)
+      end
+    end,
+  })
   on("BufWinLeave", view.right, function()
     vim.schedule(function()
       require("codecompanion.chat.approval").mark_edited(chat, approval)

@@ -30,6 +30,7 @@ local M = {}
 ---@field asked_again? boolean The host was started again to ask for them
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
+---@field put_away table<string, CodeCompanion.Approval> Open questions while the chat is being drawn anew
 ---@field announced table<string, boolean> Calls whose question the user was told about
 ---@field approval_maps? table<string, table> While a question is open: what its keys mean elsewhere
 ---@field stream? CodeCompanion.Stream
@@ -87,6 +88,7 @@ function M.new(id, number)
     unconfirmed = {},
     approvals = {},
     announced = {},
+    put_away = {},
     draft = require("codecompanion.chat.draft").new(),
     queue = require("codecompanion.chat.queue").new(),
     restore = require("codecompanion.chat.restore").new(),
