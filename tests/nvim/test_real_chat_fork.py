@@ -71,7 +71,7 @@ def test_an_edited_message_goes_on_in_a_branch(chat: RealChat, server) -> None:
     """In the same window; what is shown is what the model got, and the old branch is a chat of its own."""
     old, window = chat.id, chat.nvim.lua("return vim.api.nvim_get_current_win()")
     edit(chat, "two")
-    assert "editing · u cancels" in hint(chat)
+    assert "editing · sends a branch · u cancels" in hint(chat)
     chat.nvim.feed("A and a half<Esc><CR>")
     chat.nvim.wait_for(lambda: "Answer to two and a half." in chat.text(), "the answer in the branch")
     chat.wait_state("idle")
@@ -167,3 +167,16 @@ def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -
     chat.nvim.wait_for(lambda: "Answer to two too." in chat.text(), "the answer in the branch")
     chat.wait_state("idle")
     assert shown(chat) == views(chat)
+
+
+def test_a_chat_that_another_neovim_has_open_is_gone_on_with_in_a_copy(chat: RealChat, nvim_factory, server) -> None:
+    """It can only be read here; the branch is ours."""
+    old = chat.id
+    other = start_chat(nvim_factory, chat.root, server)
+    other.nvim.lua("require('codecompanion').resume(...)", old)
+    other.nvim.wait_for(lambda: "it can be read here" in other.text(), "the note")
+    other.send("/fork Mine")
+    other.nvim.wait_for(lambda: other.id != old and "Answer to three." in other.text(), "the branch")
+    other.say("four")
+    assert "Answer to four." in other.text()
+    assert len(views(chat)) == 6

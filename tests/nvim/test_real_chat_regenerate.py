@@ -49,26 +49,26 @@ def test_a_replaced_answer_is_folded_and_comes_back_with_undo(chat: RealChat) ->
     """The fold says how; after the undo it is the newer answer that is folded. A resume draws the same."""
     chat.say("question")
     regenerate(chat)
-    folded(chat, "▸ replaced by a new answer · 3 lines · K original · u undo")
+    folded(chat, "▸ replaced by a new answer · u undo · K original · 3 lines")
     assert "Answer 1" not in screen(chat)
     assert "Answer 2" in screen(chat)
     assert views(chat) == ["question", "Answer 2"]
     chat.nvim.lua("vim.fn.search('Answer 1', 'w')")
     chat.nvim.feed("zcu")
-    folded(chat, "▸ newer answer, undone · 3 lines · K original · <C-r> redo")
+    folded(chat, "▸ newer answer, undone · <C-r> redo · K original · 3 lines")
     assert "Answer 1" in screen(chat)
     assert "Answer 2" not in screen(chat)
     assert views(chat) == ["question", "Answer 1"]
     chat_id = chat.id
     chat.nvim.lua("require('codecompanion.chat').close(); require('codecompanion.chat').resume(...)", chat_id)
-    folded(chat, "▸ newer answer, undone · 3 lines · K original · <C-r> redo")
+    folded(chat, "▸ newer answer, undone · <C-r> redo · K original · 3 lines")
     assert "Answer 1" in screen(chat)
     chat.nvim.lua("vim.fn.search('Answer 2', 'w')")
     chat.nvim.feed("zcK")
     folded(chat, "Answer 2,")
     chat.nvim.feed("q")
     command(chat, "Redo")
-    folded(chat, "▸ replaced by a new answer · 3 lines · K original · u undo")
+    folded(chat, "▸ replaced by a new answer · u undo · K original · 3 lines")
     assert views(chat) == ["question", "Answer 2"]
 
 

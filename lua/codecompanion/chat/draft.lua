@@ -89,9 +89,10 @@ local function show_edit(chat)
   end
   local undo = require("codecompanion.chat.keymaps").keys("undo", "n")[1]
   local header = buffer.position(chat, "header")
+  local words = "editing · sends a branch" .. (undo and (" · %s cancels"):format(undo) or "")
   api.nvim_buf_set_extmark(chat.bufnr, M.ns, header, 0, {
     id = EDITING,
-    virt_text = { { "editing" .. (undo and (" · %s cancels"):format(undo) or ""), "CodeCompanionHint" } },
+    virt_text = { { words, "CodeCompanionHint" } },
     virt_text_pos = "eol",
     hl_mode = "combine",
   })

@@ -11,6 +11,8 @@ local session = require("codecompanion.chat.session")
 
 local M = {}
 
+local LAST_CHARS = 40
+
 ---@class CodeCompanion.Edit
 ---@field message_id string The message that is edited
 ---@field fork string Id of the branch it will make; the same when it is tried again
@@ -110,7 +112,8 @@ local function line(row)
   local count = ("%d message%s"):format(row.messages, row.messages == 1 and "" or "s")
   local parts = { ("   "):rep(row.depth) .. (row.depth > 0 and "└ " or "") .. title, count }
   if row.last_question ~= "" and row.last_question ~= row.title then
-    parts[#parts + 1] = "last: " .. row.last_question
+    local long = vim.fn.strchars(row.last_question) > LAST_CHARS
+    parts[#parts + 1] = "last: " .. vim.fn.strcharpart(row.last_question, 0, LAST_CHARS) .. (long and "…" or "")
   end
   parts[#parts + 1] = row.current and "this chat" or row.owned and "open elsewhere" or nil
   return table.concat(parts, " · ")

@@ -21,16 +21,17 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.replaced")
 ---@param count integer Lines
 ---@return { [1]: string, [2]: string }[]
 local function text(chat, answer, count)
+  -- narrow windows cut the end
   local parts = { answer.undone and "newer answer, undone" or "replaced by a new answer" }
-  parts[#parts + 1] = ("%d line%s"):format(count, count == 1 and "" or "s")
-  local show = keymaps.keys("show_original", "n")[1]
-  parts[#parts + 1] = show and (show .. " original") or nil
   local undo, redo = keymaps.keys("undo", "n")[1], keymaps.keys("redo", "n")[1]
   if chat.next_undo == answer.id and undo then
     parts[#parts + 1] = undo .. " undo"
   elseif chat.next_redo == answer.id and redo then
     parts[#parts + 1] = redo .. " redo"
   end
+  local show = keymaps.keys("show_original", "n")[1]
+  parts[#parts + 1] = show and (show .. " original") or nil
+  parts[#parts + 1] = ("%d line%s"):format(count, count == 1 and "" or "s")
   return { { "▸ ", "CodeCompanionFoldMark" }, { table.concat(parts, " · "), "CodeCompanionUndone" } }
 end
 

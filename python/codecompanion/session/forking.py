@@ -133,7 +133,7 @@ def next_title(title: str, family: Iterable[SessionInfo]) -> str:
 
 
 async def fork(services: Services, request: ForkChat) -> str:
-    """Make the branch and return its id. Asked again for a branch that is there, it only returns the id.
+    """Make the branch and return its id. Asked again for a branch that is there, only its draft is replaced.
 
     Raises:
         InputError: there is no such chat or message, or the title is empty.
@@ -145,8 +145,10 @@ async def fork(services: Services, request: ForkChat) -> str:
     if not events:
         raise InputError(f"there is no stored chat {request.chat!r}")
     if await asyncio.to_thread(store.knows, chat_id):
+        # The text may have been changed before it was tried again.
+        await durable(store.save_draft(chat_id, request.draft))
         return chat_id
-    cut = cut_before(events, request.at) if request.at else Cut(events[-1].seq)
+    cut = await asyncio.to_thread(cut_before, events, request.at) if request.at else Cut(events[-1].seq)
     family = (source.family if source else "") or request.chat
     title = source.title if source else ""
     forked = ChatForked(from_chat=request.chat, family=family, at_message=request.at, from_title=title)

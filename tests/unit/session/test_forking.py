@@ -242,8 +242,9 @@ async def test_asking_twice_for_the_same_branch_makes_one(tmp_path: Path) -> Non
     message = typed(bench)[1].id
     assert await fork(bench.services, request(message, draft="x")) == "branch"
     events = bench.store.load_events("branch")
-    assert await fork(bench.services, request(message, draft="x")) == "branch"
+    assert await fork(bench.services, request(message, draft="y")) == "branch"
     assert bench.store.load_events("branch") == events
+    assert bench.store.load_draft("branch") == "y"
 
 
 async def test_words_of_a_branch_are_found_in_it(tmp_path: Path) -> None:

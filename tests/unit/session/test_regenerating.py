@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from codecompanion.errors import InputError
 from codecompanion.events import Cleared, Restored, ViewMarks
 from codecompanion.history import project
 from codecompanion.invariants import violations
 from codecompanion.messages import Message
-from codecompanion.requests import RedoChange, Snapshot, UndoChange
+from codecompanion.requests import Pin, RedoChange, Snapshot, UndoChange
 from codecompanion.session.forking import fork
 from codecompanion.store import open_store
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -194,3 +197,59 @@ async def test_a_cleared_chat_says_so_and_comes_back_after_a_restart(tmp_path: P
     assert [entry.kind for event in bench.of(Restored) for entry in event.entries] == ["user", "reply"]
     await ask(resumed, redo())
     assert [entry.kind for entry in bench.of(Restored)[-1].entries] == ["cleared"]
+
+
+STEPS = ("ask", "again", "undo", "redo", "pin", "clear", "continue", "compact", "restart", "fork")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(STEPS), min_size=3, max_size=14))
+def test_any_order_of_answers_undos_and_branches_is_sound(steps: list[str]) -> None:
+    """The store projects what the memory holds, every call has its result, and an undo is undone by a redo."""
+    asyncio.run(_live(steps))
+
+
+async def _live(steps: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        bench, session = await asked(Path(folder))
+        chat = CHAT
+        for number, step in enumerate(steps):
+            before = session.log.view.messages
+            try:
+                match step:
+                    case "ask":
+                        session.submit(submit(f"question {number}", number + 2))
+                    case "again":
+                        await session.regenerate(Snapshot())
+                    case "undo":
+                        await ask(session, UndoChange(chat=chat))
+                        undone = session.log.view.messages
+                        await ask(session, RedoChange(chat=chat))
+                        assert session.log.view.messages == before
+                        await ask(session, UndoChange(chat=chat))
+                        assert session.log.view.messages == undone
+                    case "redo":
+                        await ask(session, RedoChange(chat=chat))
+                    case "pin":
+                        await ask(session, Pin(chat=chat))
+                    case "clear":
+                        await session.clear()
+                    case "continue":
+                        session.go_on(Snapshot())
+                    case "compact":
+                        session.compact("")
+                    case "restart":
+                        await session.close()
+                        session = await opened(bench, chat)
+                        assert session.log.view.messages == before
+                    case "fork":
+                        chat = f"{chat}-{number}"
+                        await fork(bench.services, request(to=chat, chat=session.chat_id))
+                        session = await opened(bench, chat)
+                        assert session.log.view.messages == before
+            except InputError:
+                assert session.log.view.messages == before
+            await bench.idle(session)
+            assert project(bench.store.load_events(chat)).messages == session.log.view.messages
+            assert violations(session.log.view.messages) == []
+        assert bench.bugs == []
