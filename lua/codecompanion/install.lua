@@ -51,7 +51,7 @@ end
 
 ---@param text string
 local function log(text)
-  vim.fn.mkdir(vim.fs.dirname(M.log_path()), "p")
+  pcall(vim.fn.mkdir, vim.fs.dirname(M.log_path()), "p")
   local descriptor = uv.fs_open(M.log_path(), "a", 384) -- 0600
   if descriptor then
     uv.fs_write(descriptor, text)

@@ -21,7 +21,7 @@ end
 local function append_to_log(line)
   local uv = vim.uv or vim.loop
   local path = require("codecompanion.host").log_path()
-  vim.fn.mkdir(vim.fs.dirname(path), "p")
+  pcall(vim.fn.mkdir, vim.fs.dirname(path), "p")
   local descriptor = uv.fs_open(path, "a", 384) -- 0600
   if descriptor then
     uv.fs_write(descriptor, os.date("%Y-%m-%d %H:%M:%S ") .. line .. "\n")

@@ -247,6 +247,41 @@ def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -
     assert "mine" in left
 
 
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        ("uv", ["downloading 37", "unpacking 37", "compiling 37"]),
+        ("pip", [*(f"{number} of 37 downloaded" for number in range(1, 38)), "unpacking 37"]),
+    ],
+)
+def test_progress_is_read_from_what_the_tools_print(nvim: Nvim, tool: str, expected: list[str], size: int) -> None:
+    """Recorded output of uv 0.13 and pip 23 with this lock file, in pieces of any size."""
+    text = Path(__file__).with_name("recorded").joinpath(f"{tool}-install.txt").read_text()
+    lock = (REPO / "requirements.lock").read_text()
+    said = nvim.lua(
+        """
+        local text, lock, size = ...
+        local output, said = require("codecompanion.install.output"), {}
+        local read = output.reader(output.count(lock), function(line) table.insert(said, line) end)
+        for from = 1, #text, size do read(text:sub(from, from + size - 1)) end
+        return said
+        """,
+        text,
+        lock,
+        size,
+    )
+    assert said == expected
+
+
+def test_no_log_folder_is_no_reason_to_fail(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """A file stands where the state folder should be: the packages are installed all the same."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/nvim").write_text("")
+    nvim = start()
+    assert install(nvim) == ""
+
+
 def test_a_data_folder_that_cannot_be_written_is_named(start: Callable[..., Nvim], tmp_path: Path) -> None:
     """A file stands where the folder should be: works for root too."""
     nvim = start()
