@@ -35,7 +35,8 @@ class RuleKeeper:
         known = frozenset(item.real for item in self._items.values())
         loaded = await asyncio.to_thread(load_named, self._services.settings.rules, group, root, known)
         if not loaded.items:
-            raise InputError(_nothing_found(group, loaded))
+            whole = await asyncio.to_thread(load_named, self._services.settings.rules, group, root)
+            raise InputError(_nothing_found(group, whole))
         return self._messages(loaded.items), loaded.problems
 
     async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
@@ -93,8 +94,10 @@ class RuleKeeper:
 
 
 def _nothing_found(group: str, loaded: RulesLoaded) -> str:
+    """Return why a group, loaded whole, has nothing that the chat does not have yet."""
+    if loaded.items:
+        names = ", ".join(item.path for item in loaded.items)
+        return f"The rules {group!r} are already attached: {names}."
     if loaded.problems:
         return " ".join(loaded.problems)
-    if loaded.missing:
-        return f"No file of the rules {group!r} exists here: {', '.join(loaded.missing)}."
-    return f"The rules {group!r} are already part of this chat, or the group has no files."
+    return f"The rules {group!r} have no file here; expected one of {', '.join(loaded.missing) or 'its files'}."
