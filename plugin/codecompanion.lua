@@ -86,6 +86,25 @@ command("CodeCompanionTrace", function(args)
   require("codecompanion.commands").trace(args)
 end, { nargs = "?", desc = "Show a turn of the chat call by call; the newest without a number" })
 
+-- Chats come back by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
+local group = vim.api.nvim_create_augroup("codecompanion.buffers", {})
+vim.api.nvim_create_autocmd("BufReadCmd", {
+  group = group,
+  pattern = "codecompanion://*",
+  desc = "Draw a chat",
+  callback = function(args)
+    require("codecompanion.chat.name").read(args.buf)
+  end,
+})
+vim.api.nvim_create_autocmd("BufFilePost", {
+  group = group,
+  pattern = "codecompanion://*",
+  desc = "Draw a chat that a session file names",
+  callback = function(args)
+    require("codecompanion.chat.name").named(args.buf)
+  end,
+})
+
 ---@param mode string
 ---@param name string
 ---@param keys string

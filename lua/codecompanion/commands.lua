@@ -196,7 +196,7 @@ function M.chat(args)
     return complain(("no %s; :CodeCompanionChat takes %s"):format(name, names))
   end
   if args.range == 0 then
-    return require("codecompanion.chat").open()
+    return require("codecompanion.chat").open({ reuse = true })
   end
   local lines = vim.api.nvim_buf_get_lines(0, args.line1 - 1, args.line2, false)
   require("codecompanion.chat").add_selection(lines, { args.line1, args.line2 })

@@ -57,6 +57,11 @@
 ---@field chat string
 ---@field title string
 
+---The buffer is drawn anew: what follows is all there is (context block, marks, pieces, what is running).
+---@class CodeCompanion.Event.Redrawn
+---@field type "redrawn"
+---@field chat string
+
 ---The chat talks to another adapter or model from now on.
 ---@class CodeCompanion.Event.ModelChanged
 ---@field type "model_changed"
@@ -85,7 +90,7 @@
 ---@field chat string
 ---@field submit_id integer
 
----A user message is durable: it may now be shown as sent.
+---A user message is durable: it may now be shown as sent. `number`: which of the user's messages it is, from 1.
 ---@class CodeCompanion.Event.MessageSent
 ---@field type "message_sent"
 ---@field chat string
@@ -94,6 +99,7 @@
 ---@field text string
 ---@field cycle integer
 ---@field tokens integer
+---@field number integer
 
 ---A submit could not be stored; the text goes back into the input region.
 ---@class CodeCompanion.Event.SubmitFailed
@@ -157,9 +163,11 @@
 ---@field call_id string
 ---@field name string
 ---@field title string
+---@field reply_id string
 
 ---A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 ---
+---`reply_id` is the message that made the call.
 ---`preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result. With a
 ---`change` of a file it is the diff.
 ---@class CodeCompanion.Event.ToolFinished
@@ -175,6 +183,7 @@
 ---@field tokens integer
 ---@field duration_ms integer
 ---@field change CodeCompanion.Wire.FileChange|nil
+---@field reply_id string
 
 ---A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
 ---
@@ -228,6 +237,8 @@
 ---@field items CodeCompanion.Wire.ContextItem[]
 
 ---Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned.
+---
+---`changed` are the messages whose text is shorter now, `removed` those that left the view.
 ---@class CodeCompanion.Event.ContextEdited
 ---@field type "context_edited"
 ---@field chat string
@@ -236,6 +247,8 @@
 ---@field tokens_after integer
 ---@field call_ids string[]
 ---@field change_id string
+---@field changed string[]
+---@field removed string[]
 
 ---An answer that another one counts in place of: the ids of its messages.
 ---
@@ -247,17 +260,21 @@
 
 ---What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 ---
----`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now, `cleared` the tool calls
----whose results are placeholders, `pinned` message ids. `next_undo` and `next_redo` can be undone and redone now.
+---`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
+---are message ids: shorter than they were written, and kept. `gone` are the messages that are not in the view, by the
+---kind of change that took them out. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind
+---of the first.
 ---@class CodeCompanion.Event.ViewMarks
 ---@field type "view_marks"
 ---@field chat string
 ---@field undone string[]
 ---@field cleared string[]
 ---@field pinned string[]
+---@field gone table<string, string[]>
 ---@field next_undo string
 ---@field next_redo string
 ---@field replaced CodeCompanion.Wire.Replaced[]
+---@field undo_kind string
 
 ---A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is what to show.
 ---@class CodeCompanion.Event.CompactionStarted
@@ -270,8 +287,9 @@
 
 ---The history up to here was replaced in the view by `summary` (R-543).
 ---
----`title` and `folded` say how its card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of
----messages before and after (R-137).
+---`removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
+---that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
+---card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
 ---@field chat string
@@ -288,6 +306,9 @@
 ---@field folded boolean
 ---@field tier integer
 ---@field counts [integer, integer]
+---@field removed string[]
+---@field summary_ids string[]
+---@field before string
 
 ---No valid summary; nothing was changed. `reason` is one sentence for the user.
 ---@class CodeCompanion.Event.CompactionFailed
@@ -323,9 +344,10 @@
 
 ---One entry of a restored chat, in buffer order.
 ---
----kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `again` | `note`; fields as in
----the live events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not
----count now. `again`: what follows is a new answer to the same message.
+---kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
+---events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not count
+---now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
+---turn, or a new answer to the same message, begins with it. `level` is that of a note.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -340,6 +362,12 @@
 ---@field cut? boolean
 ---@field cleared? boolean
 ---@field pinned? boolean
+---@field gone? string
+---@field opens? boolean
+---@field number? integer
+---@field reply_id? string
+---@field summary_ids? string[]
+---@field level? string
 ---@field change_id? string
 ---@field undone? boolean
 ---@field trigger? string
@@ -364,11 +392,6 @@
 ---@field entries CodeCompanion.Wire.Entry[]
 ---@field first boolean
 ---@field last boolean
-
----The chat was cleared; the log keeps everything. The draft stays.
----@class CodeCompanion.Event.Cleared
----@field type "cleared"
----@field chat string
 
 ---A verb without `id` failed; `verb` says which, `error` is one sentence.
 ---@class CodeCompanion.Event.RequestFailed
@@ -547,6 +570,11 @@
 ---@field id? integer
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
+
+---Tell the editor everything the chat's buffer shows, from `redrawn` on.
+---@class CodeCompanion.Request.RedrawChat
+---@field id? integer
+---@field chat? string
 
 ---The buffer is gone; give the chat back.
 ---@class CodeCompanion.Request.CloseChat
@@ -754,6 +782,7 @@
 ---| CodeCompanion.Event.Notice
 ---| CodeCompanion.Event.ChatOpened
 ---| CodeCompanion.Event.TitleChanged
+---| CodeCompanion.Event.Redrawn
 ---| CodeCompanion.Event.ModelChanged
 ---| CodeCompanion.Event.PolicyChanged
 ---| CodeCompanion.Event.State
@@ -781,7 +810,6 @@
 ---| CodeCompanion.Event.Retrying
 ---| CodeCompanion.Event.TurnFinished
 ---| CodeCompanion.Event.Restored
----| CodeCompanion.Event.Cleared
 ---| CodeCompanion.Event.RequestFailed
 
 ---The payload of each verb.
@@ -805,6 +833,7 @@
 ---@field clear CodeCompanion.Request.Clear
 ---@field regenerate CodeCompanion.Request.Regenerate
 ---@field go_on CodeCompanion.Request.GoOn
+---@field redraw_chat CodeCompanion.Request.RedrawChat
 ---@field close_chat CodeCompanion.Request.CloseChat
 ---@field save_draft CodeCompanion.Request.SaveDraft
 ---@field forecast_compaction CodeCompanion.Request.ForecastCompaction

@@ -85,6 +85,10 @@ class TitleChanged(Event, frozen=True, kw_only=True, tag="title_changed"):
     title: str
 
 
+class Redrawn(Event, frozen=True, kw_only=True, tag="redrawn"):
+    """The buffer is drawn anew: what follows is all there is (context block, marks, pieces, what is running)."""
+
+
 class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
     """The chat talks to another adapter or model from now on."""
 
@@ -114,13 +118,14 @@ class Queued(Event, frozen=True, kw_only=True, tag="queued"):
 
 
 class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
-    """A user message is durable: it may now be shown as sent."""
+    """A user message is durable: it may now be shown as sent. `number`: which of the user's messages it is, from 1."""
 
     submit_id: int
     message_id: str
     text: str
     cycle: int
     tokens: int = 0
+    number: int = 0
 
 
 class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
@@ -195,11 +200,13 @@ class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
     call_id: str
     name: str
     title: str
+    reply_id: str = ""
 
 
 class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
     """A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 
+    `reply_id` is the message that made the call.
     `preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result. With a
     `change` of a file it is the diff.
     """
@@ -214,6 +221,7 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
     tokens: int = 0
     duration_ms: int = 0
     change: FileChange | None = None
+    reply_id: str = ""
 
 
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
@@ -271,13 +279,18 @@ class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
 
 
 class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
-    """Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned."""
+    """Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned.
+
+    `changed` are the messages whose text is shorter now, `removed` those that left the view.
+    """
 
     cleared: int
     tokens_before: int
     tokens_after: int
     call_ids: tuple[str, ...]
     change_id: str = ""
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class Replaced(msgspec.Struct, frozen=True):
@@ -294,16 +307,20 @@ class Replaced(msgspec.Struct, frozen=True):
 class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
     """What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 
-    `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now, `cleared` the tool calls
-    whose results are placeholders, `pinned` message ids. `next_undo` and `next_redo` can be undone and redone now.
+    `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
+    are message ids: shorter than they were written, and kept. `gone` are the messages that are not in the view, by the
+    kind of change that took them out. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind
+    of the first.
     """
 
     undone: tuple[str, ...]
     cleared: tuple[str, ...]
     pinned: tuple[str, ...]
+    gone: dict[str, tuple[str, ...]] = {}
     next_undo: str = ""
     next_redo: str = ""
     replaced: tuple[Replaced, ...] = ()
+    undo_kind: str = ""
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
@@ -318,8 +335,9 @@ class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_starte
 class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     """The history up to here was replaced in the view by `summary` (R-543).
 
-    `title` and `folded` say how its card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of
-    messages before and after (R-137).
+    `removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
+    that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
+    card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
     """
 
     compaction_id: str
@@ -335,6 +353,9 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     folded: bool = False
     tier: int = 0
     counts: tuple[int, int] = (0, 0)
+    removed: tuple[str, ...] = ()
+    summary_ids: tuple[str, ...] = ()
+    before: str = ""
 
 
 class CompactionFailed(Event, frozen=True, kw_only=True, tag="compaction_failed"):
@@ -372,9 +393,10 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
-    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `again` | `note`; fields as in
-    the live events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not
-    count now. `again`: what follows is a new answer to the same message.
+    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
+    events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not count
+    now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
+    turn, or a new answer to the same message, begins with it. `level` is that of a note.
     """
 
     kind: str
@@ -390,6 +412,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     cut: bool = False
     cleared: bool = False
     pinned: bool = False
+    gone: str = ""
+    opens: bool = False
+    number: int = 0
+    reply_id: str = ""
+    summary_ids: tuple[str, ...] = ()
+    level: str = ""
     change_id: str = ""
     undone: bool = False
     trigger: str = ""
@@ -415,10 +443,6 @@ class Restored(Event, frozen=True, kw_only=True, tag="restored"):
     entries: tuple[Entry, ...]
     first: bool = False
     last: bool = False
-
-
-class Cleared(Event, frozen=True, kw_only=True, tag="cleared"):
-    """The chat was cleared; the log keeps everything. The draft stays."""
 
 
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):

@@ -199,6 +199,10 @@ class GoOn(Request, frozen=True, kw_only=True):
     snapshot: Snapshot
 
 
+class RedrawChat(Request, frozen=True, kw_only=True):
+    """Tell the editor everything the chat's buffer shows, from `redrawn` on."""
+
+
 class CloseChat(Request, frozen=True, kw_only=True):
     """The buffer is gone; give the chat back."""
 
@@ -416,6 +420,7 @@ VERBS: dict[str, type[Request]] = {
     "clear": Clear,
     "regenerate": Regenerate,
     "go_on": GoOn,
+    "redraw_chat": RedrawChat,
     "close_chat": CloseChat,
     "save_draft": SaveDraft,
     "forecast_compaction": ForecastCompaction,

@@ -112,18 +112,20 @@ class ChatDriver:
         )
         return int(self.sent("submit")[-1]["submit_id"])
 
-    def accept(self, text: str, cycle: int = 1, tokens: int = 0) -> None:
-        """Send `text` and let the host store it."""
+    def accept(self, text: str, cycle: int = 1, tokens: int = 0, number: int = 0) -> str:
+        """Send `text` and let the host store it; return the message's id."""
         submit_id = self.submit(text)
-        self.push(
-            events.MessageSent(submit_id=submit_id, message_id=f"m{submit_id}", text=text, cycle=cycle, tokens=tokens)
+        sent = events.MessageSent(
+            submit_id=submit_id, message_id=f"m{submit_id}", text=text, cycle=cycle, tokens=tokens, number=number
         )
+        self.push(sent)
+        return sent.message_id
 
-    def reply(self, text: str, *, end: bool = True) -> None:
+    def reply(self, text: str, *, end: bool = True, message_id: str = "r") -> None:
         """Stream a whole reply."""
         self.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text=text))
         if end:
-            self.push(events.ReplyFinished(message_id="r", stop="stop"), events.TurnFinished(reason="done"))
+            self.push(events.ReplyFinished(message_id=message_id, stop="stop"), events.TurnFinished(reason="done"))
 
     def record_autocmds(self) -> None:
         """Collect User autocmds in `vim.g.fired` as `[pattern, data]`."""

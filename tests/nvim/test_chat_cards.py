@@ -16,6 +16,7 @@ def card(number: int, **fields: object) -> events.Compacted:
     given = {
         "compaction_id": f"k{number}", "trigger": "proactive", "summariser": "claude-haiku", "summary": SUMMARY,
         "messages": 42, "cycles": (1, number), "tokens_before": 108400, "tokens_after": 14900, "duration_ms": 6100,
+        "summary_ids": (f"s{number}",),
     }  # fmt: skip
     return events.Compacted(**(given | fields))  # type: ignore[arg-type]
 
@@ -47,7 +48,7 @@ def test_a_card_has_the_title_of_its_policy_and_may_be_folded(chat: ChatDriver) 
     turn(chat, 1)
     chat.push(card(1, title="History Summary", folded=True))
     screen = chat.nvim.wait_screen("History Summary")
-    assert "▸ History Summary · 42 messages · 108.4k → 14.9k tokens · proactive" in screen
+    assert "▸ History Summary · 42 messages · 108.4k → 14.9k tokens · automatic" in screen
     assert "1. Request" not in screen
     chat.toggle_fold("History Summary")
     assert "1. **Request**" in chat.nvim.wait_screen("1. \\*\\*Request")
@@ -58,13 +59,15 @@ def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver)
     turn(chat, 1)
     text = "\n".join(f"[tool] TOOL_RESULT line {number}" for number in range(31))
     chat.push(card(1, summary=text + "\n\n## A heading of a tool"))
-    screen = chat.nvim.wait_screen("▸ Session context compacted")
+    screen = chat.nvim.wait_screen("▸ Summary of 42 messages")
     assert "TOOL_RESULT" not in screen
     chat.push(events.ViewMarks(undone=("k1",), cleared=(), pinned=(), next_redo="k1"))
     chat.nvim.wait_screen("▸ undone")
     chat.push(events.ViewMarks(undone=(), cleared=(), pinned=(), next_undo="k1"))
-    assert "TOOL_RESULT" not in chat.nvim.wait_screen("▸ Session context compacted")
-    chat.toggle_fold("Session context compacted")
+    assert "TOOL_RESULT" not in chat.nvim.wait_screen("▸ Summary of 42 messages")
+    chat.toggle_fold("Summary of 42")
+    chat.nvim.wait_screen("▸ 2 sections|▸ 33 lines")
+    chat.toggle_fold("TOOL_RESULT line 0")
     chat.nvim.wait_screen("TOOL_RESULT line 3")
 
 
@@ -89,7 +92,7 @@ def test_a_newer_card_supersedes_the_older_ones(chat: ChatDriver) -> None:
     """R-333: they are dimmed and say so, and are never deleted; undoing the newest brings the one before back."""
     for number in (1, 2):
         turn(chat, number)
-        chat.push(card(number, title=f"Card {number}"))
+        chat.push(card(number, title=f"Card {number}", removed=(f"s{number - 1}",)))
     assert "CodeCompanionSuperseded" in highlights(chat, "Card 1")
     assert "CodeCompanionSuperseded" not in highlights(chat, "Card 2")
     chat.push(events.ViewMarks(undone=("k2",), cleared=(), pinned=(), next_undo="k1", next_redo="k2"))

@@ -24,8 +24,9 @@ def edited(*call_ids: str, change_id: str = "e1") -> events.ContextEdited:
     )
 
 
-def marks(undone=(), cleared=(), pinned=(), **top: str) -> events.ViewMarks:
-    return events.ViewMarks(undone=undone, cleared=cleared, pinned=pinned, **top)
+def marks(undone=(), cleared=(), pinned=(), gone=(), **top: str) -> events.ViewMarks:
+    by_kind = {"compacted": tuple(gone)} if gone else {}
+    return events.ViewMarks(undone=undone, cleared=cleared, pinned=pinned, gone=by_kind, **top)
 
 
 def put_cursor(chat: ChatDriver, text: str) -> None:
@@ -42,7 +43,7 @@ def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: Cha
     screen = chat.nvim.wait_screen("✂ 1 tool result cleared · 48.2k → 21.7k tokens · u undo")
     assert screen.count("u undo") == 1
     assert screen.count("cleared · K original · r restore") == 2
-    chat.push(marks(undone=("e2",), cleared=("c1",), next_undo="e1", next_redo="e2"))
+    chat.push(marks(undone=("e2",), cleared=("m-c1",), next_undo="e1", next_redo="e2"))
     screen = chat.nvim.wait_screen("undone · <C-r> redo · ✂ 1 tool result cleared")
     assert screen.count("cleared · K original") == 1
     assert screen.count("u undo") == 1
@@ -53,23 +54,23 @@ def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: Cha
 
 def test_an_undone_card_is_shut_its_turns_are_open_and_redo_folds_them_again(chat: ChatDriver) -> None:
     """R-545: also what a change of provider undid, which offers no key (R-542)."""
-    old_turns(chat)
-    chat.push(started(), compacted("## 1. Intent\nthe summary"))
-    chat.nvim.wait_screen("▸ 42 messages compacted")
+    old = old_turns(chat)
+    chat.push(started(), compacted("## 1. Intent\nthe summary", *old))
+    chat.nvim.wait_screen("▸ your messages 1–3 · 6 messages summarised")
     before = chat.text()
-    put_cursor(chat, "Session context compacted")
+    put_cursor(chat, "Summary of 42")
     chat.nvim.feed("u")
     chat.nvim.wait_for(lambda: chat.sent("undo_change"), "the request")
     assert chat.sent("undo_change")[0]["change_id"] == "k"
     chat.push(marks(undone=("k",), next_redo="k"))
-    screen = chat.nvim.wait_screen("▸ undone · <C-r> redo · Session context compacted")
+    screen = chat.nvim.wait_screen("▸ undone · <C-r> redo · Summary of 42 messages")
     assert "the summary" not in screen
-    assert "42 messages compacted" not in screen
+    assert "messages summarised" not in screen
     assert "old answer 1" in screen
     chat.push(marks(undone=("k",)))
-    assert "▸ undone · Session context compacted" in chat.nvim.wait_screen("undone · Session")
-    chat.push(marks(next_undo="k"))
-    screen = chat.nvim.wait_screen("▸ 42 messages compacted")
+    assert "▸ undone · Summary of 42 messages" in chat.nvim.wait_screen("undone · Summary")
+    chat.push(marks(next_undo="k", gone=old))
+    screen = chat.nvim.wait_screen("▸ your messages 1–3 · 6 messages summarised")
     assert "the summary" in screen
     assert "old answer 1" not in screen
     assert chat.text() == before
@@ -91,16 +92,15 @@ def test_redo_draws_a_card_as_its_policy_wants_it(chat: ChatDriver) -> None:
 
 def test_the_next_compaction_also_folds_turns_that_came_back(chat: ChatDriver) -> None:
     """R-545: they are in the context again."""
-    old_turns(chat)
-    chat.push(started(), compacted("## 1. Intent\nfirst"))
+    old = old_turns(chat)
+    chat.push(started(), compacted("## 1. Intent\nfirst", *old))
     chat.push(marks(undone=("k",), next_redo="k"))
     chat.push(events.CompactionStarted(compaction_id="k2", trigger="manual", summariser="m"))
-    second = compacted("## 1. Intent\nsecond")
-    chat.push(events.Compacted(**{f: getattr(second, f) for f in second.__struct_fields__} | {"compaction_id": "k2"}))
+    chat.push(compacted("## 1. Intent\nsecond", *old, key="k2"))
     screen = chat.nvim.wait_screen("second")
     assert "old answer" not in screen
     assert "first" not in screen
-    assert screen.count("42 messages compacted") == 1
+    assert screen.count("6 messages summarised") == 1
 
 
 def test_clearing_leaves_no_mark_of_what_was_drawn(chat: ChatDriver) -> None:
@@ -109,10 +109,10 @@ def test_clearing_leaves_no_mark_of_what_was_drawn(chat: ChatDriver) -> None:
     tool(chat, "c1")
     tool(chat, "c2")
     chat.push(edited("c1"), edited("c2", change_id="e2"))
-    chat.push(marks(cleared=("c1",), undone=("e2",), next_undo="e1", next_redo="e2"))
+    chat.push(marks(cleared=("m-c1",), undone=("e2",), next_undo="e1", next_redo="e2"))
     chat.push(started(), compacted("## 1. Intent\nthe summary"))
     chat.nvim.wait_screen("u undo")
-    chat.push(events.Cleared())
+    chat.push(events.Redrawn())
     clean = chat.nvim.wait_for(lambda: "Session" not in chat.nvim.screen() and chat.nvim.screen(), "the cleared chat")
     for left in ("✂", "✓", "cleared", "undo", "tokens", "compacted"):
         assert left not in clean, left
@@ -133,11 +133,11 @@ def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> No
     chat.push(marks(undone=("k", "e"), pinned=("m1",), next_redo="e"))
     chat.push(events.Restored(entries=entries, first=True, last=True))
     screen = chat.nvim.wait_screen("undone · <C-r> redo · ✂ 3 tool results cleared")
-    assert "▸ undone · Session context compacted" in screen
+    assert "▸ undone · Summary of 2 messages" in screen
     assert "old answer" in screen
     assert re.search(r"## Me +⚑ pinned", screen)
-    chat.push(marks(undone=("e",), next_undo="k", next_redo="e"))
-    screen = chat.nvim.wait_screen("▸ 2 messages compacted")
+    chat.push(marks(undone=("e",), next_undo="k", next_redo="e", gone=("m1", "m2")))
+    screen = chat.nvim.wait_screen("▸ 2 messages summarised")
     assert "old answer" not in screen
 
 

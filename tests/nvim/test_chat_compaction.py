@@ -32,40 +32,46 @@ def started() -> events.CompactionStarted:
     return events.CompactionStarted(compaction_id="k", trigger="proactive", summariser="claude-haiku")
 
 
-def compacted(text: str, first: int = 1, last: int = 6) -> events.Compacted:
-    """And ends."""
+def compacted(text: str, *removed: str, before: str = "", key: str = "k") -> events.Compacted:
+    """And ends: these messages left the view."""
     return events.Compacted(
-        compaction_id="k",
+        compaction_id=key,
         trigger="proactive",
         summariser="claude-haiku",
         summary=text,
         messages=42,
-        cycles=(first, last),
+        cycles=(1, 6),
         tokens_before=108400,
         tokens_after=14900,
         duration_ms=6100,
+        removed=removed,
+        summary_ids=(f"s-{key}",),
+        before=before,
     )
 
 
-def old_turns(chat: ChatDriver) -> None:
-    """A few turns to be compacted."""
-    for number in range(3):
-        chat.accept(f"old question {number}", cycle=number + 1)
-        chat.reply(f"old answer {number}")
+def old_turns(chat: ChatDriver, first: int = 0) -> tuple[str, ...]:
+    """A few turns to be compacted; return the ids of their messages."""
+    ids: list[str] = []
+    for number in range(first, first + 3):
+        ids += [chat.accept(f"old question {number}", cycle=number + 1, number=number + 1), f"a{number}"]
+        chat.reply(f"old answer {number}", message_id=f"a{number}")
+    return tuple(ids)
 
 
 def test_what_was_said_right_before_is_not_folded_away(chat: ChatDriver) -> None:
     """After an overflow: the window that the provider named, with what to do about it."""
-    old_turns(chat)
+    old = old_turns(chat)
     chat.push(
         events.Notice(level="INFO", text="an old hint"),
         events.Text(text="more of the answer"),
+        events.ReplyFinished(message_id="more", stop="stop"),
         events.Notice(level="WARN", text="the window is smaller than you said"),
         events.Notice(level="INFO", text="and a hint"),
         started(),
-        compacted("Summary."),
+        compacted("Summary.", *old, "more"),
     )
-    screen = chat.nvim.wait_screen("Session context compacted")
+    screen = chat.nvim.wait_screen("Summary of 42 messages")
     assert "the window is smaller than you said" in screen
     assert "and a hint" in screen
     assert "an old hint" not in screen
@@ -74,18 +80,19 @@ def test_what_was_said_right_before_is_not_folded_away(chat: ChatDriver) -> None
 
 def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question(chat: ChatDriver) -> None:
     """R-541: the header that announced the reply moves behind the card; the question stays readable (R-551)."""
-    old_turns(chat)
-    chat.accept("new question", cycle=4)
+    old = old_turns(chat)
+    new = chat.accept("new question", cycle=4)
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))
     chat.push(started())
-    chat.push(compacted(summary("## {number}. {title}"), 1, 3))
+    chat.push(compacted(summary("## {number}. {title}"), *old, before=new))
     chat.push(events.Text(text="new answer"))
     lines = chat.text().splitlines()
-    card = next(i for i, line in enumerate(lines) if "Session context compacted" in line)
+    card = next(i for i, line in enumerate(lines) if "Summary of 42 messages" in line)
     question = lines.index("new question")
     assert card < question < lines.index("new answer")
     headers = [line for line in lines[card:] if line.startswith("## ") and not line[3].isdigit()]
     assert headers == ["## Me", "## CodeCompanion (openai · gpt-4o)", "## Me"]
+    assert not lines[card - 1], "the card stands on its own"
 
 
 def test_while_compacting_the_buffer_says_so_and_how_to_cancel(chat: ChatDriver) -> None:
@@ -112,11 +119,11 @@ def test_while_compacting_the_buffer_says_so_and_how_to_cancel(chat: ChatDriver)
 def test_the_summary_is_a_card_with_a_fold_per_section(chat: ChatDriver, form: str) -> None:
     """Sections 1, 7, 8 and 9 are open, the others closed; lists inside are no sections."""
     chat.nvim.request("nvim_ui_try_resize", 100, 60)
-    old_turns(chat)
+    old = old_turns(chat)
     chat.push(started())
-    chat.push(compacted(summary(form)))
+    chat.push(compacted(summary(form), *old))
     screen = chat.nvim.wait_screen(
-        r"▾ Session context compacted · 42 messages · 108\.4k → 14\.9k tokens · proactive · claude-haiku · 6\.1 s"
+        r"▾ Summary of 42 messages · 108\.4k → 14\.9k tokens · automatic · by claude-haiku · 6\.1 s"
     )
     for number, title in enumerate(TITLES, 1):
         folded = any(line.startswith(f"▸ {number}. {title}") for line in screen.split("\n"))
@@ -128,30 +135,28 @@ def test_old_turns_stay_readable_under_a_fold(chat_everywhere: ChatDriver) -> No
     """Nothing is deleted from the buffer."""
     chat = chat_everywhere
     chat.push(events.ContextItems(items=(events.ContextItem(id="a", kind="rules", label="AGENTS.md"),)))
-    old_turns(chat)
+    old = old_turns(chat)
     chat.push(started())
-    chat.push(compacted("## 1. Intent\nshort"))
-    screen = chat.nvim.wait_screen(r"▸ 42 messages compacted \(cycles 1–6\)")
+    chat.push(compacted("## 1. Intent\nshort", *old))
+    screen = chat.nvim.wait_screen(r"▸ your messages 1–3 · 6 messages summarised")
     assert "old answer" not in screen
     assert "> Context:" in screen
-    chat.toggle_fold("messages compacted")
+    chat.toggle_fold("messages summarised")
     chat.nvim.wait_screen("old answer 2")
     assert chat.text().count("old question") == 3
 
 
 def test_a_message_that_waits_for_its_answer_stays_below_the_card(chat: ChatDriver) -> None:
     """R-551: it survives verbatim, after the summary."""
-    old_turns(chat)
-    chat.accept("the pending question", cycle=4)
+    old = old_turns(chat)
+    pending = chat.accept("the pending question", cycle=4)
     chat.push(started())
-    chat.push(compacted("## 1. Intent\nshort"))
+    chat.push(compacted("## 1. Intent\nshort", *old, before=pending))
     chat.reply("the answer")
     lines = [line for line in chat.nvim.screen().split("\n") if line and not line.startswith("~")]
-    assert lines[0].startswith("▸ 42 messages compacted")
-    assert [
-        line for line in lines if "pending question" in line or "Session context" in line or "the answer" in line
-    ] == [
-        next(line for line in lines if "Session context" in line),
+    assert lines[0].startswith("▸ your messages 1–3 · 6 messages summarised")
+    assert [line for line in lines if "pending question" in line or "Summary of" in line or "the answer" in line] == [
+        next(line for line in lines if "Summary of" in line),
         "the pending question",
         "the answer",
     ]
@@ -159,15 +164,41 @@ def test_a_message_that_waits_for_its_answer_stays_below_the_card(chat: ChatDriv
 
 
 def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -> None:
-    """Two folds one after the other, the newest card open."""
-    old_turns(chat)
-    chat.push(compacted("## 1. Intent\nfirst summary"))
-    old_turns(chat)
-    chat.push(compacted("## 1. Intent\nsecond summary", first=7, last=9))
-    screen = chat.nvim.wait_screen(r"▸ 42 messages compacted \(cycles 7–9\)")
-    assert "▸ 42 messages compacted (cycles 1–6)" in screen
+    """One fold for all that is not sent any more, the older summary in it."""
+    old = old_turns(chat)
+    chat.push(compacted("## 1. Intent\nfirst summary", *old))
+    more = old_turns(chat, 3)
+    chat.push(compacted("## 1. Intent\nsecond summary", "s-k", *more, key="k2"))
+    screen = chat.nvim.wait_screen("▸ your messages 1–6 · 12 messages summarised")
     assert "first summary" not in screen
     assert "second summary" in screen
+    assert chat.text().count("messages summarised") == 1
+
+
+def test_what_is_still_sent_is_in_no_fold(chat_everywhere: ChatDriver) -> None:
+    """Lesson 54: a policy may keep messages between those it summarised; each run of the others is a fold."""
+    chat = chat_everywhere
+    old = old_turns(chat)
+    chat.push(compacted("## 1. Intent\nshort", old[0], old[1], old[3], old[4], old[5], before=old[2]))
+    lines = [line for line in chat.nvim.wait_screen("Summary of").split("\n") if line and not line.startswith("~")]
+    shown = [line for line in lines if not line.startswith(("##", "1.", "short"))]
+    assert shown[0].startswith("▸ your message 1 · 2 messages summarised")
+    assert shown[1].startswith("▾ Summary of 42 messages")
+    assert [line for line in shown if "old" in line] == ["old question 1"]
+    assert shown.index("old question 1") < next(
+        place for place, line in enumerate(shown) if line.startswith("▸ your message 3 · 3 messages summarised")
+    )
+
+
+def test_a_card_is_two_lines_where_it_would_fill_the_window(chat: ChatDriver) -> None:
+    """ui.md: on a small screen the conversation stays in sight; one key opens the card."""
+    chat.nvim.request("nvim_ui_try_resize", 80, 24)
+    old = old_turns(chat)
+    chat.push(compacted(summary("## {number}. {title}"), *old))
+    screen = chat.nvim.wait_screen("▸ 9 sections · 46 lines")
+    assert "Primary Request" not in screen
+    chat.toggle_fold("Below is a summary")
+    assert "▸ 2. User Messages" in chat.nvim.wait_screen("Primary Request")
 
 
 def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
@@ -183,15 +214,15 @@ def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
 
 def test_text_may_be_typed_and_sent_while_compacting(chat: ChatDriver) -> None:
     """Lesson 16: it is queued and survives the card."""
-    old_turns(chat)
+    old = old_turns(chat)
     chat.push(started())
     submit_id = chat.submit("sent meanwhile")
     chat.push(events.Queued(submit_id=submit_id))
     chat.nvim.feed("Gidraft<Esc>")
-    chat.push(compacted("## 1. Intent\nshort"))
+    chat.push(compacted("## 1. Intent\nshort", *old))
     chat.nvim.settle()
     assert chat.input() == "draft"
     assert "queued" in chat.nvim.screen()
     chat.push(events.MessageSent(submit_id=submit_id, message_id="m", text="sent meanwhile", cycle=4))
     text = chat.text()
-    assert text.index("Session context compacted") < text.index("sent meanwhile") < text.index("## Me\ndraft")
+    assert text.index("Summary of 42 messages") < text.index("sent meanwhile") < text.index("## Me\ndraft")

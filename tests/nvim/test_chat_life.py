@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from chat_driver import INIT, ChatDriver, make_chat
@@ -20,6 +21,7 @@ def entries(count: int) -> list[events.Entry]:
             events.Entry(
                 kind="tool",
                 call_id=f"c{number}",
+                message_id=f"t{number}",
                 title=f"tool {number}",
                 summary="3 lines",
                 text="some\noutput",
@@ -28,7 +30,8 @@ def entries(count: int) -> list[events.Entry]:
                 model="gpt-4o",
             )
         )
-        found.append(events.Entry(kind="reply", text=f"answer {number}\n\nmore", adapter="openai", model="gpt-4o"))
+        reply = events.Entry(kind="reply", text=f"answer {number}\n\nmore", adapter="openai", model="gpt-4o")
+        found.append(msgspec.structs.replace(reply, message_id=f"r{number}"))
     return found
 
 
@@ -154,9 +157,10 @@ def test_a_restored_compaction_folds_what_is_above_it(chat: ChatDriver) -> None:
         duration_ms=20,
     )
     stored = entries(6)
-    chat.push(events.Restored(entries=(*stored[12:15], card, *stored[15:]), first=True))
-    chat.push(events.Restored(entries=tuple(stored[:12]), last=True))
-    screen = chat.nvim.wait_screen(r"▸ 20 messages compacted \(cycles 1–5\)")
+    gone = [msgspec.structs.replace(entry, gone="compacted", number=1) for entry in stored[:15]]
+    chat.push(events.Restored(entries=(*gone[12:], card, *stored[15:]), first=True))
+    chat.push(events.Restored(entries=tuple(gone[:12]), last=True))
+    screen = chat.nvim.wait_screen("▸ your message 1 · 15 messages summarised")
     assert "answer 3" not in screen
     assert "the summary" in screen
     assert "answer 5" in screen
@@ -227,9 +231,14 @@ def test_clearing_empties_the_buffer_and_keeps_the_draft(chat: ChatDriver) -> No
     chat.reply("answer")
     chat.nvim.feed("Gidraft<Esc>gC")
     chat.nvim.wait_for(lambda: chat.sent("clear"), "clear")
-    chat.push(events.Cleared())
-    said = "· Chat cleared. u or /undo brings everything back."
-    assert chat.text() == f"> Context:\n> - <rules>AGENTS.md</rules>\n\n{said}\n\n## Me\ndraft"
+    chat.push(
+        events.Redrawn(),
+        events.ContextItems(items=(events.ContextItem(id="a", kind="rules", label="AGENTS.md"),)),
+        events.Restored(entries=(events.Entry(kind="cleared", change_id="k"),), first=True, last=True),
+        events.ViewMarks(undone=(), cleared=(), pinned=(), next_undo="k", undo_kind="cleared"),
+    )
+    assert chat.text() == "> Context:\n> - <rules>AGENTS.md</rules>\n\nChat cleared\n\n## Me\ndraft"
+    chat.nvim.wait_screen("Chat cleared · u undo")
     chat.nvim.feed("ggu")
     chat.nvim.wait_for(lambda: chat.sent("undo_change"), "undo_change")
     chat.nvim.feed("Gu")

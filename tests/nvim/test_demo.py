@@ -61,7 +61,7 @@ def test_a_recording_is_edited_compacted_and_shown(tmp_path):
     assert "File content for `src/a.py` cleared during compaction" in out
     assert "Image content for `shot.png` cleared during compaction" in out
     assert "rules byte-identical to what was read: 1 of 1" in out
-    assert "Session context compacted" in out
+    assert "Summary of" in out
     assert "ctx~ " in out
 
 

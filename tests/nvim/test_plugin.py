@@ -55,7 +55,7 @@ def test_starting_up_loads_no_module_and_no_host(nvim: Nvim) -> None:
 @pytest.mark.parametrize(
     ("command", "call"),
     [
-        ("CodeCompanionChat", ["open"]),
+        ("CodeCompanionChat", ["open", {"reuse": True}]),
         ("CodeCompanionChat Toggle", ["toggle"]),
         ("CodeCompanionChat toggle", ["toggle"]),
         ("CodeCompanionChat Resume", ["resume", ""]),
@@ -161,7 +161,7 @@ def test_sourcing_the_plugin_twice_is_fine(nvim: Nvim) -> None:
     nvim.command(f"source {REPO}/plugin/codecompanion.lua")
     nvim.lua(SPY)
     nvim.command("CodeCompanionChat")
-    assert calls(nvim) == [["open"]]
+    assert calls(nvim) == [["open", {"reuse": True}]]
     assert nvim.messages() == ""
 
 
@@ -171,7 +171,7 @@ def test_a_manager_that_reloads_finds_the_commands_ours(nvim: Nvim) -> None:
     nvim.command(f"source {REPO}/plugin/codecompanion.lua")
     nvim.lua(SPY)
     nvim.command("CodeCompanionChat")
-    assert calls(nvim) == [["open"]]
+    assert calls(nvim) == [["open", {"reuse": True}]]
     assert nvim.messages() == ""
 
 
@@ -193,7 +193,7 @@ def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
     nvim = nvim_factory(init=f"vim.opt.runtimepath:append({lua_string(str(link))})\n")
     nvim.lua(SPY)
     nvim.command("CodeCompanionChat")
-    assert calls(nvim) == [["open"]]
+    assert calls(nvim) == [["open", {"reuse": True}]]
 
 
 def test_the_health_check_answers_also_when_nothing_is_there(nvim_factory: Callable[..., Nvim]) -> None:

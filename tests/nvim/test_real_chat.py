@@ -91,7 +91,7 @@ def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, 
         assert any(str(m["content"]).startswith(SUMMARY_PREFIX) for m in final)
         assert "Rule one." in final[1]["content"]
         text = chat.text()
-        assert "Session context compacted" in text
+        assert "Summary of" in text
         assert "question 0" in text
         assert chat.nvim.lua("return _G.cc_edits") == kinds.count("edited")
         assert violations(chat.view().messages) == []

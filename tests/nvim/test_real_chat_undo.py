@@ -102,9 +102,9 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     chat.say("question about foxes")
     before = messages(chat)
     type_command(chat, "CodeCompanionCompact!")
-    screen = chat.nvim.wait_screen("Session context compacted")
+    screen = chat.nvim.wait_screen("Summary of 4 messages")
     compacted = messages(chat)
-    assert "messages compacted" in screen
+    assert "messages summarised" in screen
     (chat.root / "work" / "big.txt").write_text("changed\n")
     type_command(chat, "CodeCompanionRecall quick fox")
     screen = chat.nvim.wait_screen("its file has changed on disk since then")
@@ -114,17 +114,17 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     chat.nvim.feed("q")
     chat.nvim.wait_screen("r restore")
     chat.nvim.feed("q")
-    put_cursor(chat, "Session context compacted")
+    put_cursor(chat, "Summary of 4")
     chat.nvim.feed("u")
     screen = chat.nvim.wait_screen("Undid: 4 messages restored")
     assert messages(chat) == before
-    assert "▸ undone · <C-r> redo · Session context compacted" in screen
-    assert "messages compacted (" not in screen
+    assert "▸ undone · <C-r> redo · Summary of 4 messages" in screen
+    assert "messages summarised" not in screen
     assert "question about foxes" in screen
     assert "▸ ✓ read_file big.txt" in screen, "what was folded inside still is"
-    put_cursor(chat, "Session context compacted")
+    put_cursor(chat, "Summary of 4")
     chat.nvim.feed("<C-r>")
-    screen = chat.nvim.wait_screen(r"messages compacted \(")
+    screen = chat.nvim.wait_screen("messages summarised")
     assert messages(chat) == compacted
     assert "question about foxes" not in screen
     assert "undone · " not in screen

@@ -252,7 +252,7 @@ local function removed_item(chat)
   if not id or id == "" then
     return nil
   end
-  return (item.cleared or row < require("codecompanion.chat.compaction").newest_row(chat)) and id or nil
+  return (item.cleared or require("codecompanion.chat.runs").is_gone(chat, item)) and id or nil
 end
 
 ---Put what was taken out back into the context; elsewhere the key does what it always does.

@@ -28,6 +28,14 @@ M.CLEARED = " · cleared · K original · r restore"
 M.REVERTED = " · reverted"
 
 local LEAST_TITLE = 12
+---What stands after a line that goes on in the next one.
+M.CONTINUED = { { "↩", "CodeCompanionHint" } }
+---What stands after a reply that ended early.
+M.CUT_OFF = { { "  ✗ cut off", "CodeCompanionError" } }
+
+---A line longer than this is shown in parts (the message itself is not changed): every chunk copies its line.
+local MAX_PART_BYTES = 4096
+
 local MAX_BODY_LINES = 400
 local MAX_BODY_BYTES = 64 * 1024
 local MAX_LINE_BYTES = 2000
@@ -46,10 +54,21 @@ function M.split(text)
   return vim.split((text:gsub("\r\n", "\n")), "\n", { plain = true })
 end
 
+---Control bytes as they are drawn, `^@` for NUL: a list of chunks or a variable of Vim's with a NUL in it is a blob.
+---@param text string
+---@return string
+function M.plain(text)
+  return (
+    text:gsub("[%z\1-\8\11-\31\127]", function(byte)
+      return "^" .. string.char((byte:byte() + 64) % 128)
+    end)
+  )
+end
+
 ---@param text string
 ---@return string
 function M.one_line(text)
-  return (text:gsub("%s*[\r\n]+%s*", " "))
+  return M.plain((text:gsub("%s*[\r\n]+%s*", " ")))
 end
 
 ---@param tokens? integer
@@ -76,7 +95,7 @@ end
 function M.user(text, item, right)
   local lines = { "## " .. options.header("user") }
   vim.list_extend(lines, M.split(text))
-  item.own = true
+  item.own, item.speaker = true, true
   return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
 end
 
@@ -102,17 +121,46 @@ function M.header(adapter, model)
   return { kind = "header", lines = { "## " .. options.header("llm", adapter, model) }, role = "llm" }
 end
 
----A finished reply.
+---Cut text into buffer lines; `width` bytes stand already on the first one.
+---@param text string
+---@param width integer
+---@return string[] lines
+---@return integer[] continued Indexes of lines that go on in the next one
+function M.to_lines(text, width)
+  local lines, continued = {}, {}
+  for _, line in ipairs(vim.split(text, "\n", { plain = true })) do
+    while width + #line > MAX_PART_BYTES do
+      local cut = math.max(0, MAX_PART_BYTES - width)
+      if cut > 0 then
+        cut = cut + vim.str_utf_end(line, cut)
+      end
+      lines[#lines + 1] = line:sub(1, cut)
+      continued[#continued + 1] = #lines
+      line = line:sub(cut + 1)
+      width = 0
+    end
+    lines[#lines + 1] = line
+    width = 0
+  end
+  return lines, continued
+end
+
+---A finished reply, as it is when it has arrived piece by piece: without blank lines before and after.
 ---@param entry table
 ---@return CodeCompanion.Block
 function M.reply(entry)
-  local lines = M.split(vim.trim(entry.text))
-  local block = { kind = "text", lines = lines, markdown = { 0, #lines } }
+  local lines, continued = M.to_lines((entry.text:gsub("\r\n", "\n"):gsub("^%s*\n", "")), 0)
+  while #lines > 1 and lines[#lines]:find("^%s*$") do
+    lines[#lines] = nil
+  end
+  local block = { kind = "text", lines = lines, markdown = { 0, #lines }, eol = {} }
+  for _, index in ipairs(continued) do
+    block.eol[#block.eol + 1] = { row = index - 1, chunks = M.CONTINUED }
+  end
   block.item = { message_id = entry.message_id, pinned = entry.pinned }
   if entry.cut then
     -- within the line: what follows it would be lost at the edge of the window
-    local mark = { { "  ✗ cut off", "CodeCompanionError" } }
-    block.eol = { { row = #lines - 1, col = #lines[#lines], pos = "inline", chunks = mark } }
+    block.eol[#block.eol + 1] = { row = #lines - 1, col = #lines[#lines], pos = "inline", chunks = M.CUT_OFF }
   end
   return block
 end
@@ -129,8 +177,9 @@ end
 
 ---The model's reasoning, finished.
 ---@param text string
+---@param message_id? string
 ---@return CodeCompanion.Block
-function M.reasoning(text)
+function M.reasoning(text, message_id)
   local lines = { "▾ reasoning" }
   vim.list_extend(lines, M.split(vim.trim(text)))
   local marks = {}
@@ -142,10 +191,12 @@ function M.reasoning(text)
     kind = "reasoning",
     lines = lines,
     marks = marks,
+    item = message_id and { message_id = message_id, reasoning = true } or nil,
     folds = {
       {
         first = 0,
         last = count,
+        key = message_id and ("reasoning:" .. message_id) or nil,
         closed = options.display().fold_reasoning,
         text = function()
           return M.reasoning_text(count)
@@ -277,6 +328,7 @@ function M.tool(tool)
       {
         first = 0,
         last = #lines - 1,
+        key = tool.message_id and ("tool:" .. tool.message_id) or nil,
         closed = options.display().fold_tools,
         text = function(width)
           return M.tool_chunks(tool, width)

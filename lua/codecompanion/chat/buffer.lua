@@ -47,24 +47,33 @@ function M.input_header()
   return "## " .. options.header("user")
 end
 
----Make the buffer of a chat, with an empty input.
+---Make `bufnr` the buffer of a chat, with an empty input. Its options are set again whenever it is loaded.
 ---@param chat CodeCompanion.Chat
----@return integer bufnr
-function M.create(chat)
-  local bufnr = api.nvim_create_buf(options.display().window.buflisted == true, true)
+---@param bufnr integer
+function M.take(chat, bufnr)
   chat.bufnr = bufnr
-  api.nvim_buf_set_name(bufnr, ("[CodeCompanion] %s"):format(chat.name))
-  for name, value in pairs({ buftype = "nofile", bufhidden = "hide", swapfile = false }) do
+  -- `acwrite`: `:e` reads it anew, `:w` keeps the draft; `modified` stays off, so that `:qa` is never held up
+  for name, value in pairs({ buftype = "acwrite", bufhidden = "hide", swapfile = false, modeline = false }) do
     api.nvim_set_option_value(name, value, { buf = bufnr })
   end
+  vim.bo[bufnr].buflisted = options.display().window.buflisted == true
+  M.blank(chat, "")
+end
+
+---Leave nothing in the buffer but a draft.
+---@param chat CodeCompanion.Chat
+---@param text string
+function M.blank(chat, text)
   M.edit(chat, function()
-    api.nvim_buf_set_lines(bufnr, 0, -1, false, { M.input_header(), "" })
+    api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+    local lines = { M.input_header() }
+    vim.list_extend(lines, vim.split(text, "\n", { plain = true }))
+    api.nvim_buf_set_lines(chat.bufnr, 0, -1, false, lines)
+    M.place(chat, "top", 0)
+    M.place(chat, "tail", 0)
+    M.place(chat, "header", 0)
+    M.place(chat, "input", 1)
   end)
-  M.place(chat, "top", 0)
-  M.place(chat, "tail", 0)
-  M.place(chat, "header", 0)
-  M.place(chat, "input", 1)
-  return bufnr
 end
 
 ---Run `change`, which edits the buffer, so that it leaves no trace in the undo history and only windows that follow
@@ -97,6 +106,20 @@ function M.edit(chat, change)
   end
 end
 
+---Lines for a function of Vim's, where a NUL is a newline: a Lua string with a NUL would be a blob.
+---@param lines string[]
+---@return string[]
+function M.for_vim(lines)
+  local given = lines
+  for index, line in ipairs(lines) do
+    if line:find("%z") then
+      given = given == lines and vim.list_slice(lines) or given
+      given[index] = line:gsub("%z", "\n")
+    end
+  end
+  return given
+end
+
 ---Put whole lines above `row`. Not with nvim_buf_set_lines(): from 0.11 on it leaves a fold that begins at `row`
 ---where it was, so that the fold swallows the new lines. appendbufline() does not, but forgets the current window's
 ---view.
@@ -107,7 +130,7 @@ function M.insert(chat, row, lines)
   M.edit(chat, function()
     local win = api.nvim_get_current_win()
     local top = api.nvim_win_get_buf(win) == chat.bufnr and vim.fn.line("w0") or 0
-    vim.fn.appendbufline(chat.bufnr, row, lines)
+    vim.fn.appendbufline(chat.bufnr, row, M.for_vim(lines))
     if top > row then
       vim.fn.winrestview({ topline = top + #lines })
     end

@@ -33,7 +33,7 @@ local function prefix(chat, change)
   return chat.next_redo == change.id and redo and ("undone · %s redo · "):format(redo) or "undone · "
 end
 
----What stands behind the change that can be undone.
+---What is said after the change that can be undone.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 ---@return string
@@ -52,11 +52,11 @@ local function draw_edit(chat, change)
     return
   end
   local group = change.undone and "CodeCompanionUndone" or "CodeCompanionCleared"
-  local behind = suffix(chat, change)
+  local after = suffix(chat, change)
   local line = {
     { prefix(chat, change), "CodeCompanionTokens" },
     { blocks.edited(change.event).virtual[1][1], group },
-    { behind ~= "" and " · " .. behind or "", "CodeCompanionHint" },
+    { after ~= "" and " · " .. after or "", "CodeCompanionHint" },
   }
   api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], {
     id = change.mark,
@@ -75,7 +75,7 @@ end
 ---@param event table
 ---@return string?
 local function tier_line(event)
-  if (event.tier or 0) == 0 then
+  if (event.tier or 0) == 0 or not event.counts then
     return nil
   end
   local status = require("codecompanion.chat.status")
@@ -96,31 +96,23 @@ local function draw_card(chat, change)
     return
   end
   api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
-  -- the title line is the second one; closed it is drawn by its fold, which asks for the same words
-  local before, behind = prefix(chat, change), suffix(chat, change)
+  -- closed, the title line is drawn by its fold, which asks for the same words
+  local before, after = prefix(chat, change), suffix(chat, change)
   if before ~= "" then
-    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, #"▾ ", {
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #"▾ ", {
       virt_text = { { before, "CodeCompanionTokens" } },
       virt_text_pos = "inline",
       hl_mode = "combine",
     })
   end
-  if behind ~= "" then
-    -- beside the header, where there is room in every window
+  local below = { tier_line(change.event), after ~= "" and after or nil }
+  if next(below) then
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
-      virt_text = { { behind, "CodeCompanionHint" } },
-      virt_text_pos = "right_align",
-      hl_mode = "combine",
-    })
-  end
-  local tier = tier_line(change.event)
-  if tier then
-    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
-      virt_lines = { { { "  " .. tier, "CodeCompanionHint" } } },
+      virt_lines = { { { "  " .. table.concat(vim.tbl_values(below), " · "), "CodeCompanionHint" } } },
     })
   end
   if dimmed(change) then
-    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first + 1, 0, {
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
       end_row = last,
       hl_group = dimmed(change),
       hl_eol = false,
@@ -174,21 +166,17 @@ function M.title(chat, id, title)
   }
 end
 
----Note which cards a newer one stands for: all that count but the last (R-333).
+---Note which cards do not count because a newer one counts in their place: their summary is gone (R-333).
 ---@param chat CodeCompanion.Chat
-local function supersede(chat)
-  local newest, newest_row
+function M.supersede(chat)
+  local runs = require("codecompanion.chat.runs")
   for _, change in pairs(chat.changes) do
-    local row = change.kind == "compacted" and not change.undone and draw.item_rows(chat, change.item)
-    if row and (not newest_row or row > newest_row) then
-      newest, newest_row = change, row
-    end
-  end
-  for _, change in pairs(chat.changes) do
-    local superseded = change.kind == "compacted" and not change.undone and change ~= newest
-    if (change.superseded == true) ~= superseded then
-      change.superseded = superseded
-      show(chat, change)
+    if change.kind == "compacted" then
+      local superseded = not change.undone and change.item ~= nil and runs.is_gone(chat, change.item)
+      if (change.superseded == true) ~= superseded then
+        change.superseded = superseded
+        show(chat, change)
+      end
     end
   end
 end
@@ -204,7 +192,7 @@ function M.add(chat, block)
   change.item, change.mark = block.item, block.virtual_id
   chat.changes[change.id] = change
   show(chat, change)
-  supersede(chat)
+  M.supersede(chat)
 end
 
 ---A change has just been made: it is the newest, and nothing can be redone any more.
@@ -212,7 +200,7 @@ end
 ---@param id? string
 function M.made(chat, id)
   local before = { chat.next_undo, chat.next_redo }
-  chat.next_undo, chat.next_redo = id ~= "" and id or nil, nil
+  chat.next_undo, chat.next_redo, chat.undo_kind = id ~= "" and id or nil, nil, nil
   for _, known in pairs({ before[1] or false, before[2] or false, chat.next_undo or false }) do
     if known and chat.changes[known] then
       show(chat, chat.changes[known])
@@ -241,16 +229,10 @@ function M.pin(chat, item, pinned)
   end
 end
 
----Undo or redo what a compaction did to the folds: turns that count again are open, those that do not are folded.
+---An undone card is closed, one that counts again is as it was drawn.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function refold(chat, change)
-  local compaction = require("codecompanion.chat.compaction")
-  if change.undone then
-    compaction.unfold_old(chat, change.id)
-  else
-    compaction.refold_old(chat, change.item, change.event)
-  end
   for _, fold in pairs(chat.folds) do
     if fold.change == change.id then
       folds.set_closed(chat, fold, change.undone or change.folded == true)
@@ -274,26 +256,34 @@ function M.update(chat, event)
   end
   chat.next_undo = event.next_undo ~= "" and event.next_undo or nil
   chat.next_redo = event.next_redo ~= "" and event.next_redo or nil
+  chat.undo_kind, chat.cleared, chat.marked = event.undo_kind, cleared, true
+  local runs = require("codecompanion.chat.runs")
+  local moved = runs.set(chat, event.gone or {})
   for id, change in pairs(chat.changes) do
     local is_undone = undone[id] == true
     if change.undone ~= is_undone then
-      change.undone = is_undone
+      change.undone, moved = is_undone, true
       if change.kind == "compacted" then
         refold(chat, change)
       end
     end
     show(chat, change)
   end
-  supersede(chat)
   require("codecompanion.chat.replaced").update(chat, event.replaced or {})
-  local tools = require("codecompanion.chat.tools")
-  for call_id, item in pairs(chat.calls) do
-    tools.set_cleared(chat, item, cleared[call_id] == true)
+  if moved then
+    runs.refresh(chat)
   end
+  M.supersede(chat)
+  local tools = require("codecompanion.chat.tools")
   for _, item in pairs(chat.items) do
-    local is_pinned = item.message_id ~= nil and pinned[item.message_id] == true
-    if (item.pinned == true) ~= is_pinned then
-      M.pin(chat, item, is_pinned)
+    if item.message_id and not item.reasoning then
+      if item.call_id then
+        tools.set_cleared(chat, item, cleared[item.message_id] == true)
+      end
+      local is_pinned = pinned[item.message_id] == true
+      if (item.pinned == true) ~= is_pinned then
+        M.pin(chat, item, is_pinned)
+      end
     end
   end
   vim.cmd.redraw({ bang = false }) -- closed folds draw their line from the items
@@ -306,7 +296,7 @@ end
 function M.at(chat, row)
   local item = draw.item_at(chat, row)
   local id = item and (item.compaction_id or item.cleared_by)
-  if id then
+  if id and id ~= "" then
     return chat.changes[id]
   end
   local answer = require("codecompanion.chat.replaced").at(chat, row)

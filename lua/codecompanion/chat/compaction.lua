@@ -1,11 +1,9 @@
----What a compaction looks like: old turns folded, the summary as a card with one fold per section (R-543).
+---What a compaction looks like: the summary as a card with one fold per section (R-543); `runs` folds the old turns.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.blocks")
 local buffer = require("codecompanion.chat.buffer")
 local draw = require("codecompanion.chat.draw")
-local folds = require("codecompanion.chat.folds")
-local options = require("codecompanion.chat.options")
 local status = require("codecompanion.chat.status")
 
 local M = {}
@@ -77,48 +75,110 @@ local function amount(lines, part)
   return filled > 0 and (" · %d line%s"):format(filled, filled == 1 and "" or "s") or ""
 end
 
+local TRIGGERS = { proactive = "automatic", reactive = "window full", manual = "by hand" }
+local STANDARD_TITLE = "Session context compacted"
+
 ---@param event table compacted event or entry, which leaves out what is 0
 ---@return string
 local function title(event)
   local messages = event.messages or 0
-  return table.concat({
-    event.title or "Session context compacted",
-    ("%d message%s"):format(messages, messages == 1 and "" or "s"),
-    ("%s → %s tokens"):format(status.short(event.tokens_before or 0), status.short(event.tokens_after or 0)),
-    event.trigger or "",
-    event.summariser or "",
-    status.duration(event.duration_ms or 0),
-  }, " · ")
+  local count = ("%d message%s"):format(messages, messages == 1 and "" or "s")
+  local name = blocks.one_line(event.title or "")
+  local parts = { "Summary of " .. count }
+  if name ~= "" and name ~= STANDARD_TITLE then
+    parts = { name, count }
+  end
+  parts[#parts + 1] = ("%s → %s tokens"):format(
+    status.short(event.tokens_before or 0),
+    status.short(event.tokens_after or 0)
+  )
+  parts[#parts + 1] = TRIGGERS[event.trigger]
+  local by = blocks.one_line(event.summariser or "")
+  if by == "no model" then
+    parts[#parts + 1] = "without a model"
+  elseif by ~= "" then
+    parts[#parts + 1] = "by " .. by
+  end
+  parts[#parts + 1] = status.duration(event.duration_ms or 0)
+  return table.concat(parts, " · ")
 end
 
----The card of a compaction.
+---Rows of the smallest window that shows the chat.
+---@param chat CodeCompanion.Chat
+---@return integer
+local function smallest(chat)
+  local rows = vim.o.lines
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    rows = math.min(rows, api.nvim_win_get_height(win))
+  end
+  return rows
+end
+
+---The folds of a card below its title: one per section, and one around them all.
+---@param block CodeCompanion.Block
+---@param summary string[]
+---@param parts table[]
+---@param rows integer Of the window
+local function add_sections(block, summary, parts, rows)
+  local id, shown = block.change.id or "", #summary
+  for index, part in ipairs(parts) do
+    local label = (part.number > 0 and part.number .. ". " or "") .. blocks.plain(part.title) .. amount(summary, part)
+    local closed = not OPEN[part.number]
+    shown = shown - (closed and part.last - part.first or 0)
+    -- the blank line before the next section belongs to the fold: closed sections stand in a list
+    block.folds[#block.folds + 1] = {
+      first = part.first,
+      last = part.last,
+      closed = closed,
+      key = ("card:%s:%d"):format(id, index),
+      text = function()
+        return { { "▸ ", "CodeCompanionFoldMark" }, { label, "CodeCompanionCompacted" } }
+      end,
+    }
+  end
+  local words = ("%d line%s"):format(#summary, #summary == 1 and "" or "s")
+  if #parts > 1 then
+    words = ("%d sections · %s"):format(#parts, words)
+  end
+  -- two lines are enough where the card would push the conversation off the screen
+  table.insert(block.folds, 2, {
+    first = 1,
+    last = #summary,
+    closed = shown > rows / 2,
+    key = ("card:%s:body"):format(id),
+    text = function()
+      return { { "▸ ", "CodeCompanionFoldMark" }, { words, "CodeCompanionCompacted" } }
+    end,
+  })
+end
+
+---The card of a compaction. Nobody said it: it has no header.
 ---@param chat CodeCompanion.Chat
 ---@param event table
 ---@return CodeCompanion.Block
 function M.card(chat, event)
   local text = title(event)
   local id = event.compaction_id or event.change_id
-  local lines = { "## " .. options.header("user"), "▾ " .. text }
+  local lines = { "▾ " .. text }
   local summary = blocks.split(vim.trim(event.summary or event.text or ""))
   vim.list_extend(lines, summary)
-  local last = #lines - 1
   local parts = sections(summary)
   local loose = parts[1] and parts[1].first - 1 or #summary
   local folded = event.folded == true or loose > MOST_OPEN_LINES
   local block = {
     kind = "card",
     lines = lines,
-    role = "user",
-    marks = { { row = 1, from = 0, to = #lines[2], group = "CodeCompanionCompacted" } },
-    markdown = { 2, #lines },
-    item = { compaction_id = id },
+    marks = { { row = 0, from = 0, to = #lines[1], group = "CodeCompanionCompacted" } },
+    markdown = { 1, #lines },
+    item = { compaction_id = id or "", summary_ids = event.summary_ids, speaker = true },
     change = { id = id, kind = "compacted", undone = event.undone == true, folded = folded, event = event },
     folds = {
       {
-        first = 1,
-        last = last,
+        first = 0,
+        last = #lines - 1,
         closed = event.undone == true or folded,
         change = id,
+        key = "card:" .. (id or ""),
         text = function()
           local chunks = require("codecompanion.chat.changes").title(chat, id, text)
           table.insert(chunks, 1, { "▸ ", "CodeCompanionFoldMark" })
@@ -127,117 +187,8 @@ function M.card(chat, event)
       },
     },
   }
-  for _, part in ipairs(parts) do
-    local label = (part.number > 0 and part.number .. ". " or "") .. part.title .. amount(summary, part)
-    -- the blank line before the next section belongs to the fold: closed sections stand in a list
-    block.folds[#block.folds + 1] = {
-      first = part.first + 1,
-      last = part.last + 1,
-      closed = not OPEN[part.number],
-      text = function()
-        return { { "▸ ", "CodeCompanionFoldMark" }, { label, "CodeCompanionCompacted" } }
-      end,
-    }
-  end
+  add_sections(block, summary, parts, smallest(chat))
   return block
-end
-
----Fold the turns that a compaction replaced: rows [first, last).
----@param chat CodeCompanion.Chat
----@param first integer
----@param last integer
----@param event table
-function M.fold_old(chat, first, last, event)
-  if last <= first then
-    return
-  end
-  local from, to = unpack(event.cycles or { 0, 0 })
-  local span = from == to and ("cycle %d"):format(from) or ("cycles %d–%d"):format(from, to)
-  local messages = event.messages or 0
-  local text = ("%d message%s compacted (%s)"):format(messages, messages == 1 and "" or "s", span)
-  buffer.edit(chat, function()
-    buffer.insert(chat, first, { "▾ " .. text })
-    draw.decorate(chat, first, {
-      kind = "old",
-      lines = {},
-      marks = { { row = 0, from = 0, to = #text + #"▾ ", group = "CodeCompanionCompacted" } },
-    })
-    -- the blank line before the card stays outside
-    local fold = folds.add(chat, first, last - 1, {
-      closed = true,
-      text = function()
-        return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
-      end,
-    })
-    if fold then
-      fold.old_of = event.compaction_id or event.change_id
-    end
-  end)
-end
-
----Turns that an undone compaction had folded away count again: they are open, and the line above them goes.
----@param chat CodeCompanion.Chat
----@param id string Of the compaction
-function M.unfold_old(chat, id)
-  local wins = vim.fn.win_findbuf(chat.bufnr)
-  for _, win in ipairs(wins) do
-    folds.remember(chat, win)
-  end
-  for _, fold in pairs(vim.tbl_values(chat.folds)) do
-    local first = fold.old_of == id and folds.rows(chat, fold)
-    if first then
-      folds.remove(chat, fold)
-      buffer.remove(chat, first, first + 1)
-    end
-  end
-  for _, win in ipairs(wins) do
-    folds.apply(chat, win) -- removing one opens what is inside
-  end
-  local change = chat.changes[id]
-  local card = change and draw.item_rows(chat, change.item)
-  if card then
-    -- the next compaction is about them, too
-    api.nvim_buf_clear_namespace(chat.bufnr, M.ns, card, card + 1)
-  end
-end
-
----Fold the turns above a card whose compaction counts again.
----@param chat CodeCompanion.Chat
----@param item table
----@param event table
-function M.refold_old(chat, item, event)
-  local card = draw.item_rows(chat, item)
-  if not card then
-    return
-  end
-  local from = buffer.position(chat, "top")
-  local mark = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, { card, -1 }, 0, { limit = 1 })[1]
-  if mark then
-    from = math.max(from, mark[2])
-  end
-  M.fold_old(chat, from, card, event)
-  M.mark(chat, (draw.item_rows(chat, item)))
-end
-
----The row of the newest card that counts: what stands above it was compacted away, 0 when there is none.
----@param chat CodeCompanion.Chat
----@return integer
-function M.newest_row(chat)
-  local mark = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, -1, 0, { limit = 1 })[1]
-  return mark and mark[2] or 0
-end
-
----Where the card goes: above a message that has not been answered yet (it survives verbatim, R-551), otherwise where
----the machine writes.
----@param chat CodeCompanion.Chat
----@return integer row
-local function card_row(chat)
-  local tail = buffer.position(chat, "tail")
-  if chat.tail_kind ~= "user" then
-    return tail
-  end
-  local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { tail - 1, -1 }, 0, { limit = 1 })[1]
-  return mark and mark[2] or tail
 end
 
 ---A header below which nothing stands yet goes: the provider compacted before it wrote, and the header comes again
@@ -251,53 +202,64 @@ local function drop_bare_header(chat)
   local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { tail - 1, -1 }, 0, { limit = 1 })[1]
   if mark then
     api.nvim_buf_del_extmark(chat.bufnr, draw.roles, mark[1])
+    chat.roles[mark[1]] = nil
     buffer.remove(chat, mark[2], tail)
     chat.tail_kind = chat.before_header
+    chat.header = false
   end
 end
 
-local NOTICES = { CodeCompanionError = true, CodeCompanionWarning = true, CodeCompanionHint = true }
-
----Where the notices begin that stand above `row`: what was said last, often of this compaction, is not folded away.
+---The row of the header of the model that stands directly above `row`.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
----@return integer row
-local function above_notices(chat, row)
-  while chat.tail_kind == "notice" and row > 2 do
-    local at = { row - 2, 0 }
-    local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, at, at, { limit = 1, details = true })[1]
-    if not (mark and NOTICES[mark[4].hl_group]) then
-      break
-    end
-    row = row - 2
-  end
-  return row
+---@return integer?
+local function header_above(chat, row)
+  local at = { row - 1, 0 }
+  local mark = row > 0 and api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, at, at, { limit = 1 })[1]
+  return mark and chat.roles[mark[1]] == "llm" and row - 1 or nil
 end
 
----A compaction is done: fold what it replaced, draw the card.
+---Put the card above the message that follows it in the next request; within a reply the header is said again.
+---@param chat CodeCompanion.Chat
+---@param row integer Where that message begins
+---@param item table
+---@param block CodeCompanion.Block
+local function insert_card(chat, row, item, block)
+  local header = header_above(chat, row)
+  if item.speaker or header then
+    draw.sequence(chat, header or row, { block })
+    return
+  end
+  buffer.edit(chat, function()
+    if row > 0 and api.nvim_buf_get_lines(chat.bufnr, row - 1, row, false)[1] ~= "" then
+      buffer.insert(chat, row, { "" })
+      row = row + 1
+    end
+    local again = blocks.header(chat.adapter, chat.model)
+    local count = draw.sequence(chat, row, { block, again })
+    buffer.remove(chat, row + count - 1, row + count)
+  end)
+end
+
+---A compaction is done: draw the card where the summary stands in the next request, fold what it replaced.
 ---@param chat CodeCompanion.Chat
 ---@param event table
 function M.compacted(chat, event)
+  if chat.changes[event.compaction_id] then
+    return -- the log had it already when the buffer was drawn
+  end
   drop_bare_header(chat)
-  local from = buffer.position(chat, "top")
-  local mark = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, -1, 0, { limit = 1 })[1]
-  if mark then
-    from = math.max(from, mark[2])
-  end
-  M.fold_old(chat, from, above_notices(chat, card_row(chat)), event)
   local block = M.card(chat, event)
-  draw.sequence(chat, card_row(chat), { block })
-  if chat.tail_kind ~= "user" then
-    chat.tail_kind = block.kind
+  local before = event.before or ""
+  local row = before ~= "" and draw.message_row(chat, before)
+  if row then
+    insert_card(chat, row, chat.by_message[before][1], block)
+  else
+    draw.append(chat, block)
+    chat.header = false
   end
-  M.mark(chat, block.row)
-end
-
----Note that a card begins at `row`: the next compaction folds what stands from there on.
----@param chat CodeCompanion.Chat
----@param row integer
-function M.mark(chat, row)
-  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, { right_gravity = true })
+  require("codecompanion.chat.runs").take_out(chat, event.removed or {}, "compacted")
+  require("codecompanion.chat.changes").supersede(chat)
 end
 
 return M

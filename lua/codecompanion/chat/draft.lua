@@ -19,6 +19,8 @@ local HINT, EDITING, LEAVING = 1, 2, 3
 ---@field edits (CodeCompanion.Edit|false)[] Beside each step: the message it is an edit of
 ---@field at integer Index of the step that stands in the buffer
 ---@field saved string What the host has
+---@field kept? string What the buffer had when it was unloaded
+---@field shown? string What was drawn last
 ---@field timer? uv.uv_timer_t
 
 ---@return CodeCompanion.Draft
@@ -114,10 +116,10 @@ function M.save(chat)
   if draft.timer then
     draft.timer:stop()
   end
-  if not api.nvim_buf_is_loaded(chat.bufnr) or chat.attached ~= "yes" then
+  if chat.attached ~= "yes" or not api.nvim_buf_is_valid(chat.bufnr) then
     return
   end
-  local text = buffer.input_text(chat)
+  local text = chat.draft.kept or buffer.input_text(chat)
   if text ~= draft.saved then
     draft.saved = text
     require("codecompanion.host").notify("save_draft", { chat = chat.id, text = text })
@@ -187,6 +189,21 @@ function M.changed(chat, typing)
       save_soon(chat)
     end
   end
+end
+
+---The buffer goes: keep what stands in it.
+---@param chat CodeCompanion.Chat
+function M.keep(chat)
+  chat.draft.kept = buffer.input_text(chat)
+  M.save(chat)
+end
+
+---The buffer was emptied and has the draft again.
+---@param chat CodeCompanion.Chat
+function M.redrawn(chat)
+  chat.draft.shown = nil
+  push(chat, buffer.input_text(chat))
+  M.changed(chat, true)
 end
 
 ---Put `text` into the input as one step that can be undone.

@@ -111,7 +111,7 @@ function M.decorate(chat, row, block)
   if block.change then
     require("codecompanion.chat.changes").add(chat, block)
   end
-  if block.item and block.item.pinned then
+  if block.item and block.item.pinned and not block.item.reasoning then
     require("codecompanion.chat.changes").pin(chat, block.item, true)
   end
 end
@@ -136,6 +136,34 @@ function M.set_item(chat, first, last, item)
   if item.call_id then
     chat.calls[item.call_id] = item
   end
+  if item.message_id and item.message_id ~= "" then
+    local known = chat.by_message[item.message_id] or {}
+    if not vim.list_contains(known, item) then
+      known[#known + 1] = item
+    end
+    chat.by_message[item.message_id] = known
+  end
+end
+
+---The first row of a message as it is now, nil when it is not drawn.
+---@param chat CodeCompanion.Chat
+---@param message_id string
+---@return integer? row
+function M.message_row(chat, message_id)
+  local first
+  for _, item in ipairs(chat.by_message[message_id] or {}) do
+    local row = M.item_rows(chat, item)
+    first = row and math.min(first or row, row) or first
+  end
+  return first
+end
+
+---Mark a reply that ended early, after its last line.
+---@param chat CodeCompanion.Chat
+---@param row integer
+function M.cut_off(chat, row)
+  local opts = { virt_text = require("codecompanion.chat.blocks").CUT_OFF, virt_text_pos = "eol", hl_mode = "combine" }
+  api.nvim_buf_set_extmark(chat.bufnr, M.decor, row, 0, opts)
 end
 
 ---The rows of an item as they are now, nil when its text was deleted.

@@ -44,11 +44,13 @@ end
 
 function M.chat_opened(chat, event)
   local reattached = chat.known
+  local fresh = chat.awaiting ~= nil
+  chat.awaiting = nil
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
-  chat.title, chat.read_only = event.title, event.read_only
+  chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
   -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
-  chat.ignore_restored = reattached
+  chat.ignore_restored = reattached and not fresh
   local draft = require("codecompanion.chat.draft")
   if not reattached then
     chat.draft.saved = event.draft
@@ -72,6 +74,12 @@ function M.chat_opened(chat, event)
   require("codecompanion.chat.session").send_overrides(chat)
 end
 
+function M.redrawn(chat)
+  require("codecompanion.chat.redraw").begin(chat)
+  draw.touch(chat)
+  chat.just_cleared, chat.clearing = chat.clearing, nil
+end
+
 function M.model_changed(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.header = false
@@ -88,7 +96,7 @@ function M.policy_changed(chat, event)
 end
 
 function M.state(chat, event)
-  chat.state, chat.label = event.state, event.label or ""
+  chat.state, chat.label = event.state, blocks.plain(event.label or "")
 end
 
 function M.queued(chat, event)
@@ -110,6 +118,7 @@ end
 
 function M.reply_started(chat, event)
   activity.stop_retry(chat)
+  chat.parts = {}
   ensure_header(chat, event.adapter, event.model)
 end
 
@@ -126,11 +135,18 @@ function M.reasoning(chat, event)
 end
 
 function M.reply_finished(chat, event)
-  local kind = chat.stream and chat.stream.kind
-  local first, last = stream.finish(chat)
-  if first and kind == "text" then
-    draw.set_item(chat, first, last, { message_id = event.message_id })
+  stream.finish(chat)
+  for _, part in ipairs(chat.parts) do
+    local first, last = draw.item_rows(chat, part)
+    if first then
+      part.message_id, part.reasoning = event.message_id, part.kind == "reasoning" or nil
+      draw.set_item(chat, first, last, part)
+      if event.stop == "cut" and part.kind == "text" then
+        draw.cut_off(chat, last - 1)
+      end
+    end
   end
+  chat.parts = {}
   -- said at the end of the turn: who stopped it knows; an output limit or a filter is the host's to say
   chat.cut = event.stop == "cut"
 end
@@ -180,9 +196,12 @@ end
 
 function M.context_edited(chat, event)
   stream.finish(chat)
-  draw.append(chat, blocks.edited(event))
+  if not chat.changes[event.change_id] then
+    draw.append(chat, blocks.edited(event))
+  end
   changes.made(chat, event.change_id)
-  tools.cleared(chat, event.call_ids)
+  tools.cleared(chat, event.changed or {}, event.call_ids)
+  require("codecompanion.chat.runs").take_out(chat, event.removed or {}, "edited")
   autocmds.fire(chat, "ChatEdited", event)
 end
 
@@ -263,16 +282,6 @@ function M.restored(chat, event)
   end
   if event.first then
     require("codecompanion.chat.fork").opened(chat)
-  end
-end
-
-function M.cleared(chat)
-  require("codecompanion.chat").wipe(chat)
-  chat.ignore_restored = false -- what comes now is all there is: the clearing was undone
-  chat.just_cleared, chat.clearing = chat.clearing, nil
-  if chat.just_cleared then
-    local key = require("codecompanion.chat.keymaps").keys("undo", "n")[1]
-    say(chat, ("Chat cleared. %s/undo brings everything back."):format(key and key .. " or " or ""), "info")
   end
 end
 

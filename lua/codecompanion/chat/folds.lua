@@ -13,7 +13,9 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.folds")
 ---@field closed boolean The state it has, or was left in
 ---@field text fun(width: integer): { [1]: string, [2]: string }[] The line shown while it is closed
 ---@field id integer
----@field change? string Id of the change whose card or old turns it folds
+---@field change? string Id of the change whose card it folds
+---@field key? string The same in another drawing of the chat: what the user did to it is remembered under it
+---@field default boolean The state it was drawn in
 
 ---@param win integer
 ---@param first integer 0-based
@@ -45,13 +47,18 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param first integer 0-based
 ---@param last integer 0-based, inclusive
----@param spec { closed: boolean, text: fun(): table, change?: string }
+---@param spec { closed: boolean, text: fun(): table, change?: string, key?: string }
 ---@return CodeCompanion.Fold?
 function M.add(chat, first, last, spec)
   if last <= first then
     return nil
   end
-  local fold = { closed = spec.closed, text = spec.text, change = spec.change }
+  local closed = spec.closed == true
+  local left = spec.key and chat.fold_states[spec.key]
+  local fold = { closed = closed, default = closed, text = spec.text, change = spec.change, key = spec.key }
+  if left ~= nil then
+    fold.closed = left
+  end
   fold.id = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
     end_row = last,
     end_col = 0,
@@ -87,6 +94,30 @@ function M.remove(chat, fold)
   end
   api.nvim_buf_del_extmark(chat.bufnr, M.ns, fold.id)
   chat.folds[fold.id] = nil
+end
+
+---Forget a fold; the windows are built again by the caller (`apply`).
+---@param chat CodeCompanion.Chat
+---@param fold CodeCompanion.Fold
+function M.drop(chat, fold)
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, fold.id)
+  chat.folds[fold.id] = nil
+end
+
+---Keep what the user opened and closed for the next drawing of the chat.
+---@param chat CodeCompanion.Chat
+function M.keep_states(chat)
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    M.remember(chat, win)
+  end
+  for _, fold in pairs(chat.folds) do
+    if fold.key then
+      chat.fold_states[fold.key] = nil
+      if fold.closed ~= fold.default then
+        chat.fold_states[fold.key] = fold.closed
+      end
+    end
+  end
 end
 
 ---Open or close a fold in every window.

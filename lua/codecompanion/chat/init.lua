@@ -13,7 +13,6 @@ local chats = {}
 ---@type CodeCompanion.Chat?
 local last
 local subscribed = false
-local made = 0
 
 ---The chat of a buffer (0 or nil: the current one).
 ---@param bufnr? integer
@@ -95,28 +94,104 @@ local function subscribe()
   })
 end
 
----@param id? string
----@return CodeCompanion.Chat
-local function create(id)
-  subscribe()
-  made = made + 1
-  local chat = require("codecompanion.chat.record").new(id, made)
-  require("codecompanion.chat.buffer").create(chat)
-  by_buffer[chat.bufnr] = chat
-  chats[#chats + 1] = chat
+---Fill the buffer of a chat: options, keys, autocmds, an empty input. What Vim forgets with the text is set again.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+local function furnish(chat, bufnr)
+  if chat.bufnr and chat.bufnr ~= bufnr then
+    by_buffer[chat.bufnr] = nil
+  end
+  by_buffer[bufnr] = chat
+  require("codecompanion.chat.buffer").take(chat, bufnr)
   require("codecompanion.chat.watch").set(chat)
   require("codecompanion.chat.keymaps").set(chat)
-  vim.bo[chat.bufnr].filetype = "codecompanion"
+  vim.bo[bufnr].filetype = "codecompanion"
   require("codecompanion.chat.events").after(chat)
   require("codecompanion.chat.draft").hint(chat)
+end
+
+---@param id string
+---@return CodeCompanion.Chat?
+local function by_id(id)
+  for _, chat in ipairs(chats) do
+    if chat.id == id then
+      return chat
+    end
+  end
+end
+
+---@param id? string A stored chat; a new one without it
+---@param bufnr? integer
+---@return CodeCompanion.Chat
+local function create(id, bufnr)
+  subscribe()
+  local chat = require("codecompanion.chat.record").new(id)
+  local name = require("codecompanion.chat.name")
+  chats[#chats + 1] = chat
+  bufnr = bufnr or name.buffer_of(chat.id)
+  if not bufnr then
+    bufnr = api.nvim_create_buf(false, false)
+    by_buffer[bufnr] = chat -- its name is no news
+    api.nvim_buf_set_name(bufnr, name.of(chat.id))
+  end
+  furnish(chat, bufnr)
   return chat
 end
 
----Open a new chat. It is painted at once; the host is asked afterwards.
----@param opts? { adapter?: string, model?: string, layout?: string, text?: string, hidden?: boolean }
+---Fill a buffer named after a chat: one that is open is drawn anew, any other comes from the history.
+---@param bufnr integer
+---@param id string
+function M.fill(bufnr, id)
+  local chat = by_id(id)
+  if chat then
+    furnish(chat, bufnr)
+  else
+    chat = create(id, bufnr)
+    chat.stored = true
+    last = last or chat
+  end
+  require("codecompanion.chat.redraw").redraw(chat)
+  vim.schedule(function()
+    -- Vim puts the cursor where it was by number once this is over
+    if api.nvim_buf_is_loaded(chat.bufnr) then
+      require("codecompanion.chat.redraw").settle_partly(chat)
+    end
+  end)
+end
+
+---Have the text of a chat in its buffer, which may have been unloaded.
+---@param chat CodeCompanion.Chat
+local function load(chat)
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    vim.fn.bufload(chat.bufnr)
+  end
+end
+
+---A chat nobody has used yet, with an empty draft.
+---@return CodeCompanion.Chat?
+local function unused()
+  for _, chat in ipairs(chats) do
+    local empty = not chat.touched and not chat.stored and #chat.outgoing == 0
+    if empty and api.nvim_buf_is_loaded(chat.bufnr) and require("codecompanion.chat.buffer").input_text(chat) == "" then
+      return chat
+    end
+  end
+end
+
+---Open a new chat. It is painted at once; the host is asked afterwards. With `reuse` one that nobody has used yet and
+---whose draft is empty will do.
+---@param opts? { adapter?: string, model?: string, layout?: string, text?: string, hidden?: boolean, reuse?: boolean }
 ---@return CodeCompanion.Chat
 function M.open(opts)
   opts = opts or {}
+  local waiting = opts.reuse and unused()
+  if waiting then
+    M.show(waiting, opts.layout)
+    if opts.text and opts.text ~= "" then
+      require("codecompanion.chat.draft").set(waiting, opts.text)
+    end
+    return waiting
+  end
   local chat = create()
   last = chat
   if opts.text and opts.text ~= "" then
@@ -147,6 +222,7 @@ function M.toggle(opts)
     require("codecompanion.chat.draft").save(chat)
     window.hide(chat)
   else
+    load(chat)
     window.open(chat, opts and opts.layout)
   end
   return chat
@@ -157,6 +233,7 @@ end
 ---@param layout? string
 function M.show(chat, layout)
   last = chat
+  load(chat)
   require("codecompanion.chat.window").open(chat, layout)
 end
 
@@ -171,10 +248,9 @@ function M.resume(id, opts)
     end)
     return
   end
-  for _, chat in ipairs(chats) do
-    if chat.id == id then
-      return M.show(chat, opts and opts.layout)
-    end
+  local open = by_id(id)
+  if open then
+    return M.show(open, opts and opts.layout)
   end
   if id:find("%s") or not id:find("^[%w_-]+$") then -- no id: a title
     return require("codecompanion.chat.resume_list").find(id, function(found)
@@ -252,6 +328,7 @@ function M.add_selection(lines, range, path)
   vim.list_extend(text, lines)
   vim.list_extend(text, { fence, "" })
   local chat = M.current() or M.open()
+  load(chat)
   local present = require("codecompanion.chat.buffer").input_text(chat)
   if present ~= "" and present:sub(-1) ~= "\n" then
     present = present .. "\n"
@@ -285,33 +362,6 @@ function M.statusline()
   return chat and require("codecompanion.chat.status").component(chat.bufnr) or ""
 end
 
----Empty the buffer down to the input (the chat was cleared).
----@param chat CodeCompanion.Chat
-function M.wipe(chat)
-  local buffer = require("codecompanion.chat.buffer")
-  for _, fold in pairs(chat.folds) do
-    if fold ~= chat.context_fold then
-      require("codecompanion.chat.folds").remove(chat, fold)
-    end
-  end
-  local top, tail = (buffer.position(chat, "top")), (buffer.position(chat, "tail"))
-  -- Marks outlive their lines: with them their virtual text would gather on the line below.
-  local draw = require("codecompanion.chat.draw")
-  for _, ns in ipairs({
-    draw.roles,
-    draw.items,
-    draw.decor,
-    require("codecompanion.chat.paint").pieces,
-    require("codecompanion.chat.compaction").ns,
-    require("codecompanion.chat.changes").ns,
-    require("codecompanion.chat.replaced").ns,
-  }) do
-    api.nvim_buf_clear_namespace(chat.bufnr, ns, top, tail)
-  end
-  buffer.remove(chat, top, tail)
-  require("codecompanion.chat.record").reset(chat)
-end
-
 ---Show the next (1) or previous (-1) chat in the window of this one.
 ---@param chat CodeCompanion.Chat
 ---@param step 1|-1
@@ -323,6 +373,7 @@ function M.cycle(chat, step)
     if other == chat then
       local target = chats[(index - 1 + step) % #chats + 1]
       require("codecompanion.chat.folds").remember(chat, api.nvim_get_current_win())
+      load(target)
       api.nvim_win_set_buf(0, target.bufnr)
       last = target
       return

@@ -17,26 +17,40 @@ local M = {}
 ---@field text string
 ---@field block CodeCompanion.Block
 
+---@param chat CodeCompanion.Chat
+---@param outgoing CodeCompanion.Outgoing
+---@param is_first boolean
+local function draw_block(chat, outgoing, is_first)
+  local mark = require("codecompanion.chat.installing").waits(chat) and "sent when ready" or "sending…"
+  local right = { { outgoing.queued and "queued" or mark, "CodeCompanionPending" } }
+  outgoing.block = blocks.user(outgoing.text, { submit_id = outgoing.submit_id }, right)
+  buffer.ensure_input(chat)
+  draw.sequence(chat, (buffer.position(chat, "header")), { outgoing.block })
+  -- the block belongs below the tail, but marks at its row moved along with it
+  if is_first then
+    buffer.place(chat, "tail", (draw.item_rows(chat, outgoing.block.item)))
+  end
+end
+
 ---Show `text` above the input as a message that is being sent.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@return CodeCompanion.Outgoing
 function M.add(chat, text)
   chat.submit_id = chat.submit_id + 1
-  local id = chat.submit_id
-  local mark = require("codecompanion.chat.installing").waits(chat) and "sent when ready" or "sending…"
-  local block = blocks.user(text, { submit_id = id }, { { mark, "CodeCompanionPending" } })
-  buffer.ensure_input(chat)
-  draw.sequence(chat, (buffer.position(chat, "header")), { block })
-  -- the block belongs below the tail, but marks at its row moved along with it
-  if #chat.outgoing == 0 then
-    local first = draw.item_rows(chat, block.item)
-    buffer.place(chat, "tail", first)
-  end
-  local outgoing = { submit_id = id, key = chat.nonce .. ":" .. id, text = text, block = block }
+  local outgoing = { submit_id = chat.submit_id, key = chat.nonce .. ":" .. chat.submit_id, text = text }
+  draw_block(chat, outgoing, #chat.outgoing == 0)
   chat.outgoing[#chat.outgoing + 1] = outgoing
   draw.touch(chat)
   return outgoing
+end
+
+---The buffer was emptied: what is on its way stands above the input again.
+---@param chat CodeCompanion.Chat
+function M.draw_all(chat)
+  for index, outgoing in ipairs(chat.outgoing) do
+    draw_block(chat, outgoing, index == 1)
+  end
 end
 
 ---@param chat CodeCompanion.Chat
@@ -81,8 +95,11 @@ function M.sent(chat, event)
   if outgoing then
     first, last = draw.item_rows(chat, outgoing.block.item)
   end
-  if outgoing and first and first == buffer.position(chat, "tail") and outgoing.text == event.text then
-    outgoing.block.item.message_id = event.message_id
+  local known = chat.by_message[event.message_id] ~= nil -- the log had it already when the buffer was drawn
+  if not known and first and first == buffer.position(chat, "tail") and outgoing.text == event.text then
+    local item = outgoing.block.item
+    item.message_id, item.number = event.message_id, event.number
+    draw.set_item(chat, first, last, item)
     draw.set_right(chat, outgoing.block.role_id, right)
     buffer.place(chat, "tail", last + 1)
     chat.tail_kind = "user"
@@ -91,7 +108,10 @@ function M.sent(chat, event)
   if outgoing then
     remove_block(chat, outgoing)
   end
-  draw.append(chat, blocks.user(event.text, { message_id = event.message_id }, right))
+  if not known then
+    local item = { message_id = event.message_id, number = event.number }
+    draw.append(chat, blocks.user(event.text, item, right))
+  end
 end
 
 ---The message could not be stored: its text goes back in front of the draft.

@@ -57,7 +57,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table
 local function handle(chat, event)
-  local handler = require("codecompanion.chat.events")[event.type]
+  local handler = require("codecompanion.chat.away")(chat, event)
   if not handler then
     return
   end
@@ -73,7 +73,7 @@ local pump
 pump = function(chat)
   local queue = chat.queue
   queue.scheduled = false
-  if not api.nvim_buf_is_loaded(chat.bufnr) then
+  if not api.nvim_buf_is_valid(chat.bufnr) then
     return
   end
   if #queue.items > BURST and not queue.breathed then
@@ -90,8 +90,8 @@ pump = function(chat)
     if event then
       handle(chat, event)
     end
-  until not event or (vim.uv.hrtime() - start) / 1e6 >= BUDGET_MS or not api.nvim_buf_is_loaded(chat.bufnr)
-  if not api.nvim_buf_is_loaded(chat.bufnr) then
+  until not event or (vim.uv.hrtime() - start) / 1e6 >= BUDGET_MS or not api.nvim_buf_is_valid(chat.bufnr)
+  if not api.nvim_buf_is_valid(chat.bufnr) then
     return
   end
   require("codecompanion.chat.events").after(chat)

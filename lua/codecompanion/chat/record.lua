@@ -2,10 +2,12 @@
 
 local M = {}
 
+local made = 0
+
 ---@class CodeCompanion.Chat
 ---@field id string Opaque id, the same in the host
+---@field name string What it is called before it has a title
 ---@field bufnr integer
----@field name string
 ---@field title string
 ---@field adapter string
 ---@field model string
@@ -41,10 +43,19 @@ local M = {}
 ---@field items table<integer, table>
 ---@field calls table<string, table>
 ---@field roles table<integer, string>
+---@field parts table[] Items of the reply that is arriving
+---@field by_message table<string, table[]> The items of a message, in the order they were drawn
+---@field gone table<string, string> Messages that are not sent any more, by the kind of change that took them out
+---@field cleared table<string, boolean> Messages that are sent shorter than they were written
+---@field marked? boolean The host has said what is cleared since the buffer was emptied
 ---@field changes table<string, CodeCompanion.Change> Edits and compactions that are drawn
 ---@field answers_replaced CodeCompanion.Replaced[] Answers that another one counts in place of
 ---@field next_undo? string Id of the change that can be undone
 ---@field next_redo? string Id of the change that can be redone
+---@field undo_kind? string Kind of the change that can be undone
+---@field fold_states table<string, boolean> What the user opened and closed, by the folds' keys
+---@field awaiting? "redrawn"|"chat_opened" Nothing is drawn until this event comes
+---@field places? table<integer, table> Where the cursors were in the drawing before
 ---@field pieces table<integer, table>
 ---@field unpainted integer
 ---@field context_items table<integer, table>
@@ -64,12 +75,12 @@ function M.new_id()
 end
 
 ---@param id? string A stored chat; a new one without it
----@param number integer For the name of the buffer
 ---@return CodeCompanion.Chat
-function M.new(id, number)
+function M.new(id)
+  made = made + 1
   return {
     id = id or M.new_id(),
-    name = tostring(number),
+    name = tostring(made),
     title = "",
     adapter = "",
     model = "",
@@ -96,8 +107,13 @@ function M.new(id, number)
     items = {},
     calls = {},
     roles = {},
+    parts = {},
+    by_message = {},
+    gone = {},
+    cleared = {},
     changes = {},
     answers_replaced = {},
+    fold_states = {},
     pieces = {},
     unpainted = 0,
     context_items = {},
@@ -110,7 +126,9 @@ end
 function M.reset(chat)
   chat.folds, chat.items, chat.calls, chat.roles, chat.pieces = {}, {}, {}, {}, {}
   chat.answers_replaced = {}
-  chat.changes, chat.next_undo, chat.next_redo = {}, nil, nil
+  chat.parts, chat.by_message, chat.gone, chat.context_items, chat.context_fold = {}, {}, {}, {}, nil
+  chat.cleared, chat.marked = {}, nil
+  chat.changes, chat.next_undo, chat.next_redo, chat.undo_kind = {}, nil, nil, nil
   chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}
   chat.restore = require("codecompanion.chat.restore").new()
 end

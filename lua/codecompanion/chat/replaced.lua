@@ -37,19 +37,17 @@ end
 
 ---The rows of an answer with its header, as far as it is drawn.
 ---@param chat CodeCompanion.Chat
----@param items table<string, table> By message id
 ---@param answer CodeCompanion.Replaced
 ---@return integer? first
 ---@return integer? last Exclusive
-local function rows_of(chat, items, answer)
+local function rows_of(chat, answer)
   local first, last
   for _, id in ipairs(answer.items) do
-    local from, to
-    if items[id] then
-      from, to = draw.item_rows(chat, items[id])
-    end
-    if from then
-      first, last = math.min(first or from, from), math.max(last or to, to)
+    for _, item in ipairs(chat.by_message[id] or {}) do
+      local from, to = draw.item_rows(chat, item)
+      if from then
+        first, last = math.min(first or from, from), math.max(last or to, to)
+      end
     end
   end
   if not first then
@@ -80,19 +78,13 @@ function M.draw(chat)
   if #chat.answers_replaced == 0 then
     return
   end
-  local items = {}
-  for _, item in pairs(chat.items) do
-    if item.message_id then
-      items[item.message_id] = item
-    end
-  end
   for _, answer in ipairs(chat.answers_replaced) do
     for _, id in ipairs(answer.items) do
-      if items[id] then
-        items[id].replaced = answer.id
+      for _, item in ipairs(chat.by_message[id] or {}) do
+        item.replaced = answer.id
       end
     end
-    local first, last = rows_of(chat, items, answer)
+    local first, last = rows_of(chat, answer)
     local at = answer.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, answer.mark, { details = true }) or {}
     if first and last then
       local is_new = not (at[1] == first and at[3].end_row == last)

@@ -16,7 +16,7 @@ local PAUSE_MS = 8
 ---@field queue table[] Entries that wait, in buffer order; the last one is the next to be drawn
 ---@field last boolean No more pieces will come
 ---@field running boolean
----@field fold? { id: integer, event: table } The lowest compaction whose old turns are not folded yet
+---@field top_kind? string Kind of the topmost block that is drawn
 ---@field orphan? integer Role mark of a reply header without its user message above
 
 ---@return CodeCompanion.Restore
@@ -31,14 +31,11 @@ end
 ---@return boolean header
 local function add_entry(chat, entry, list, header)
   if entry.kind == "user" then
-    local item = { message_id = entry.message_id, pinned = entry.pinned }
+    local item = { message_id = entry.message_id, pinned = entry.pinned, number = entry.number }
     list[#list + 1] = blocks.user(entry.text or "", item, blocks.tokens(entry.tokens))
     return false
   elseif entry.kind == "compacted" then
-    local block = compaction.card(chat, entry)
-    -- an undone one has folded nothing away
-    block.compaction = not entry.undone and entry or nil
-    list[#list + 1] = block
+    list[#list + 1] = compaction.card(chat, entry)
     return false
   elseif entry.kind == "edited" then
     list[#list + 1] = blocks.edited({
@@ -50,36 +47,35 @@ local function add_entry(chat, entry, list, header)
     })
     return header
   end
-  if entry.kind == "again" then
-    return false -- the new answer has a header of its own
-  elseif entry.kind == "cleared" then
+  if entry.kind == "cleared" then
     list[#list + 1] = blocks.cleared(entry)
     return false
   elseif entry.kind == "note" then
-    list[#list + 1] = blocks.notice(entry.text or "")
+    list[#list + 1] = blocks.notice(entry.text or "", entry.level or "info")
     return header
   end
-  if not header then
+  if not header or entry.opens then
     list[#list + 1] = blocks.header(entry.adapter or "", entry.model or "")
   end
   if entry.kind == "tool" then
     list[#list + 1] = blocks.tool({
       call_id = entry.call_id,
       message_id = entry.message_id,
+      reply_id = entry.reply_id,
       name = entry.name,
       title = entry.title or entry.name or "",
       summary = entry.summary,
       preview = entry.text,
       status = entry.status or "ok",
-      cleared = entry.cleared,
+      cleared = chat.cleared[entry.message_id] or (entry.cleared == true and not chat.marked),
       pinned = entry.pinned,
       change = entry.change,
     })
   elseif entry.kind == "reasoning" then
     if require("codecompanion.chat.options").display().show_reasoning then
-      list[#list + 1] = blocks.reasoning(entry.text or "")
+      list[#list + 1] = blocks.reasoning(entry.text or "", entry.message_id)
     end
-  elseif entry.text and entry.text ~= "" then
+  elseif (entry.text or ""):find("%S") then
     list[#list + 1] = blocks.reply(entry)
   end
   return true
@@ -96,21 +92,6 @@ function M.blocks(chat, entries)
     header = add_entry(chat, entry, list, header)
   end
   return list, header
-end
-
----Fold what stands above the lowest compaction that waits for it.
----@param chat CodeCompanion.Chat
----@param from integer First row of the old turns
-local function fold_above(chat, from)
-  local pending = chat.restore.fold
-  if not pending then
-    return
-  end
-  chat.restore.fold = nil
-  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, compaction.ns, pending.id, {})
-  if mark[1] then
-    compaction.fold_old(chat, from, mark[1], pending.event)
-  end
 end
 
 ---A header was drawn because the piece began within a turn; the piece above has the real one.
@@ -130,6 +111,13 @@ local function drop_orphan(chat, header)
   end
 end
 
+---The kind of the block that is the uppermost once an orphaned header is gone.
+---@param list CodeCompanion.Block[]
+---@return string
+local function top_kind(list)
+  return list[1].kind == "header" and list[2] and list[2].kind or list[1].kind
+end
+
 ---Draw entries above everything that is drawn.
 ---@param chat CodeCompanion.Chat
 ---@param entries table[]
@@ -138,40 +126,49 @@ local function draw_above(chat, entries)
   if #list == 0 then
     return
   end
+  for _, entry in ipairs(entries) do
+    if (entry.gone or "") ~= "" then
+      for _, id in ipairs(entry.summary_ids or { entry.message_id }) do
+        chat.gone[id] = entry.gone
+      end
+    end
+  end
+  local orphaned = chat.restore.orphan ~= nil
   drop_orphan(chat, header)
   local top = buffer.position(chat, "top")
   local was_empty = buffer.position(chat, "tail") <= top
-  draw.sequence(chat, top, list)
+  local count = draw.sequence(chat, top, list)
   if was_empty then
     chat.tail_kind = list[#list].kind
-    chat.header = header
+    -- a turn that is over, and an answer that is written again, are followed by a header of their own
+    chat.header = header and chat.state ~= "idle" and (entries[#entries].gone or "") == ""
+  elseif orphaned and header and list[#list].kind == "tool" and chat.restore.top_kind == "tool" then
+    -- calls of one reply stand together, also where a piece ended
+    buffer.remove(chat, top + count - 1, top + count)
   end
-  if list[1].kind == "header" then
+  chat.restore.top_kind = top_kind(list)
+  if list[1].kind == "header" and not entries[1].opens then
     chat.restore.orphan = list[1].role_id
-  end
-  for index = #list, 1, -1 do
-    local block = list[index]
-    if block.compaction then
-      fold_above(chat, block.row)
-      local id = api.nvim_buf_set_extmark(chat.bufnr, compaction.ns, block.row, 0, { right_gravity = true })
-      chat.restore.fold = { id = id, event = block.compaction }
-    end
   end
 end
 
+---Everything is drawn: fold what is not sent any more. What was folded with the first piece grows now, once.
 ---@param chat CodeCompanion.Chat
 local function finish(chat)
-  fold_above(chat, (buffer.position(chat, "top")))
   chat.restore.orphan = nil
   require("codecompanion.chat.replaced").draw(chat)
+  require("codecompanion.chat.runs").refresh(chat)
+  require("codecompanion.chat.changes").supersede(chat)
+  require("codecompanion.chat.redraw").settle(chat)
 end
 
 ---Draw slices for a few milliseconds, then give way to the user.
 ---@param chat CodeCompanion.Chat
-local function step(chat)
+---@param mine CodeCompanion.Restore
+local function step(chat, mine)
   local restore = chat.restore
-  if not api.nvim_buf_is_loaded(chat.bufnr) then
-    return
+  if mine ~= restore or not api.nvim_buf_is_loaded(chat.bufnr) then
+    return -- the chat is being drawn anew
   end
   local start = vim.uv.hrtime()
   while #restore.queue > 0 and (vim.uv.hrtime() - start) / 1e6 < BUDGET_MS do
@@ -183,7 +180,7 @@ local function step(chat)
   end
   if #restore.queue > 0 then
     vim.defer_fn(function()
-      step(chat)
+      step(chat, mine)
     end, PAUSE_MS)
     return
   end
@@ -204,6 +201,8 @@ function M.piece(chat, event)
     require("codecompanion.chat.replaced").draw(chat)
     if restore.last and not restore.running then
       finish(chat)
+    else
+      require("codecompanion.chat.runs").refresh(chat)
     end
     return
   end
@@ -212,7 +211,7 @@ function M.piece(chat, event)
   if not restore.running then
     restore.running = true
     vim.defer_fn(function()
-      step(chat)
+      step(chat, restore)
     end, PAUSE_MS)
   end
 end

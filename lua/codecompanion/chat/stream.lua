@@ -14,9 +14,6 @@ local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.stream")
 
----A line longer than this is shown in parts (the message itself is not changed): every chunk copies its line.
-local MAX_LINE_BYTES = 4096
-
 ---From 0.11 on a fold grows with nvim_buf_set_text() of several lines; on 0.10 that tears it, whole lines do not.
 local GROWS_FOLDS = vim.fn.has("nvim-0.11") == 1
 
@@ -97,30 +94,6 @@ local function settle_reasoning(chat, fold, first, last)
   })
 end
 
----Cut text into buffer lines; `width` bytes stand already on the first one.
----@param text string
----@param width integer
----@return string[] lines
----@return integer[] continued Indexes of lines that go on in the next one
-local function to_lines(text, width)
-  local lines, continued = {}, {}
-  for _, line in ipairs(vim.split(text, "\n", { plain = true })) do
-    while width + #line > MAX_LINE_BYTES do
-      local cut = math.max(0, MAX_LINE_BYTES - width)
-      if cut > 0 then
-        cut = cut + vim.str_utf_end(line, cut)
-      end
-      lines[#lines + 1] = line:sub(1, cut)
-      continued[#continued + 1] = #lines
-      line = line:sub(cut + 1)
-      width = 0
-    end
-    lines[#lines + 1] = line
-    width = 0
-  end
-  return lines, continued
-end
-
 ---Read the lines that are complete now: cut off finished pieces, give the others their colours.
 ---@param chat CodeCompanion.Chat
 local function read_new_lines(chat)
@@ -175,7 +148,7 @@ function M.append(chat, kind, text)
     end
   end
   local stream = chat.stream
-  local lines, continued = to_lines(text, stream.width)
+  local lines, continued = blocks.to_lines(text, stream.width)
   buffer.edit(chat, function()
     local row, col = at(chat, INSERT)
     if GROWS_FOLDS or #lines == 1 then
@@ -187,7 +160,7 @@ function M.append(chat, kind, text)
     end
     for _, index in ipairs(continued) do
       api.nvim_buf_set_extmark(chat.bufnr, draw.decor, row + index - 1, 0, {
-        virt_text = { { "↩", "CodeCompanionHint" } },
+        virt_text = blocks.CONTINUED,
         virt_text_pos = "eol",
       })
     end
@@ -230,6 +203,10 @@ function M.finish(chat)
   for _, id in ipairs({ INSERT, PIECE, ns == M.ns and stream.first or nil }) do
     api.nvim_buf_del_extmark(chat.bufnr, M.ns, id)
   end
+  -- whose it is, is known when the reply is stored (`reply_finished`)
+  local part = { kind = stream.kind }
+  draw.set_item(chat, first, last + 1, part)
+  chat.parts[#chat.parts + 1] = part
   return first, last + 1
 end
 

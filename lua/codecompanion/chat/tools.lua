@@ -13,7 +13,13 @@ local M = {}
 function M.started(chat, event)
   draw.append(
     chat,
-    blocks.tool({ call_id = event.call_id, name = event.name, title = event.title, status = "running" })
+    blocks.tool({
+      call_id = event.call_id,
+      reply_id = event.reply_id,
+      name = event.name,
+      title = event.title,
+      status = "running",
+    })
   )
 end
 
@@ -21,6 +27,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table tool_finished
 function M.finished(chat, event)
+  if event.message_id and chat.by_message[event.message_id] then
+    return -- the log had it already when the buffer was drawn
+  end
   local item = chat.calls[event.call_id]
   local first, last
   if item and item.status == "running" then
@@ -29,6 +38,7 @@ function M.finished(chat, event)
   local tool = {
     call_id = event.call_id,
     message_id = event.message_id,
+    reply_id = event.reply_id,
     name = event.name,
     title = event.title ~= "" and event.title or (item and item.title or event.name),
     summary = event.summary,
@@ -50,7 +60,7 @@ function M.finished(chat, event)
       buffer.insert(chat, first + 1, vim.list_slice(block.lines, 2))
     end
     -- not nvim_buf_set_text(): on 0.11 a fold that ends with the line would lose it
-    vim.fn.setbufline(chat.bufnr, first + 1, block.lines[1])
+    vim.fn.setbufline(chat.bufnr, first + 1, buffer.for_vim({ block.lines[1] }))
     chat.items[item.id] = nil
     tool.id = item.id
     draw.decorate(chat, first, block)
@@ -126,11 +136,19 @@ function M.reverted(chat, change_ids)
   vim.cmd.redraw({ bang = false })
 end
 
----Results were cleared.
+---Messages are shorter in the context than they were written.
 ---@param chat CodeCompanion.Chat
----@param call_ids string[]
-function M.cleared(chat, call_ids)
-  for _, call_id in ipairs(call_ids) do
+---@param message_ids string[]
+---@param call_ids string[] Of those results that are known by their call only
+function M.cleared(chat, message_ids, call_ids)
+  for _, id in ipairs(message_ids) do
+    for _, item in ipairs(chat.by_message[id] or {}) do
+      if item.call_id then
+        M.set_cleared(chat, item, true)
+      end
+    end
+  end
+  for _, call_id in ipairs(#message_ids == 0 and call_ids or {}) do
     if chat.calls[call_id] then
       M.set_cleared(chat, chat.calls[call_id], true)
     end

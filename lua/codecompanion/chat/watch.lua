@@ -42,13 +42,28 @@ function M.set(chat)
   on("CompleteDone", function()
     require("codecompanion.completion").done(chat, vim.v.completed_item)
   end)
+  on("BufWriteCmd", function()
+    draft.save(chat)
+    vim.bo[chat.bufnr].modified = false
+  end)
+  on("BufUnload", function()
+    -- `:e`, `:bd`: the chat goes on in the host, and is drawn again when the buffer is read
+    require("codecompanion.chat.redraw").remember(chat)
+    draft.keep(chat)
+  end)
   on("BufWipeout", function()
     api.nvim_del_augroup_by_id(group)
     require("codecompanion.chat").forget(chat)
   end)
-  on("BufDelete", function()
-    require("codecompanion.chat").forget(chat)
+  on({ "BufModifiedSet", "QuitPre" }, function()
+    vim.bo[chat.bufnr].modified = false
   end)
+  api.nvim_buf_attach(chat.bufnr, false, {
+    on_lines = function(_, bufnr)
+      -- there is nothing to be written: the draft is kept while it is typed
+      vim.bo[bufnr].modified = false
+    end,
+  })
 end
 
 return M

@@ -49,6 +49,7 @@ from codecompanion.requests import (
     ListSessions,
     OpenChat,
     Preview,
+    RedrawChat,
     Regenerate,
     RenameSession,
     Request,
@@ -75,6 +76,7 @@ from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.policy_choice import choose_policy, list_policies
 from codecompanion.session.preview import compare_with_last, preview
+from codecompanion.session.redraw import redraw
 from codecompanion.session.reporting import Reports
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
@@ -336,6 +338,8 @@ class Runtime:
                 session.submit(request)
             case Cancel():
                 session.cancel()
+            case RedrawChat():
+                await redraw(session)
             case Compact():
                 session.compact(request.instructions, go_on=request.go_on)
             case Attach():

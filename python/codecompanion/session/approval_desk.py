@@ -43,6 +43,12 @@ class ApprovalDesk:
         self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
         self._on_waiting, self._on_cancel_all = on_waiting, on_cancel_all
         self._open: dict[str, tuple[ApprovalQuestion, asyncio.Future[Approve]]] = {}
+        self._asked: dict[str, ApprovalRequested] = {}
+
+    @property
+    def questions(self) -> tuple[ApprovalRequested, ...]:
+        """Return the questions that are open, as they were asked."""
+        return tuple(self._asked.values())
 
     async def ask(self, call: ToolCall, question: ApprovalQuestion) -> Verdict:
         """Return whether the call may run, and the proposal as the user left it.
@@ -53,27 +59,26 @@ class ApprovalDesk:
         answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
         self._open[call.id] = (question, answer)
         self._on_waiting(True, question.title)
-        self._emit(
-            ApprovalRequested(
-                chat=self._chat_id,
-                call_id=call.id,
-                name=call.name,
-                title=question.title,
-                body=question.body,
-                filetype=question.filetype,
-                path=question.path,
-                before=question.before,
-                after=question.after,
-                why=question.why,
-                prefix=suggested(question.command) if question.command else "",
-            )
+        self._asked[call.id] = ApprovalRequested(
+            chat=self._chat_id,
+            call_id=call.id,
+            name=call.name,
+            title=question.title,
+            body=question.body,
+            filetype=question.filetype,
+            path=question.path,
+            before=question.before,
+            after=question.after,
+            why=question.why,
+            prefix=suggested(question.command) if question.command else "",
         )
+        self._emit(self._asked[call.id])
         decision: Decision = "cancel"
         try:
             given = await answer
             decision = given.decision
         finally:
-            del self._open[call.id]
+            del self._open[call.id], self._asked[call.id]
             self._emit(ApprovalClosed(chat=self._chat_id, call_id=call.id, decision=decision))
         self.approvals = self.approvals.after(question, decision, given.prefix)
         if decision == "cancel":

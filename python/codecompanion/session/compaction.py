@@ -222,7 +222,9 @@ class _Run:
             begin = partial(record.begin, also=also, failed_event=failed)
             began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
             announcer.tell(began)
-        change = view_change(report, work, before, record.id, record.report(work.removed, work.summary))
+        change = record.placed(
+            view_change(report, work, before, record.id, record.report(work.removed, work.summary)), before
+        )
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
         await self._owner.effects.before(report.effects.before, report, change)
         await self._owner.log.write(change, *named)
@@ -242,5 +244,7 @@ class _Run:
                 tokens_after=change.tokens_after,
                 call_ids=tuple(change.report["call_ids"]),
                 change_id=change.change_id,
+                changed=tuple(message.id for message in change.replaced),
+                removed=change.removed,
             )
         )

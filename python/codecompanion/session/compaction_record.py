@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from codecompanion.context.policy_schema import Card
 from codecompanion.context.work import Trigger
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Event
 from codecompanion.history import CompactionBegan, CompactionEnded, PolicyEvent, ViewChanged
 from codecompanion.messages import SUMMARY_TAG, Message
+from codecompanion.session.gone import place_of_card, summary_ids
 from codecompanion.session.log import ChatLog
 
 STANDARD_CARD = Card()
@@ -106,6 +109,11 @@ class CompactionRecord:
             "folded": self.card.folded,
         }
 
+    def placed(self, change: ViewChanged, messages: Sequence[Message]) -> ViewChanged:
+        """Return the change with the message above which its card stands; `messages` is the view before it."""
+        report = {**change.report, "before": place_of_card(messages, change)}
+        return msgspec.structs.replace(change, report=report)
+
     def show(self, change: ViewChanged) -> None:
         """Tell the editor of the change that ended it well."""
         self.is_open = False
@@ -126,6 +134,9 @@ class CompactionRecord:
                 folded=details["folded"],
                 tier=details.get("tier", 0),
                 counts=tuple(details.get("counts", (0, 0))),
+                removed=change.removed,
+                summary_ids=summary_ids(change),
+                before=details.get("before", ""),
             )
         )
 

@@ -37,6 +37,7 @@ class ContextBlock:
         self._shown_undone = log.undone
         self.shown_chain = Chain()
         """What can be undone and redone, as the editor knows it."""
+        self._shaped_away: frozenset[str] = frozenset()
 
     def show(self) -> None:
         """Show the context block: what is in the view, and what waits to join it."""
@@ -48,14 +49,23 @@ class ContextBlock:
         """Show it again when the view was changed since: a compaction may have taken attachments out, or back in."""
         if self._shown_at != self._log.changes:
             self.show()
-        if self._shown_undone != self._log.undone:
-            # A change of provider undid its compaction.
-            self.show_marks(self._log.chain)
+        log = self._log
+        # A change of provider undoes its compaction; a shaped request clears results for a turn; no answer is exchanged
+        # any more once the chat goes on from it.
+        settled = self.shown_chain.has_answer and self.shown_chain != log.chain
+        if log.untold or settled or self._shown_undone != log.undone or self._shaped_away != self._shaped():
+            self.show_marks()
 
-    def show_marks(self, chain: Chain) -> None:
-        """Show what is undone, cleared and pinned in the view, and what can be undone and redone."""
-        self._shown_undone, self.shown_chain = self._log.undone, chain
-        self._services.emit(marks(self._log.chat_id, self._log.undone, self._log.view, chain))
+    def show_marks(self) -> None:
+        """Show what is undone, cleared, pinned and gone, and what can be undone and redone."""
+        log, messages = self._log, self._control.shaper.current().messages
+        log.untold, self._shown_undone, self._shaped_away = False, log.undone, self._shaped()
+        self.shown_chain = log.chain
+        self._services.emit(marks(log.chat_id, log.undone, messages, log.gone, log.chain))
+
+    def _shaped(self) -> frozenset[str]:
+        """Return the messages that the next request has a placeholder for, beside those of the view."""
+        return frozenset(self._control.shaper.current().kept.placeholders)
 
     def add(self, message: Message) -> None:
         """Let a message wait for the next request boundary."""

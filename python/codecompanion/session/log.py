@@ -9,11 +9,24 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from codecompanion.history import ChangeUndone, EventPayload, LogEvent, TitleSet, View, ViewChanged, apply, project
-from codecompanion.session.undo import Chain, Rest, chain_of, rest_of, takes_away, undone_ids
+from codecompanion.history import (
+    ChangeUndone,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    TitleSet,
+    View,
+    ViewChanged,
+    apply,
+    project,
+)
+from codecompanion.messages import is_typed_by_user
+from codecompanion.session.gone import gone_from, take_out
+from codecompanion.session.undo import Chain, Rest, chain_after, chain_of, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store
 
 T = TypeVar("T")
+_TOLD_BY_THEMSELVES = frozenset({"edited", "compacted", "rules_reread"})
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
@@ -53,7 +66,13 @@ class ChatLog:
         self.undone: tuple[str, ...] = ()
         """The changes that do not count now."""
         self.chain = Chain()
-        """What could be undone and redone when the log was last projected anew."""
+        """What can be undone and redone."""
+        self.gone: dict[str, str] = {}
+        """The messages that are not in the view any more, each with the kind of change that took it out."""
+        self.untold = False
+        """Whether messages left or joined the view in a way that no event of its own tells the editor."""
+        self.typed = 0
+        """How many messages of the user's the log has."""
         self._order = asyncio.Lock()
 
     async def write(self, *payloads: EventPayload) -> Sequence[LogEvent]:
@@ -71,10 +90,15 @@ class ChatLog:
             events = await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
             for event in events:
                 self.view = apply(self.view, event)
+                self.chain = chain_after(self.chain, event.payload)
                 if isinstance(event.payload, TitleSet):
                     self.title = event.payload.title
+                if isinstance(event.payload, MessageAdded):
+                    self.typed += is_typed_by_user(event.payload.message)
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
+                    take_out(self.gone, event.payload)
+                    self.untold = self.untold or event.payload.kind not in _TOLD_BY_THEMSELVES
                     self.compactions += event.payload.kind == "compacted"
                     self.has_removed = self.has_removed or takes_away(event.payload)
                     if event.payload.kind == "restored":
@@ -89,10 +113,12 @@ class ChatLog:
         """Take in what a stored log says besides its view."""
         self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
         self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
+        self.typed = sum(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in events)
         self._read_undos(events)
 
     def _read_undos(self, events: Sequence[LogEvent]) -> None:
         self.rest, self.undone, self.chain = rest_of(events), undone_ids(events), chain_of(events)
+        self.gone = gone_from(events, self.undone)
 
     async def undo(self, change_ids: Sequence[str], *, by_user: bool = False) -> None:
         """Log that these changes no longer count, and project the view without them (R-542, R-545).

@@ -115,6 +115,7 @@ class NativeCompaction:
             tokens_after=self._measure(work.messages).tokens,
             report={**report, **record.report(work.removed, work.summary or UNREADABLE)},
         )
+        change = record.placed(change, view.messages)
         await self._keep(change, part.text)
         await self._log.write(change)
         self.done = True

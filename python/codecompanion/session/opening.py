@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 from codecompanion.errors import ConfigError, InputError, LeaseHeld
-from codecompanion.events import ChatOpened, Notice, Restored, Severity, StoredSubmit
+from codecompanion.events import ChatOpened, Notice, Severity, StoredSubmit
 from codecompanion.history import ChatCreated, LogEvent, MessageAdded, ViewChanged, project
 from codecompanion.requests import OpenChat
 from codecompanion.session.log import ChatLog
-from codecompanion.session.restore import entries, model_of, pieces, policy_of, repairs
+from codecompanion.session.redraw import restored
+from codecompanion.session.restore import model_of, policy_of, repairs
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.store.store import durable
@@ -111,9 +112,9 @@ async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
 
 
 def _show(session: Session, events: list[LogEvent]) -> None:
-    session.context.show_marks(session.log.chain)
-    for shown, first, last in pieces(entries(events)):
-        session.emit(Restored(chat=session.chat_id, entries=shown, first=first, last=last))
+    session.context.show_marks()
+    for piece in restored(session.chat_id, events):
+        session.emit(piece)
 
 
 def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:

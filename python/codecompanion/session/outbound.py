@@ -76,6 +76,7 @@ class OutboundQueue:
                 text=submit.text,
                 cycle=cycle,
                 tokens=message.tokens,
+                number=self._log.typed,
             )
         )
 

@@ -103,6 +103,20 @@ class ReplySoFar:
         """Return whether nothing worth keeping has arrived."""
         return not self.text.strip()
 
+    @property
+    def is_blank(self) -> bool:
+        """Return whether there is nothing to show."""
+        return not (self.has_text or self.has_reasoning)
+
+    def as_events(self, chat_id: str) -> list[Event]:
+        """Return what has arrived as it was shown."""
+        found: list[Event] = []
+        for part in self._parts:
+            if isinstance(part, _Growing) and any(part.pieces):
+                kind = Text if part.kind is TextPart else Reasoning
+                found.append(kind(chat=chat_id, text="".join(part.pieces)))
+        return found
+
     def content(self) -> Content:
         """Return the content of the message: a string, or parts when there was more than text.
 

@@ -42,13 +42,13 @@ from codecompanion.session.file_log import FileLog
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.outbound import OutboundQueue
+from codecompanion.session.redraw import redraw
 from codecompanion.session.reverting import Reverter
 from codecompanion.session.services import Services
 from codecompanion.session.spending import Spending
 from codecompanion.session.state import State, step
 from codecompanion.session.tool_round import Recorded, RoundServices, ToolRound
 from codecompanion.session.turn import Turn
-from codecompanion.session.undo import chain_of
 from codecompanion.session.view_edits import ViewEdits
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
@@ -81,6 +81,10 @@ class Session:
         self._compaction_request: str | None = None
         self._goes_on = False
         self._partial: Future[None] | None = None
+        self.turn: Turn | None = None
+        """The turn that runs, or ran last."""
+        self.round: ToolRound | None = None
+        """The tool round that runs, or ran last."""
 
     # ---- what the parts of a turn use
 
@@ -136,15 +140,7 @@ class Session:
         """Log what waits for a request boundary, then show it as sent (lesson 36)."""
         await self.context.join(turn_id, cycle)
         await self._queue.deliver(turn_id, cycle)
-        await self._settle_answer()
         self.show_meter()
-
-    async def _settle_answer(self) -> None:
-        """Offer no exchange of answers any more once the chat goes on from the last one."""
-        if self.context.shown_chain.has_answer:
-            chain = chain_of(await self.log.events())
-            if chain != self.context.shown_chain:
-                self.context.show_marks(chain)
 
     def give_back_queued(self) -> None:
         """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
@@ -169,7 +165,9 @@ class Session:
             on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
             recorder=self._recorder,
         )
-        return ToolRound(round_services, calls, cycle, turn_id)
+        caller = next((m.id for m in reversed(self.log.view.messages) if m.tool_calls), "")
+        self.round = ToolRound(round_services, calls, cycle, turn_id, caller)
+        return self.round
 
     # ---- what the user may ask
 
@@ -220,9 +218,12 @@ class Session:
         Raises:
             InputError: a turn is running, which has already sent them.
         """
-        await self.context.detach(items)
-        self.context.show()
-        self.show_meter()
+        try:
+            await self.context.detach(items)
+        finally:
+            # Also when it was refused: the lines the user deleted stand for what is still sent.
+            self.context.show()
+            self.show_meter()
 
     async def use_model(self, adapter_name: str, model: str) -> None:
         """Talk to another adapter and model from the next request on (lesson 4).
@@ -270,7 +271,7 @@ class Session:
         if gone:
             await self.context.remove("cleared", gone)
         self.control.reset_guard()
-        await self.edits.draw_anew()
+        await redraw(self)
         self.context.show()
         self.show_meter()
 
@@ -296,7 +297,7 @@ class Session:
         turn_id = self.services.new_token()
         if old:
             await self.context.remove("regenerated", old, turn=turn_id)
-            self.context.show_marks(chain_of(await self.log.events()))
+            self.context.show_marks()
         self._start(partial(self._turns, answer_again=turn_id))
 
     def go_on(self, snapshot: Snapshot) -> None:
@@ -417,7 +418,8 @@ class Session:
 
     async def _run_turn(self, cycle: int, turn_id: str = "") -> bool:
         """Run one turn; return whether it ended well."""
-        reason = await Turn(self, turn_id or self.services.new_token(), cycle).run()
+        self.turn = Turn(self, turn_id or self.services.new_token(), cycle)
+        reason = await self.turn.run()
         self.effects.turn_ended()
         for warning in await self.spending.warnings():
             self._notice(Severity.WARN, warning)

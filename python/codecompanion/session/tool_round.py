@@ -69,9 +69,13 @@ class _Ran:
 class ToolRound:
     """The calls of one reply."""
 
-    def __init__(self, services: RoundServices, calls: Sequence[ToolCall], cycle: int, turn_id: str) -> None:
+    def __init__(
+        self, services: RoundServices, calls: Sequence[ToolCall], cycle: int, turn_id: str, reply_id: str = ""
+    ) -> None:
+        """`reply_id` is the message that made the calls."""
         self._services, self._calls = services, tuple(calls)
-        self._cycle, self._turn_id = cycle, turn_id
+        self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
+        self._announced: dict[int, ToolStarted] = {}
         self._done: set[int] = set()
 
     async def run(self) -> None:
@@ -84,7 +88,7 @@ class ToolRound:
         while position < len(self._calls):
             group = self._side_by_side(position)
             for index in group:
-                self._announce(self._calls[index])
+                self._announce(index)
             ran = await asyncio.gather(*(self._run_one(index) for index in group))
             for index, result in zip(group, ran, strict=True):
                 await self._record(index, result)
@@ -120,10 +124,19 @@ class ToolRound:
         except ToolError:
             return recorded_title(call)
 
-    def _announce(self, call: ToolCall) -> None:
+    def _announce(self, index: int) -> None:
+        call = self._calls[index]
         title = self._title(call)
         self._services.on_running(title)
-        self._services.emit(ToolStarted(chat=self._services.chat_id, call_id=call.id, name=call.name, title=title))
+        self._announced[index] = ToolStarted(
+            chat=self._services.chat_id, call_id=call.id, name=call.name, title=title, reply_id=self._reply_id
+        )
+        self._services.emit(self._announced[index])
+
+    @property
+    def running(self) -> tuple[ToolStarted, ...]:
+        """Return what was said of the calls that have no result yet."""
+        return tuple(started for index, started in self._announced.items() if index not in self._done)
 
     async def _run_one(self, index: int) -> _Ran:
         services, call = self._services, self._calls[index]
@@ -214,6 +227,7 @@ class ToolRound:
             name=ran.call.name,
             title=ran.title,
             summary=summary,
+            reply_id=self._reply_id,
             preview=cut_diff(ran.output.change.diff) if ran.output.change else preview(ran.output.text),
             status=ran.status,
             tokens=message.tokens,

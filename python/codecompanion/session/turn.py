@@ -55,6 +55,8 @@ class Turn:
         self._calls: list[ToolCall] = []
         self._started_at = session.services.clock()
         self._reply: ReplySoFar | None = None
+        self.arrived: tuple[ReplySoFar, str] | None = None
+        """The reply that is shown as it arrives, and the id it is logged under, "" before."""
 
     async def run(self) -> Reason:
         """Run until control goes back to the user; tell the user how it ended. Never raises but for our own bugs."""
@@ -209,7 +211,7 @@ class Turn:
                 distrusted = True
                 self._notice(f"{error} It is no longer sent; the readable history is sent instead.")
                 waits = await self._prepare()
-            self._reply = None
+            self._reply = self.arrived = None
             session.show_meter()
             if waits:
                 return waits
@@ -241,6 +243,7 @@ class Turn:
         session.enter(State.STREAMING, "waiting for the model")
         session.emit(ReplyStarted(chat=session.chat_id, adapter=session.adapter_name, model=session.model))
         self._reply = reply = ReplySoFar()
+        self.arrived = reply, ""
         native = session.control.native.compaction()
         try:
             finished = await stream_reply(
@@ -269,6 +272,7 @@ class Turn:
         session, usage = self._session, finished.usage
         self._reply = None
         message = self._message(reply, finished)
+        self.arrived = reply, message.id
         # A reply may be nothing but the provider's compaction, which is in the view already.
         empty = finished.stop == "compacted" and not message.content
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
@@ -352,6 +356,7 @@ class Turn:
                 session.services.store.clear_partial(session.chat_id)
             elif self._reply is not None:
                 message = self._message(self._reply, None)
+                self.arrived = self._reply, message.id
                 await session.log.write(MessageAdded(message=message))
                 session.emit(ReplyFinished(chat=session.chat_id, message_id=message.id, stop="cut"))
             calls = open_tool_calls(session.log.view)
@@ -359,7 +364,7 @@ class Turn:
                 await session.tool_round(calls, self.cycle, self.turn_id).complete_as_cancelled()
         except CodeCompanionError as failure:
             self._notice(f"What arrived could not be stored: {failure}")
-        self._reply = None
+        self._reply = self.arrived = None
 
     async def _end(self, reason: Reason, error: str) -> None:
         session = self._session

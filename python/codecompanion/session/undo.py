@@ -7,7 +7,7 @@ here has an effect; `session.view_edits` carries it out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,16 +15,17 @@ from codecompanion.errors import InputError
 from codecompanion.events import Replaced, ViewMarks
 from codecompanion.history import (
     ChangeUndone,
+    EventPayload,
     LogEvent,
     MessageAdded,
     TurnBegan,
-    View,
     ViewChanged,
     answer_turn,
     cycle_after,
     is_of_answer,
 )
 from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.session.gone import by_kind
 
 UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored"})
 """Kinds of changes that are offered; the others mend the history, or belong to what was said since."""
@@ -153,6 +154,23 @@ def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
     )
 
 
+def chain_after(chain: Chain, payload: EventPayload) -> Chain:
+    """Return what can be undone and redone after one more event; what is blocked, `chain_of` knows."""
+    match payload:
+        case ViewChanged() as change:
+            undoable = (*chain.undoable, change) if is_offered(change) else chain.undoable
+            replaced = chain.replaced
+            if change.kind == "regenerated":
+                replaced = (*replaced, Replaced(change.change_id, change.removed))
+            return Chain(undoable, replaced=replaced)
+        case MessageAdded(message=message) if chain.has_answer and (is_typed_by_user(message) or is_of_answer(message)):
+            undoable = tuple(_without_settled(list(chain.undoable), message))
+            redoable = tuple(change for change in chain.redoable if not answer_turn(change))
+            return Chain(undoable, redoable, replaced=chain.replaced)
+        case _:
+            return chain
+
+
 def _is_blocked(
     undoable: Sequence[ViewChanged], mended: Sequence[tuple[int, ViewChanged]], places: dict[str, int]
 ) -> bool:
@@ -176,16 +194,22 @@ def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
     return tuple(undone)
 
 
-def marks(chat_id: str, undone: tuple[str, ...], view: View, chain: Chain) -> ViewMarks:
-    """Return what stands out in the view now."""
+def marks(
+    chat_id: str, undone: tuple[str, ...], messages: Sequence[Message], gone: Mapping[str, str], chain: Chain
+) -> ViewMarks:
+    """Return what stands out among the messages of the next request, and what is not among them."""
+    newest = chain.undoable[-1] if chain.undoable else None
     return ViewMarks(
         chat=chat_id,
         undone=undone,
-        cleared=tuple(m.tool_call_id or "" for m in view.messages if m.role == "tool" and m.edited),
-        pinned=tuple(message.id for message in view.messages if message.pinned),
-        next_undo=chain.undoable[-1].change_id if chain.undoable else "",
+        cleared=tuple(message.id for message in messages if message.edited or message.compacted),
+        pinned=tuple(message.id for message in messages if message.pinned),
+        gone=by_kind(gone),
+        next_undo=newest.change_id if newest else "",
         next_redo=chain.redoable[-1].change_id if chain.redoable else "",
-        replaced=chain.replaced,
+        # Part of an answer may have been restored: then it is folded like anything else that left the view.
+        replaced=tuple(answer for answer in chain.replaced if all(item in gone for item in answer.items)),
+        undo_kind=newest.kind if newest else "",
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.events import Cleared, ContextEdited, Restored, Severity
+from codecompanion.events import ContextEdited, Severity
 from codecompanion.history import ChangeKind, Insertion, ViewChanged, apply_change
 from codecompanion.messages import PIN_TAG, Message, with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
@@ -27,12 +27,13 @@ from codecompanion.requests import (
     UndoChange,
     Unpin,
 )
+from codecompanion.session.gone import WIPED
 from codecompanion.session.log import to_the_end
 from codecompanion.session.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.recall import Removed
-from codecompanion.session.restore import entries, pieces
+from codecompanion.session.redraw import redraw
 from codecompanion.session.restoring import find, logged, restoration
-from codecompanion.session.undo import Chain, chain_of, outcome
+from codecompanion.session.undo import chain_of, outcome
 
 if TYPE_CHECKING:
     from codecompanion.session.session import Session
@@ -95,10 +96,10 @@ class ViewEdits:
             await self.log.redo(change.change_id)
         else:
             await self.log.undo([change.change_id], by_user=True)
-        if change.kind == "cleared":
-            await self.draw_anew(marks=False)
+        if change.kind == WIPED or self._crosses_page(change):
+            await redraw(self._session)
         await self.context.rules.follow(self.log.view, self._root())
-        self._show(self.log.chain)
+        self._show()
 
     def _refuse_foreign(self, change: ViewChanged) -> None:
         """A provider's own summary counts with its provider only (R-542)."""
@@ -107,15 +108,6 @@ class ViewEdits:
             block = insertion.message.compaction
             if block is not None and (block.origin != origin or not self.control.native.compact_at):
                 raise InputError("This summary was written by another provider; the current model cannot read it.")
-
-    async def draw_anew(self, *, marks: bool = True) -> None:
-        """Draw the chat from its log: after `/clear` one line, with its undo everything."""
-        chat, events = self.log.chat_id, await self.log.events()
-        self.services.emit(Cleared(chat=chat))
-        for shown, first, last in pieces(entries(events)):
-            self.services.emit(Restored(chat=chat, entries=shown, first=first, last=last))
-        if marks:
-            self.context.show_marks(chain_of(events))
 
     def _tell_outlook(self, change: ViewChanged) -> None:
         """Say what the next request will do about it; the size itself is what the meter shows."""
@@ -169,7 +161,7 @@ class ViewEdits:
         await to_the_end(self._commit(change))
         edited = ContextEdited(
             chat=self.log.chat_id, cleared=1, tokens_before=change.tokens_before, tokens_after=change.tokens_after,
-            call_ids=tuple(call_ids), change_id=change.change_id,
+            call_ids=tuple(call_ids), change_id=change.change_id, changed=(message.id,),
         )  # fmt: skip
         self.services.emit(edited)
         return f"Cleared: {title_of(message)}."
@@ -221,11 +213,18 @@ class ViewEdits:
         return msgspec.structs.replace(change, tokens_after=after)
 
     async def _commit(self, change: ViewChanged) -> None:
+        crosses = self._crosses_page(change)
         await self.log.write(change)
-        self._show(chain_of(await self.log.events()))
+        if crosses:
+            await redraw(self._session)
+        self._show()
 
-    def _show(self, chain: Chain) -> None:
+    def _crosses_page(self, change: ViewChanged) -> bool:
+        """Return whether the change may concern what stands before a `/clear`, which is not in the buffer."""
+        return bool(change.inserted) and WIPED in self.log.gone.values()
+
+    def _show(self) -> None:
         """Show what the view looks like now."""
-        self.context.show_marks(chain)
+        self.context.show_marks()
         self.context.show()
         self._session.show_meter()

@@ -1,0 +1,286 @@
+"""A random history of one chat, drawn as it happens: the real session in this process, the real drawing in a Neovim.
+
+The session's events go to Lua as on the wire; what Lua asks of the host goes to the session. `Story.check` compares
+what the buffer shows as live with what the next request holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import itertools
+import json
+import random
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.base import ChatRequest, ReasoningDelta
+from codecompanion.errors import CodeCompanionError
+from codecompanion.events import Event
+from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.requests import (
+    ClearMessage,
+    Detach,
+    Pin,
+    RedoChange,
+    Request,
+    RestoreMessage,
+    Snapshot,
+    UndoChange,
+    Unpin,
+)
+from codecompanion.session.attached import text_attachment
+from codecompanion.session.gone import is_drawn
+from codecompanion.session.inspection import inspect
+from codecompanion.session.policy_choice import choose_policy
+from codecompanion.session.redraw import redraw
+from codecompanion.session.session import Session
+from harness import Nvim
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+
+POLICIES = ("codecompanion", "codebuddy", "adaptive", "cowork", "cowork_chat", "kodacode")
+SUMMARY = """1. Primary Request and Intent: go on.
+
+## 7. Pending Work
+nothing
+
+## 8. Current State
+fine
+"""
+STEPS_LUA = Path(__file__).with_name("buffer_story.lua").read_text(encoding="utf-8")
+
+
+class Story:
+    """One chat, its user and its host."""
+
+    def __init__(self, nvim: Nvim, root: Path, seed: int) -> None:
+        """Take a Neovim that was prepared by `prepare`."""
+        self.nvim, self.root, self.seed = nvim, root, seed
+        self.random = random.Random(seed)
+        self.done: list[str] = []
+        self.policy = self.random.choice(POLICIES)
+        self.said = 0
+        numbers = itertools.count()
+
+        def answer(request: ChatRequest) -> Reply:
+            if request.purpose == "summary":
+                return says(SUMMARY)
+            number = next(numbers)
+            if request.messages[-1].role == "tool" and number % 3:
+                return says(f"answer {number} " + "word " * (number % 5 * 20))
+            if number % 4 == 0:
+                return (ReasoningDelta(f"thought {number}"), *says(f"said {number}"))
+            wanted = [(f"c{number}-{part}", "read_file", '{"path": "a.txt"}') for part in range(1 + number % 2)]
+            return calls(*wanted, text=f"looking {number}" if number % 3 == 0 else "")
+
+        adapters = (ScriptedAdapter("s", answer), ScriptedAdapter("other", answer))
+        managed = {"editing": {"trigger": 0.5}, "compaction": {"trigger": 0.8, "min_token_savings": 1}}
+        settings = {"policy": self.policy, "context_management": managed, "on_compact": "stop"}
+        self.bench = Bench(root, *adapters, window=self.random.choice((3_000, 5_000, 20_000)), settings=settings)
+        self.loop = asyncio.new_event_loop()
+        self.chat = nvim.lua("return Story.begin()")
+        self.session: Session = self.run(self._open())
+
+    async def _open(self) -> Session:
+        return await self.bench.open(self.chat)
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 20))
+
+    def close(self) -> None:
+        """End the session and take the buffer away."""
+        self.run(self.session.close())
+        self.run(self.bench.store.aclose())
+        self.loop.close()
+
+    # ---- between Lua and the session
+
+    def exchange(self) -> None:
+        """Draw what the session has said, carry out what Lua asks, until neither has anything to say."""
+        while True:
+            events, self.bench.events = self.bench.events, list[Event]()
+            asked = self.nvim.lua("return Story.draw(...)", json.dumps([msgspec.to_builtins(e) for e in events]))
+            for request in json.loads(asked):
+                self._carry_out(request["verb"], request["payload"])
+            if not self.bench.events and asked == "[]":
+                return
+
+    def _carry_out(self, verb: str, payload: dict[str, Any]) -> None:
+        match verb:
+            case "redraw_chat":
+                self.run(redraw(self.session))
+            case "detach":
+                self._try(self.session.detach(Detach(chat=self.chat, items=tuple(payload["items"])).items))
+            case "undo_change":
+                self._ask(UndoChange(chat=self.chat, change_id=payload.get("change_id", "")))
+            case _:
+                pass
+
+    def _try(self, work: Coroutine[Any, Any, Any]) -> None:
+        with contextlib.suppress(CodeCompanionError):
+            self.run(work)
+
+    def _ask(self, request: Request) -> None:
+        self._try(self.session.edits.carry_out(request))
+
+    # ---- what may happen
+
+    @property
+    def view(self) -> tuple[Message, ...]:
+        return self.session.log.view.messages
+
+    def _any_message(self) -> str:
+        return self.random.choice(self.view).id if self.view else ""
+
+    def talk(self) -> None:
+        self.said += 1
+        text = f"question {self.said}" + " please" * self.random.choice((0, 40, 200))
+
+        async def turn() -> None:
+            self.session.submit(submit(text, self.said))
+            await self.bench.idle(self.session)
+
+        self.run(turn())
+
+    def compact(self) -> None:
+        async def compact() -> None:
+            self.session.compact("")
+            await self.bench.idle(self.session)
+
+        self.run(compact())
+
+    def undo(self) -> None:
+        self._ask(UndoChange(chat=self.chat))
+
+    def redo(self) -> None:
+        self._ask(RedoChange(chat=self.chat))
+
+    def pin(self) -> None:
+        self._ask(Pin(chat=self.chat, item=self._any_message(), text=self.random.choice(("", "", "use tabs"))))
+
+    def unpin(self) -> None:
+        self._ask(Unpin(chat=self.chat, number=1))
+
+    def restore(self) -> None:
+        gone = list(self.session.log.gone)
+        cleared = [message.id for message in self.view if message.edited]
+        if gone or cleared:
+            self._ask(RestoreMessage(chat=self.chat, item=self.random.choice(gone + cleared)))
+
+    def clear_one(self) -> None:
+        results = [message.id for message in self.view if message.role == "tool"]
+        if results:
+            self._ask(ClearMessage(chat=self.chat, item=self.random.choice(results)))
+
+    def attach(self) -> None:
+        path = f"f{self.random.randrange(4)}.txt"
+        message = text_attachment("file", path, "text " * 10, self.bench.services.new_token())
+        self._try(self.session.attach(message))
+
+    def detach(self) -> None:
+        items = [m.id for m in self.view if m.role == "user" and m.tag and m.tag not in (SUMMARY_TAG, GO_ON_TAG)]
+        if items:
+            self._try(self.session.detach((self.random.choice(items),)))
+
+    def delete_context_line(self) -> None:
+        """`dd` on a line of the context block, and now and then `u` right after or later."""
+        self.nvim.lua("Story.delete_context_line(...)", self.random.randrange(100))
+        if self.random.random() < 0.5:
+            self.exchange()
+        if self.random.random() < 0.5:
+            self.nvim.lua("Story.undo_there()")
+
+    def clear(self) -> None:
+        self.run(self.session.clear())
+
+    def answer_again(self) -> None:
+        async def again() -> None:
+            await self.session.regenerate(Snapshot())
+            await self.bench.idle(self.session)
+
+        self._try(again())
+
+    def switch_model(self) -> None:
+        self.run(self.session.use_model(self.random.choice(("s", "other")), ""))
+
+    def switch_policy(self) -> None:
+        self._try(choose_policy(self.session, self.random.choice(POLICIES)))
+
+    def resume(self) -> None:
+        """Neovim is left, and the chat comes back in a new one."""
+
+        async def again() -> Session:
+            await self.session.close()
+            self.bench.events.clear()
+            session = await self.bench.resume(self.chat)
+            assert session is not None
+            return session
+
+        self.nvim.lua("Story.leave()")
+        self.session = self.run(again())
+        self.nvim.lua("Story.resume(...)", self.chat)
+
+    def draw_anew(self) -> None:
+        self.nvim.lua("Story.command(...)", self.random.choice(("edit", "edit!", "windo edit", "bdelete", "redraw")))
+
+    def step(self) -> None:
+        """Do one random thing, draw it, and look."""
+        often = [self.talk] * 6 + [self.compact] * 2 + [self.undo] * 3 + [self.redo] * 2
+        rest = [self.pin, self.unpin, self.restore, self.clear_one, self.attach, self.attach, self.detach]
+        rest += [self.delete_context_line, self.clear, self.answer_again, self.switch_model, self.switch_policy]
+        rest += [self.resume, self.draw_anew, self.draw_anew]
+        action = self.random.choice(often + rest)
+        self.done.append(action.__name__)
+        action()
+        self.exchange()
+        self.check()
+
+    # ---- what must hold
+
+    def expected(self) -> dict[str, Any]:
+        """Return what the next request holds, as the inspector lists it."""
+        shaped = {message.id: message for message in self.session.control.shaper.current().messages}
+        rows = inspect(self.session.control, self.session.log)["rows"]
+        said, cards, context, cleared = [], [], [], []
+        for row in rows:
+            message = shaped.get(row["id"])
+            if message is None or message.id.startswith("packet-"):
+                continue
+            if message.tag == SUMMARY_TAG or message.compaction:
+                cards.append(message.id)
+            elif is_typed_by_user(message) or message.role != "user":
+                if is_drawn(message):
+                    said.append(message.id)
+                    if message.role == "tool" and row["state"] == "cleared":
+                        cleared.append(message.id)
+            elif message.tag != GO_ON_TAG and not message.compacted:
+                context.append(message.id)
+        return {"said": said, "cards": cards, "context": context, "cleared": cleared}
+
+    def check(self) -> None:
+        """Compare what the buffer shows as live with what will be sent."""
+        shown, expected = json.loads(self.nvim.lua("return Story.shown()")), self.expected()
+        why = f"seed {self.seed}, {self.policy}: {self.done}"
+        assert shown["problem"] == "", f"{shown['problem']}; {why}"
+        if shown != {**expected, "problem": ""}:
+            text = "\n".join(self.nvim.lua("return Story.lines(true)"))
+            raise AssertionError(f"{why}\nshown    {shown}\nexpected {expected}\n{text}")
+
+    def check_redrawn(self) -> None:
+        """Compare the buffer as it grew with the one that comes from the log."""
+        before = self.nvim.lua("return Story.lines(false)")
+        self.nvim.lua("Story.command('redraw')")
+        self.exchange()
+        after = self.nvim.lua("return Story.lines(false)")
+        if before != after:
+            text = "\n".join(difflib.unified_diff(before, after, "as it grew", "from the log", lineterm=""))
+            raise AssertionError(f"seed {self.seed}, {self.policy}: {self.done}\n{text}")
+
+
+def prepare(nvim: Nvim) -> None:
+    """Load what the stories need into a Neovim that was started with the fake host."""
+    nvim.lua(STEPS_LUA)

@@ -1,0 +1,43 @@
+"""What the buffer shows is what the model gets, whatever happened before (lesson 54).
+
+The lines shown as live (in no fold of what left the request, not marked cleared) are exactly the messages the
+inspector lists as live, in order; the context block lists exactly the attachments that will be sent; and the buffer
+that grew with the chat is the one that is drawn from its log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from buffer_story import Story, prepare
+from chat_driver import INIT
+from harness import Nvim
+
+BATCHES, IN_BATCH, MOST_STEPS = 8, 250, 9
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_the_buffer_shows_what_will_be_sent(nvim_factory: Callable[..., Nvim], tmp_path: Path, batch: int) -> None:
+    """2,000 random histories; the seed of one that fails is in its message."""
+    (tmp_path / "a.txt").write_text("word " * 150)
+    nvim = nvim_factory(init=INIT, size=(100, 40))
+    nvim.lua("require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })")
+    prepare(nvim)
+    count = int(os.environ.get("STORIES", IN_BATCH))
+    first = int(os.environ.get("STORY", batch * IN_BATCH))
+    for seed in range(first, first + count):
+        story = Story(nvim, tmp_path, seed)
+        try:
+            story.exchange()
+            for _ in range(story.random.randint(2, MOST_STEPS)):
+                story.step()
+            story.check_redrawn()
+        finally:
+            story.close()
+    told = [line for line in nvim.messages().split("\n") if "The context window is" not in line]
+    assert "".join(told).strip() == ""
