@@ -152,7 +152,6 @@ def test_a_command_that_changes_files_reloads_open_ones_without_a_prompt(desk, a
     user = desk(tool("run_command", command="sed -i s/line/row/ a.txt b.txt; echo hi > new.txt"))
     user.nvim.command(f"set {autoread}")
     (user.root / "b.txt").write_text(TEXT)
-    user.chat.nvim.lua("require('codecompanion.config').options.interactions.chat.tools.run_command.opts = nil")
     plain, mine, new = user.open(), user.open("b.txt"), user.open("new.txt")
     user.nvim.lua("vim.api.nvim_buf_set_lines(..., 0, 1, true, { 'mine' })", mine)
     user.nvim.command("tabfirst")
@@ -173,7 +172,6 @@ def test_a_command_that_changes_files_reloads_open_ones_without_a_prompt(desk, a
 def test_a_file_is_created_under_the_buffer_that_waits_for_it_and_deleted_under_one_that_keeps_its_text(desk):
     create = tool("create_file", path="new/a.py", content="print(1)\n")
     user = desk(create, tool("delete_file", path="new/a.py"))
-    user.nvim.lua("require('codecompanion.config').options.interactions.chat.tools.delete_file.opts = nil")
     buffer = user.open("new/a.py")
     user.say()
     assert user.lines(buffer) == ["print(1)"]
@@ -316,3 +314,26 @@ def test_the_user_goes_on_typing_while_the_file_changes(desk):
     user.nvim.feed("u")
     assert user.lines(buffer)[30] == "line 30"
     assert user.lines(buffer)[10] == "typed"
+
+
+def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
+    """The approval is about what the user sees, and what the user left of it is what stands there, unsaved."""
+    user = desk(edit("line 2\n", "two\nand a half\n"), options={"yolo": False})
+    buffer = user.open()
+    user.nvim.feed("ccmine<Esc>")
+    user.nvim.command("tabfirst")
+    user.chat.send("go")
+    user.chat.wait_state("awaiting_approval")
+    user.nvim.wait_screen("which has unsaved changes")
+    user.nvim.lua(
+        """local chat, text = require('codecompanion.chat').current(), ...
+           require('codecompanion.host').notify('approve', {
+             chat = chat.id, call_id = chat.approvals[1].call_id, decision = 'once', text = text,
+           })""",
+        TEXT.replace("line 1\nline 2\n", "mine\ntwo\n"),
+    )
+    user.chat.wait_state("idle")
+    assert user.lines(buffer)[:3] == ["mine", "two", "line 3"]
+    assert user.disk() == TEXT
+    assert "-and a half" in user.results()[0]
+    user.nvim.wait_screen(r"insert_edit a.txt · \+1 −1 · edited by you · not saved")

@@ -119,6 +119,7 @@ M.list = {
       status = 'string: "ok", "error", "cancelled" or "rejected"',
       tokens = "integer: size of the result",
       duration_ms = "integer: how long it took",
+      change = "table?: with a changed file its change_id, path, and the lines added and removed",
     },
   },
 }

@@ -60,6 +60,7 @@ local char = lpeg.R("\0\127")
   + lpeg.P("\240") * lpeg.R("\144\191") * tail * tail
   + lpeg.R("\241\243") * tail * tail * tail
   + lpeg.P("\244") * lpeg.R("\128\143") * tail * tail
+local is_utf8 = char ^ 0 * -1
 local mended = lpeg.Cs((char + lpeg.P(1) / REPLACEMENT) ^ 0)
 
 ---A line as it can travel: a NUL as such, bytes that are no UTF-8 as U+FFFD.
@@ -80,28 +81,37 @@ function M.has_final_newline(bufnr)
   return bo.endofline or (bo.fixendofline and not bo.binary)
 end
 
----The lines of a buffer as they can travel; none for an empty one.
 ---@param bufnr integer
----@return string[]
-function M.lines(bufnr)
-  local lines = api.nvim_buf_get_lines(bufnr, 0, -1, false)
-  if #lines == 1 and lines[1] == "" then
-    return {}
-  end
-  for row, line in ipairs(lines) do
-    lines[row] = M.shown(line)
-  end
-  return lines
+---@return boolean
+function M.is_empty(bufnr)
+  return api.nvim_buf_line_count(bufnr) == 1 and api.nvim_buf_get_lines(bufnr, 0, 1, false)[1] == ""
 end
 
+---The lines of a buffer; none for an empty one.
+---@param bufnr integer
+---@return string[]
+function M.raw_lines(bufnr)
+  return M.is_empty(bufnr) and {} or api.nvim_buf_get_lines(bufnr, 0, -1, false)
+end
+
+---The text of a buffer as it can travel.
 ---@param bufnr integer
 ---@return string
 function M.text(bufnr)
-  local lines = M.lines(bufnr)
+  local lines = M.raw_lines(bufnr)
   if #lines == 0 then
     return ""
   end
-  return table.concat(lines, "\n") .. (M.has_final_newline(bufnr) and "\n" or "")
+  for row, line in ipairs(lines) do
+    if line:find("\n", 1, true) then
+      lines[row] = M.shown(line)
+    end
+  end
+  local text = table.concat(lines, "\n") .. (M.has_final_newline(bufnr) and "\n" or "")
+  if not text:find("[\128-\255]") or is_utf8:match(text) then
+    return text
+  end
+  return mended:match(text)
 end
 
 ---@param bufnr integer

@@ -7,33 +7,74 @@ local reload = require("codecompanion.files.reload")
 
 local M = {}
 
+---@alias CodeCompanion.Hunk { [1]: integer, [2]: integer, [3]: string[] } Rows [first, last), 0-based, and what comes
+
 ---@param text string
 ---@return string[] lines
 ---@return boolean final_newline
 local function split(text)
-  if text == "" then
-    return {}, true
+  local lines, from = {}, 1
+  while true do
+    local at = text:find("\n", from, true)
+    if not at then
+      break
+    end
+    lines[#lines + 1] = text:sub(from, at - 1)
+    from = at + 1
   end
-  local final = text:sub(-1) == "\n"
-  return vim.split(final and text:sub(1, -2) or text, "\n", { plain = true }), final
+  local final = from > #text
+  if not final then
+    lines[#lines + 1] = text:sub(from)
+  end
+  return lines, final
 end
 
----What differs: { first, last, lines }, rows are 0-based, `last` is exclusive; the lowest one comes first.
----@param old string[]
+---Whether a line of a buffer is what the host knows as `shown`.
+---@param raw string
+---@param shown string
+---@return boolean
+local function is_same(raw, shown)
+  return raw == shown or (raw:find("[\n\128-\255]") ~= nil and buffers.shown(raw) == shown)
+end
+
+---How many lines are the same at the beginning, and how many at the end.
+---@param old string[] As they are in the buffer
 ---@param new string[]
----@return { [1]: integer, [2]: integer, [3]: string[] }[]
-local function hunks(old, new)
-  local joined = function(lines)
-    return #lines == 0 and "" or (table.concat(lines, "\n") .. "\n")
+---@return integer head
+---@return integer tail
+local function common(old, new)
+  local most, head, tail = math.min(#old, #new), 0, 0
+  while head < most and is_same(old[head + 1], new[head + 1]) do
+    head = head + 1
   end
+  while tail < most - head and is_same(old[#old - tail], new[#new - tail]) do
+    tail = tail + 1
+  end
+  return head, tail
+end
+
+---@param lines string[]
+---@return string
+local function joined(lines)
+  return #lines == 0 and "" or (table.concat(lines, "\n") .. "\n")
+end
+
+---What differs; the lowest hunk comes first.
+---@param old string[] As they are in the buffer
+---@param new string[]
+---@return CodeCompanion.Hunk[]
+local function hunks(old, new)
+  local head, tail = common(old, new)
+  local before = vim.tbl_map(buffers.shown, vim.list_slice(old, head + 1, #old - tail))
+  local after = vim.list_slice(new, head + 1, #new - tail)
   local diff = vim.text and vim.text.diff or vim.diff
   ---@type integer[][]
-  local found = diff(joined(old), joined(new), { result_type = "indices", algorithm = "histogram" })
+  local found = diff(joined(before), joined(after), { result_type = "indices", algorithm = "histogram" })
   local result = {}
   for index = #found, 1, -1 do
     local first, count, new_first, new_count = unpack(found[index])
-    local row = count > 0 and first - 1 or first -- an insertion names the line above it
-    local lines = vim.list_slice(new, new_first, new_first + new_count - 1)
+    local row = head + (count > 0 and first - 1 or first) -- an insertion names the line above it
+    local lines = vim.list_slice(after, new_first, new_first + new_count - 1)
     for at, line in ipairs(lines) do
       lines[at] = (line:gsub("%z", "\n"))
     end
@@ -44,7 +85,7 @@ end
 
 ---Where a row of before is after one hunk.
 ---@param row integer 0-based
----@param hunk { [1]: integer, [2]: integer, [3]: string[] }
+---@param hunk CodeCompanion.Hunk
 ---@return integer
 local function moved(row, hunk)
   local first, last, count = hunk[1], hunk[2], #hunk[3]
@@ -68,7 +109,7 @@ local function views(bufnr)
 end
 
 ---@param saved table<integer, table>
----@param changes { [1]: integer, [2]: integer, [3]: string[] }[]
+---@param changes CodeCompanion.Hunk[]
 local function restore_views(saved, changes)
   for win, view in pairs(saved) do
     if api.nvim_win_is_valid(win) then
@@ -96,13 +137,14 @@ end
 ---@param text string
 local function apply(bufnr, text)
   local new, final = split(text)
-  local changes = hunks(buffers.lines(bufnr), new)
+  local changes = hunks(buffers.raw_lines(bufnr), new)
   local saved = views(bufnr)
   close_undo_block(bufnr)
   for _, hunk in ipairs(changes) do
     api.nvim_buf_set_lines(bufnr, hunk[1], hunk[2], true, hunk[3])
   end
-  if #buffers.lines(bufnr) > #new then -- text was put into an empty buffer, above its one empty line
+  -- Text that is put into an empty buffer comes above its one empty line.
+  if api.nvim_buf_line_count(bufnr) > math.max(#new, 1) then
     api.nvim_buf_set_lines(bufnr, #new, -1, true, {})
   end
   restore_views(saved, changes)

@@ -16,7 +16,7 @@ end
 ---@param status table
 ---@return boolean
 local function has_appeared(bufnr, status)
-  return status.size > 0 and #require("codecompanion.files.buffers").lines(bufnr) == 0
+  return status.size > 0 and require("codecompanion.files.buffers").is_empty(bufnr)
 end
 
 ---Load one file anew if it changed on disk and has no unsaved changes.
