@@ -19,6 +19,7 @@ local SHARE_OF_ROWS = 0.6
 ---@field turn? integer The turn shown; nil follows the newest one
 ---@field shown integer The turn that is on the screen
 ---@field turns integer How many there are
+---@field beside? CodeCompanion.Chat The chat that was on the screen: it is again when the report is closed
 
 ---@type table<integer, CodeCompanion.Report>
 local reports = {}
@@ -189,6 +190,10 @@ local function close(report)
   if api.nvim_buf_is_valid(report.bufnr) then
     api.nvim_buf_delete(report.bufnr, { force = true })
   end
+  -- A floating chat got out of the way of the report.
+  if report.beside and api.nvim_buf_is_valid(report.beside.bufnr) then
+    require("codecompanion.chat").show(report.beside)
+  end
 end
 
 ---@param report CodeCompanion.Report
@@ -276,6 +281,8 @@ local function open(chat, verb, turn)
     report.bufnr = new_buffer()
     stay(report, result)
     draw(report.bufnr, result.text)
+    local current = require("codecompanion.chat").by_buffer(api.nvim_get_current_buf())
+    report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)
     -- The report it takes the place of is gone now; one in another tab page keeps the name.
     pcall(api.nvim_buf_set_name, report.bufnr, ("codecompanion://%s/%s"):format(verb:sub(#"show_" + 1), chat.id))

@@ -15,8 +15,6 @@ from tests.journeys.chat import command, draft, open_chat, quit_all, say, send
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 
-PENDING = pytest.mark.xfail(strict=False, reason="being mended in issue 8, see found.md")
-
 REPORTS = [
     (":CodeCompanionCost<CR>", r"Cost of this chat"),
     (":CodeCompanionTrace<CR>", r"Turn 1 of 1"),
@@ -33,11 +31,12 @@ def assert_no_trace(screen: str) -> None:
         assert trace not in screen, screen
 
 
-def test_reports_open_in_normal_mode_and_give_the_chat_back(desk: Desk) -> None:
-    """Also when they are asked for while typing; `q` closes them, and the draft is where it was."""
+@pytest.mark.parametrize("layout", ["buffer", "float", "vertical"])
+def test_reports_open_in_normal_mode_and_give_the_chat_back(desk: Desk, layout: str) -> None:
+    """Also when they are asked for while typing; they are on top, `q` closes them, and the draft is where it was."""
     lay_out(desk)
-    desk.configure_offline()
-    terminal = desk.nvim()
+    desk.configure_offline({"display": {"chat": {"window": {"layout": layout}}}})
+    terminal = desk.nvim("src/stack.py")
     open_chat(terminal)
     say(terminal, "read notes.md", r"`read_file` notes\.md")
     draft(terminal, "half a thought")
@@ -161,7 +160,6 @@ MISTAKES = {
 }
 
 
-@PENDING
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_in_setup_costs_one_line_and_no_prompt(desk: Desk, name: str) -> None:
     """The file is there to be worked on, and a chat opens all the same; `:checkhealth` has the details."""

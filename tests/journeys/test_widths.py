@@ -15,7 +15,6 @@ from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
 
-PENDING = pytest.mark.xfail(strict=False, reason="being mended in issue 8, see found.md")
 WIDTHS = [(40, 20), (80, 24), (110, 40)]
 
 
@@ -53,7 +52,6 @@ def test_a_chat_is_readable_at_every_width(desk: Desk, size: tuple[int, int], ba
     quit_all(terminal)
 
 
-@PENDING
 @pytest.mark.parametrize("name", ["vertical", "horizontal", "float"])
 @pytest.mark.parametrize("size", WIDTHS, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_a_window_beside_a_file_has_room_to_read(desk: Desk, size: tuple[int, int], name: str) -> None:

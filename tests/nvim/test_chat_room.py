@@ -39,12 +39,19 @@ def windows(chat: ChatDriver) -> list[tuple[bool, int]]:
 
 @pytest.mark.parametrize(
     ("columns", "expected"),
-    [(40, (True, 38)), (80, (True, 78)), (99, (True, 97)), (100, (False, 60)), (110, (False, 60)), (200, (False, 100))],
+    [
+        (40, (False, 40)),
+        (80, (False, 80)),
+        (99, (False, 99)),
+        (100, (False, 60)),
+        (110, (False, 60)),
+        (200, (False, 100)),
+    ],
 )
 def test_a_new_chat_has_room_to_read(
     nvim_factory: Callable[..., Nvim], columns: int, expected: tuple[bool, int]
 ) -> None:
-    """Half of a small screen is too narrow: the split gets a least width, or gives way to a float."""
+    """Half of a small screen is too narrow: the split gets a least width, or the chat the whole window."""
     assert windows(opened(nvim_factory, (columns, 24))) == [expected]
 
 
@@ -53,7 +60,7 @@ def test_a_new_chat_has_room_to_read(
     [
         ({"width": 30}, (False, 30)),
         ({"min_width": 0}, (False, 40)),
-        ({"narrow_layout": "buffer"}, (False, 80)),
+        ({"narrow_layout": "float"}, (True, 78)),
     ],
 )
 def test_a_width_of_the_users_is_kept(
@@ -65,12 +72,50 @@ def test_a_width_of_the_users_is_kept(
 
 def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim]) -> None:
     """Larger and smaller; a split that became too narrow gets its least width back where there is room."""
-    chat = opened(nvim_factory, (80, 24))
+    chat = opened(nvim_factory, (80, 24), display={"chat": {"window": {"layout": "float"}}})
     chat.nvim.request("nvim_ui_try_resize", 200, 60)
     chat.nvim.wait_for(lambda: windows(chat) == [(True, 100)], "the wider float")
     chat.nvim.request("nvim_ui_try_resize", 50, 20)
     chat.nvim.wait_for(lambda: windows(chat) == [(True, 48)], "the narrower float")
     assert "## Me" in chat.nvim.screen()
+
+
+def test_a_narrow_window_is_not_taken_for_the_chat(nvim_factory: Callable[..., Nvim]) -> None:
+    """Two files side by side in 80 columns: the chat floats above them."""
+    assert windows(opened(nvim_factory, (80, 24), before="vim.cmd.vsplit()\n")) == [(True, 78)]
+
+
+def test_quitting_a_chat_that_took_the_only_window_gives_the_file_back(nvim_factory: Callable[..., Nvim]) -> None:
+    """`:q` as in a split, not the end of Neovim; without any other window the second `:q` is the end of course."""
+    chat = opened(nvim_factory, (80, 24))
+    chat.nvim.command("quit")
+    assert chat.nvim.lua("return { vim.fn.expand('%'), vim.fn.winnr('$') }") == ["code.py", 1]
+    chat.nvim.command("CodeCompanionChat Toggle")
+    assert windows(chat) == [(False, 80)]
+    chat.nvim.command("CodeCompanionChat Toggle")
+    assert chat.nvim.lua("return vim.fn.expand('%')") == "code.py"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_a_float_gives_way_to_the_window_it_covers(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """What opens below it would not be seen, nor what is typed there; toggling brings the chat back."""
+    chat = opened(nvim_factory, size, display={"chat": {"window": {"layout": "float"}}})
+    chat.nvim.command("help")
+    chat.nvim.wait_for(lambda: windows(chat) == [], "the chat is hidden")
+    chat.nvim.wait_screen(r"help\.txt")
+    chat.nvim.command("quit")
+    chat.nvim.command("CodeCompanionChat Toggle")
+    chat.nvim.wait_for(lambda: len(windows(chat)) == 1, "the chat is back")
+    chat.nvim.wait_screen("## Me")
+
+
+def test_a_float_stays_beside_a_window_it_hardly_covers(nvim_factory: Callable[..., Nvim]) -> None:
+    """A small float of the user's own over a large screen: both are seen."""
+    window = {"layout": "float", "width": 30, "height": 10}
+    chat = opened(nvim_factory, (160, 50), display={"chat": {"window": window}})
+    chat.nvim.feed("<C-w>w")
+    chat.nvim.settle()
+    assert windows(chat) == [(True, 30)]
 
 
 def test_a_split_gets_its_least_width_back(nvim_factory: Callable[..., Nvim]) -> None:

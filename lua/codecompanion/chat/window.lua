@@ -1,6 +1,7 @@
 ---Where a chat is shown: vertical, horizontal, float, tab or buffer.
 
 local api = vim.api
+local covering = require("codecompanion.chat.covering")
 local folds = require("codecompanion.chat.folds")
 local options = require("codecompanion.chat.options")
 
@@ -73,7 +74,11 @@ local function layout_with_room(config)
   if config.layout ~= "vertical" or cells(config.width, vim.o.columns) >= least then
     return config.layout
   end
-  return vim.o.columns >= least + BESIDE and "vertical" or config.narrow_layout
+  if vim.o.columns >= least + BESIDE then
+    return "vertical"
+  end
+  local narrow = api.nvim_win_get_width(0) < math.min(least, vim.o.columns)
+  return config.narrow_layout == "buffer" and narrow and "float" or config.narrow_layout
 end
 
 ---@param config table
@@ -214,6 +219,7 @@ function M.watch_sizes()
   watching = true
   local group = api.nvim_create_augroup("codecompanion.window", {})
   api.nvim_create_autocmd("VimResized", { group = group, callback = resize })
+  api.nvim_create_autocmd("WinEnter", { group = group, callback = vim.schedule_wrap(covering.give_way) })
   api.nvim_create_autocmd({ "VimResized", "WinResized", "WinClosed", "OptionSet" }, {
     group = group,
     callback = function(args)
@@ -265,6 +271,7 @@ function M.open(chat, layout)
   elseif config.layout == "buffer" then
     chat.replaced = api.nvim_get_current_buf()
     api.nvim_set_current_buf(chat.bufnr)
+    covering.survive_quit(chat)
   elseif config.layout == "float" then
     api.nvim_open_win(chat.bufnr, true, float_config(config))
   else

@@ -49,8 +49,9 @@ local window = {
     name = "narrow_layout",
     type = "string",
     enum = { "float", "buffer", "tab", "horizontal", "vertical" },
-    default = "float",
-    description = "Where a chat opens when there is no room for a vertical split.",
+    default = "buffer",
+    description = "Where a chat opens when there is no room for a vertical split. `buffer` takes the current window; a"
+      .. " float is taken where that window is narrow itself.",
   },
   size("height", 0.8, "Height: a share of the editor (up to 1) or lines."),
   {
