@@ -11,12 +11,19 @@ local function quietly()
   api.nvim_set_vvar("fcs_choice", vim.v.fcs_reason == "deleted" and "" or "ask")
 end
 
----A file that did not exist when its empty buffer was made, and exists now: `:checktime` would ask about it (W13).
----@param bufnr integer
----@param status table
----@return boolean
-local function has_appeared(bufnr, status)
-  return status.size > 0 and require("codecompanion.files.buffers").is_empty(bufnr)
+---What to do about a file whose buffer is empty. Perhaps it did not exist when the buffer was made, and then
+---`:checktime` would ask (W13); perhaps it is nothing but an empty line, and then there is nothing to load.
+---@param path string
+---@param size integer
+---@return "edit"|"nothing"
+local function for_empty_buffer(path, size)
+  local file = size <= 8 and io.open(path, "rb")
+  if not file then
+    return size == 0 and "nothing" or "edit"
+  end
+  local content = file:read("*a") or ""
+  file:close()
+  return content:find("[^\r\n%z\254\255\239\187\191]") and "edit" or "nothing"
 end
 
 ---Load one file anew if it changed on disk and has no unsaved changes.
@@ -26,11 +33,17 @@ function M.buffer(bufnr)
   if vim.bo[bufnr].modified or not status or status.type ~= "file" then
     return
   end
+  if require("codecompanion.files.buffers").is_empty(bufnr) then
+    if for_empty_buffer(api.nvim_buf_get_name(bufnr), status.size) == "edit" then
+      api.nvim_buf_call(bufnr, function()
+        vim.cmd("silent! keepalt edit!")
+      end)
+    end
+    return
+  end
   local autoread = vim.bo[bufnr].autoread
   api.nvim_buf_call(bufnr, function()
-    if has_appeared(bufnr, status) then
-      return vim.cmd("silent! keepalt edit!")
-    elseif not autoread then
+    if not autoread then
       vim.cmd("setlocal autoread")
     end
     pcall(vim.cmd, "silent checktime " .. bufnr)

@@ -162,7 +162,7 @@ class Reverter:
             try:
                 proposal, save = await asyncio.to_thread(self._plan, changes, context, markers)
             except (Clash, ToolError, StoreError) as problem:
-                can_mark = isinstance(problem, Clash) and problem.marked is not None
+                can_mark = isinstance(problem, Clash) and problem.marked is not None and len(changes) == 1
                 return Conflict(str(path), name, str(problem), ids, can_mark)
             if proposal is None:
                 await self._log_as_done(path, name, ids, context)

@@ -79,8 +79,8 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
     Raises:
         ToolError: nothing was changed; says why.
     """
-    for _ in range(ATTEMPTS):
-        opened = await context.editor.look([path])
+    for attempt in range(ATTEMPTS):
+        opened = await context.editor.look([path]) if attempt else context.opened
         seen = msgspec.structs.replace(context, opened=opened)
         made = await in_thread(lambda _check, seen=seen: plan(seen))  # type: ignore[misc]
         proposal, note = await asyncio.to_thread(as_accepted, made.proposal, context.accepted)

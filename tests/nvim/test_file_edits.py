@@ -1,0 +1,75 @@
+"""Changing a loaded buffer: any text to any other, one undo step, bytes of other lines kept."""
+
+from __future__ import annotations
+
+import base64
+import random
+
+import pytest
+
+CHANGE = """
+local path, encoded = ...
+local buffers, edit = require('codecompanion.files.buffers'), require('codecompanion.files.edit')
+local file = buffers.look({ path })[1]
+local raw = vim.api.nvim_buf_get_lines(file.buffer, 0, -1, false)
+local result = edit.change({
+  path = path, buffer = file.buffer, tick = file.tick, text = vim.base64.decode(encoded), save = false,
+})
+local text = buffers.text(file.buffer)
+vim.cmd('silent undo')
+local back = vim.deep_equal(raw, vim.api.nvim_buf_get_lines(file.buffer, 0, -1, false))
+vim.cmd('silent edit!')
+return { result.state, vim.base64.encode(text), back, vim.base64.encode(file.text) }
+"""
+WORDS = ["", "a", "b", "\tc", "ä 中", "x" * 30, "same", "same"]
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def decoded(text: str) -> str:
+    return base64.b64decode(text).decode()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_text_becomes_any_other_and_one_undo_takes_it_back(nvim, tmp_path, seed):
+    rng = random.Random(seed)
+    path = tmp_path / "a.txt"
+    for _ in range(40):
+        before = "".join(rng.choice(WORDS) + "\n" for _ in range(rng.randrange(9)))
+        after = "".join(rng.choice(WORDS) + "\n" for _ in range(rng.randrange(9)))
+        if rng.random() < 0.5:
+            lines = before.splitlines(keepends=True)
+            lines[rng.randrange(len(lines) + 1) :] = rng.choices(["new\n", "same\n"], k=rng.randrange(3))
+            after = "".join(lines)
+        path.write_text(before)
+        nvim.command(f"silent edit! {path}")
+        state, text, is_back, seen = nvim.lua(CHANGE, str(path), encoded(after))
+        what = (before, after)
+        assert state == "unsaved", what
+        # A buffer of one empty line is an empty file to Neovim.
+        assert decoded(seen) == ("" if before == "\n" else before), what
+        assert decoded(text) == ("" if after == "\n" else after), what
+        assert is_back or decoded(seen) == decoded(text), what
+
+
+def test_bytes_that_are_no_text_stay_in_the_lines_left_alone(nvim, tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"one \xff\xfe\ntwo \xed\xa0\x80\nfour\x01 \x00 nul\nlast\n")
+    nvim.command("set fileencodings=utf-8")
+    nvim.command(f"edit ++enc=utf-8 ++bad=keep {path}")
+    nvim.lua("vim.bo.readonly = false")
+    found = nvim.lua("return vim.base64.encode(require('codecompanion.files.buffers').text(0))")
+    shown = decoded(found)
+    assert shown == "one \ufffd\ufffd\ntwo \ufffd\ufffd\ufffd\nfour\x01 \x00 nul\nlast\n"
+    nvim.lua(
+        """local path, text = ...
+           local file = require('codecompanion.files.buffers').look({ path })[1]
+           require('codecompanion.files.edit').change({
+             path = path, buffer = file.buffer, tick = file.tick, text = vim.base64.decode(text),
+           })""",
+        str(path),
+        encoded(shown.replace("last", "the end")),
+    )
+    assert path.read_bytes() == b"one \xff\xfe\ntwo \xed\xa0\x80\nfour\x01 \x00 nul\nthe end\n"
