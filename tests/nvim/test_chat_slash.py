@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,7 @@ def test_yolo_mode_is_visible(chat: ChatDriver) -> None:
     chat.nvim.feed("gty")
     chat.nvim.wait_screen(r"## Me +YOLO")
     chat.nvim.feed("gty")
-    chat.nvim.wait_for(lambda: "YOLO" not in chat.nvim.screen(), "YOLO to go")
+    chat.nvim.wait_for(lambda: not re.search(r"## Me +YOLO", chat.nvim.screen()), "YOLO to go")
     assert [request["on"] for request in chat.sent("set_yolo")] == [True, False]
 
 

@@ -15,6 +15,7 @@ local SHARE = 0.8
 ---@field max_width? integer A width of the whole editor is bounded by it
 ---@field wrap? boolean Long lines go on below (as a default they do)
 ---@field on_resize? fun(bufnr: integer) Called when the float has another size
+---@field layout? fun(): string[], integer Lines and width anew when the editor has another size
 ---@field width? number Share of the editor, or columns; by default four fifths
 
 ---@param size number
@@ -128,6 +129,13 @@ local function follow(options, bufnr, win)
     group = group,
     callback = function()
       if api.nvim_win_is_valid(win) then
+        if options.layout then
+          local lines
+          lines, options.width = options.layout()
+          vim.bo[bufnr].modifiable = true
+          api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+          vim.bo[bufnr].modifiable = false
+        end
         api.nvim_win_set_config(win, place(options, api.nvim_buf_get_lines(bufnr, 0, -1, false)))
         if options.on_resize then
           options.on_resize(bufnr)

@@ -167,27 +167,41 @@ function M.help_lines(width)
   return lines
 end
 
----Show the keys.
-function M.help()
+---@return string[] lines
+---@return integer width
+local function layout()
   local most = math.max(20, vim.o.columns - 4)
-  local lines = M.help_lines(most)
-  local width = 30
+  local lines, width = M.help_lines(most), 30
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line) + 1)
   end
-  local bufnr = require("codecompanion.chat.float").open({
-    title = "Keys and slash commands",
-    lines = lines,
-    width = math.min(width, most),
-    footer = { "q close" },
-  })
+  return lines, math.min(width, most)
+end
+
+---@param bufnr integer
+local function colour(bufnr)
   local ns = api.nvim_create_namespace("codecompanion.chat.help")
-  for row, line in ipairs(lines) do
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
+  for row, line in ipairs(api.nvim_buf_get_lines(bufnr, 0, -1, false)) do
     if line:find("^  %S") then
       local last = line:find("%S  ", 3) or #line
       api.nvim_buf_set_extmark(bufnr, ns, row - 1, 2, { end_col = last, hl_group = "CodeCompanionApprovalKey" })
     end
   end
+end
+
+---Show the keys.
+function M.help()
+  local lines, width = layout()
+  local bufnr = require("codecompanion.chat.float").open({
+    title = "Keys and slash commands",
+    lines = lines,
+    width = width,
+    layout = layout,
+    on_resize = colour,
+    footer = { "q close" },
+  })
+  colour(bufnr)
 end
 
 return M
