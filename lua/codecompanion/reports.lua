@@ -285,7 +285,7 @@ local function open(chat, verb, turn)
     report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)
     -- The report it takes the place of is gone now; one in another tab page keeps the name.
-    pcall(api.nvim_buf_set_name, report.bufnr, ("codecompanion://%s/%s"):format(verb:sub(#"show_" + 1), chat.id))
+    pcall(api.nvim_buf_set_name, report.bufnr, ("codecompanion-report://%s/%s"):format(verb:sub(#"show_" + 1), chat.id))
     reports[report.bufnr] = report
     set_keys(report)
     follow(report)

@@ -290,3 +290,17 @@ def test_reports_and_floats_open_in_normal_mode(nvim_factory: Callable[..., Nvim
         chat.nvim.feed("qG")
         chat.nvim.wait_for(lambda: chat.nvim.lua("return vim.bo.filetype") == "codecompanion", "the chat")
         chat.nvim.feed("i")
+
+
+def test_the_line_of_an_edit_takes_as_many_lines_as_it_needs(nvim_factory: Callable[..., Nvim]) -> None:
+    """Virtual lines do not wrap; how to undo it stands at the end."""
+    chat = make_chat(nvim_factory, size=(80, 24))
+    chat.accept("look")
+    chat.reply("Looked.", end=False)
+    chat.push(
+        events.ContextEdited(cleared=12, tokens_before=48_200, tokens_after=21_700, call_ids=(), change_id="e1"),
+        events.TurnFinished(reason="done"),
+    )
+    chat.nvim.wait_screen(r"^✂ 12 tool results cleared · 48\.2k → 21\.7k tokens · u undo$")
+    chat.nvim.request("nvim_ui_try_resize", 40, 24)
+    chat.nvim.wait_screen(r"^✂ 12 tool results cleared · 48\.2k → *\n21\.7k tokens · u undo$")

@@ -45,7 +45,7 @@ def test_a_cleared_chat_says_how_it_comes_back_and_does(nvim_factory, tmp_path):
         chat.say("Explain stacks")
         before = chat.view().messages
         chat.nvim.feed("gC")
-        chat.nvim.wait_screen(r"· Chat cleared\. u or /undo brings everything back\.")
+        chat.nvim.wait_screen(r"Chat cleared · u undo")
         assert chat.view().messages == ()
         chat.nvim.feed("Gu")
         chat.nvim.wait_for(lambda: "Explain stacks" in chat.text(), "the chat")

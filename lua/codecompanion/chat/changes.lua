@@ -5,6 +5,7 @@
 local api = vim.api
 local blocks = require("codecompanion.chat.blocks")
 local draw = require("codecompanion.chat.draw")
+local fit = require("codecompanion.chat.fit")
 local folds = require("codecompanion.chat.folds")
 
 local M = {}
@@ -58,10 +59,24 @@ local function draw_edit(chat, change)
     { blocks.edited(change.event).virtual[1][1], group },
     { after ~= "" and " · " .. after or "", "CodeCompanionHint" },
   }
-  api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], {
-    id = change.mark,
-    virt_lines = { line, { { "", group } } },
-  })
+  local lines, room = { line }, fit.narrowest(chat)
+  if fit.width(line) > room then -- virtual lines do not wrap
+    lines = vim.tbl_map(function(part)
+      return { { part, group } }
+    end, fit.wrap(line[1][1] .. line[2][1] .. line[3][1], room))
+  end
+  lines[#lines + 1] = { { "", group } }
+  api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], { id = change.mark, virt_lines = lines })
+end
+
+---Draw the lines of edits anew: a window has another width.
+---@param chat CodeCompanion.Chat
+function M.refit(chat)
+  for _, change in pairs(chat.changes) do
+    if change.kind == "edited" then
+      draw_edit(chat, change)
+    end
+  end
 end
 
 ---What a card that stands for nothing in the next request is painted with, nil for one that counts.

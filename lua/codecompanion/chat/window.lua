@@ -189,6 +189,7 @@ function M.refit(chat)
     require("codecompanion.chat.activity").draw(chat)
     require("codecompanion.chat.draft").hint(chat)
     require("codecompanion.chat.context").refit(chat)
+    require("codecompanion.chat.changes").refit(chat)
   end
 end
 

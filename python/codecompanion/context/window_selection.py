@@ -149,15 +149,19 @@ def running_turn(messages: Messages) -> int | None:
     return spoken[-1].cycle or 0
 
 
+def _are(count: int) -> str:
+    return "1 message is" if count == 1 else f"{count} messages are"
+
+
 def _too_few(messages: Messages, recent: frozenset[int], params: SelectWindow) -> Skipped | None:
     """Return why a chat this short stays as it is, None when it is long enough (R-120, R-417)."""
     counted = _counted(messages)
     least = max(params.min_total, 3) if params.fill else params.min_total
     if len(counted) < least:
-        return Skipped("too_few_messages", f"{len(counted)} messages are too few to summarise; {least} are needed")
+        return Skipped("too_few_messages", f"{_are(len(counted))} too few to summarise; {least} are needed")
     older = sum(index not in recent for index in counted)
     if older < params.min_older:
-        return Skipped("too_few_messages", f"{older} messages are older than the newest; {params.min_older} are needed")
+        return Skipped("too_few_messages", f"{_are(older)} older than the newest; {params.min_older} are needed")
     return None
 
 

@@ -99,7 +99,7 @@ def describe(state: RestoredState, chat: str) -> str:
     kind = f" ({kind.replace('_', '-')})" if isinstance(kind, str) and state.source in (1, 3) else ""
     text = (
         f"Restored chat {chat} from {NAMES[state.source]}{kind}, source {state.source} of 5{when},"
-        f" {len(state.messages)} messages."
+        f" {len(state.messages)} message{'' if len(state.messages) == 1 else 's'}."
     )
     if state.upgraded:
         text += " It was upgraded to the current format."
