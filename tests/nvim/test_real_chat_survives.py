@@ -1,0 +1,156 @@
+"""A chat survives what Vim does to its buffer: one drawing out of the log, draft included (issue 8, section 2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import find_nvim, other_nvims
+from real_chat import COUNT_TURNS, KEY, RealChat, init_lua, start_chat
+from tests.adapters.chat_answers import reply
+from tests.adapters.chat_thread import ChatServerThread
+
+
+@pytest.fixture(params=[find_nvim() or "nvim", *other_nvims()])
+def chat(request, nvim_factory, tmp_path):
+    def answer(http):
+        if http.json["messages"][-1]["content"] == "slowly":
+            return reply("slow " * 60, chunk_chars=5, delay_s=0.02)
+        return reply("an answer")
+
+    with ChatServerThread(key=KEY, default=answer) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 40), binary=request.param)
+        chat.url = server.url
+        yield chat
+
+
+def drawn(chat: RealChat) -> list[str]:
+    """Return the lines of the buffer, once everything has been drawn."""
+    chat.nvim.wait_lua(
+        """local c = require('codecompanion.chat').current()
+           return c and not c.awaiting and not c.queue.scheduled and not c.restore.running"""
+    )
+    return chat.nvim.lines()
+
+
+def comes_back(chat: RealChat, before: list[str]) -> None:
+    """Wait until the buffer is as it was."""
+    chat.nvim.wait_for(lambda: drawn(chat) == before, f"{before}, not {drawn(chat)}")
+
+
+def said_something(chat: RealChat) -> list[str]:
+    chat.say("first question")
+    chat.say("second question")
+    chat.nvim.feed("Gia draft<CR>of two lines<Esc>")
+    chat.nvim.settle()
+    return drawn(chat)
+
+
+@pytest.mark.parametrize("command", ["edit", "edit!", "windo edit"])
+def test_reading_the_buffer_again_draws_the_same_chat(chat, command):
+    """Text, draft, filetype, keys and options; and the chat goes on."""
+    before = said_something(chat)
+    chat.nvim.command(command)
+    comes_back(chat, before)
+    assert chat.draft() == "a draft\nof two lines"
+    assert chat.nvim.lua("return { vim.bo.buftype, vim.bo.filetype, vim.bo.modified, vim.bo.buflisted }") == [
+        "acwrite",
+        "codecompanion",
+        False,
+        False,
+    ]
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_for(lambda: len(chat.view().messages) == 6, "the third answer")
+    assert chat.view().messages[4].text == "a draft\nof two lines"
+    assert chat.nvim.messages().strip() == ""
+
+
+@pytest.mark.parametrize("back", ["buffer {}", "sbuffer {}", "CodeCompanionChat Toggle", "CodeCompanionChat"])
+def test_an_unloaded_chat_comes_back(chat, back):
+    """`:bd`, then by number or by command; a chat that was used is no place for a new one."""
+    before = said_something(chat)
+    number, name = chat.nvim.lua("return { vim.api.nvim_get_current_buf(), vim.api.nvim_buf_get_name(0) }")
+    chat.nvim.command("bdelete")
+    assert chat.nvim.lua("return vim.api.nvim_buf_is_loaded(...)", number) is False
+    chat.nvim.command(back.format(number))
+    if back == "CodeCompanionChat":
+        chat.nvim.wait_lua("return vim.api.nvim_buf_get_name(0) ~= ...", name)
+        chat.nvim.command(f"buffer {number}")
+    comes_back(chat, before)
+    assert chat.nvim.messages().strip() == ""
+
+
+def test_a_wiped_chat_is_resumed_with_its_draft(chat):
+    before, chat_id = said_something(chat), chat.id
+    chat.nvim.command("bwipeout")
+    chat.nvim.command(f"CodeCompanionChat Resume {chat_id}")
+    chat.wait_ready()
+    comes_back(chat, before)
+
+
+def test_a_reply_goes_on_while_the_buffer_is_away(chat):
+    """The turn is the host's; what has arrived is there when the buffer is shown again, and the rest follows."""
+    chat.send("slowly")
+    chat.nvim.wait_screen("slow slow")
+    chat.nvim.command("bdelete")
+    chat.nvim.command("CodeCompanionChat Toggle")
+    chat.nvim.wait_screen("slow slow")
+    chat.nvim.command("edit")
+    chat.nvim.wait_for(lambda: chat.finished() == 1, "the end of the turn")
+    text = chat.text()
+    assert text.count("slow ") + text.count("slow\n") + text.count("slowly") == 61
+    assert text.count("## CodeCompanion") == 1
+    assert [m.role for m in chat.view().messages] == ["user", "assistant"]
+    before = drawn(chat)
+    chat.nvim.command("edit")
+    comes_back(chat, before)
+
+
+def test_a_session_file_brings_the_chat_back(chat, nvim_factory, tmp_path):
+    """`:mksession` and `nvim -S`, before any command of ours (E95 before)."""
+    before, chat_id = said_something(chat), chat.id
+    session = tmp_path / "Session.vim"
+    chat.nvim.command(f"mksession! {session}")
+    chat.nvim.__exit__()
+    init = init_lua(chat.url) + COUNT_TURNS
+    again = nvim_factory(
+        root=tmp_path, init=init, env={"LOOP_KEY": KEY}, args=["-S", str(session)], size=(100, 40),
+        binary=chat.nvim.binary,
+    )  # fmt: skip
+    back = RealChat(again, tmp_path)
+    back.wait_ready()
+    assert back.id == chat_id
+    comes_back(back, before)
+    assert "E95" not in again.messages()
+    assert "Error" not in again.messages()
+
+
+def test_reloading_the_modules_keeps_the_chat(chat):
+    """`:Lazy reload` calls `deactivate` and unloads the modules."""
+    before = said_something(chat)
+    chat.nvim.lua(
+        """require('codecompanion').deactivate()
+           for name in pairs(package.loaded) do
+             if name == 'codecompanion' or vim.startswith(name, 'codecompanion.') then package.loaded[name] = nil end
+           end
+           vim.g.loaded_codecompanion = nil
+           vim.cmd.source(vim.api.nvim_get_runtime_file('plugin/codecompanion.lua', false)[1])
+        """
+        + init_lua(chat.url).split("\n")[1]
+    )
+    comes_back(chat, before)
+
+
+def test_nothing_stands_in_the_way_of_leaving(chat):
+    """Typed and not sent: `:qa` leaves at once, `:w` is fine, and the draft is there the next time."""
+    chat.nvim.feed("Gia draft<Esc>:w<CR>")
+    chat.nvim.settle()
+    assert chat.nvim.lua("return vim.bo.modified") is False
+    assert chat.nvim.messages().strip() == ""
+    chat.nvim.lua("vim.cmd('normal! Amore')\nassert(pcall(vim.cmd, 'bdelete'))")
+
+
+def test_a_second_command_uses_the_chat_nobody_has_used(chat):
+    first = chat.id
+    chat.nvim.command("CodeCompanionChat")
+    assert chat.id == first
+    assert chat.nvim.lua("return #require('codecompanion.chat').list()") == 1
