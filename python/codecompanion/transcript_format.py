@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.cycles import assign_cycles
 from codecompanion.errors import InputError
 from codecompanion.iso_time import read_time
+from codecompanion.json_words import kind, wrong_field
 from codecompanion.messages import (
     CompactionPart,
     Content,
@@ -38,6 +39,7 @@ _ROLES: dict[str, Role] = {
     "assistant": "assistant",
     "tool": "tool",
 }
+_WORDS = {str: "a string", bool: "true or false", int: "a whole number", dict: "an object"}
 A_MESSAGE = "one message object per line"
 _META_FLAGS = ("pinned", "is_error", "edited", "compacted")
 
@@ -130,17 +132,17 @@ def read_message(value: Any, message_id: str, where: str) -> Message:
         InputError: a field is missing or of the wrong type.
     """
     if not isinstance(value, dict):
-        raise InputError(f"{where}: {_kind(value)} found; expected a message object")
+        raise InputError(f"{where}: expected a message object, found {kind(value)}")
     given = value.get("role")
     role = _ROLES.get(given) if isinstance(given, str) else None
     if role is None:
-        raise InputError(f"{where}: role is {given!r}; expected one of {', '.join(_ROLES)}")
+        raise InputError(f"{where}: {wrong_field('role', given, 'one of ' + ', '.join(_ROLES))}")
     meta = value.get("meta") or {}
     if not isinstance(meta, dict):
-        raise InputError(f"{where}: meta is {_kind(meta)}; expected an object")
+        raise InputError(f"{where}: {wrong_field('meta', meta, 'an object')}")
     call_id = value.get("tool_call_id")
     if role == "tool" and not isinstance(call_id, str):
-        raise InputError(f"{where}: a tool message without tool_call_id; expected a string")
+        raise InputError(f"{where}: {wrong_field('tool_call_id', call_id, 'the id of the call it answers, a string')}")
     return Message(
         id=message_id,
         role=role,
@@ -155,24 +157,24 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name in ("tag", "path"):
         if meta.get(name) is not None:
-            fields[name] = _expect(meta[name], str, f"{where}: meta.{name}")
+            fields[name] = _expect(meta[name], str, where, f"meta.{name}")
     for name in _META_FLAGS:
         if meta.get(name) is not None:
-            fields[name] = _expect(meta[name], bool, f"{where}: meta.{name}")
+            fields[name] = _expect(meta[name], bool, where, f"meta.{name}")
     if meta.get("cycle") is not None:
-        fields["cycle"] = _expect(meta["cycle"], int, f"{where}: meta.cycle")
+        fields["cycle"] = _expect(meta["cycle"], int, where, "meta.cycle")
         if fields["cycle"] < 1:
-            raise InputError(f"{where}: meta.cycle is {fields['cycle']}; expected 1 or more")
+            raise InputError(f"{where}: {wrong_field('meta.cycle', fields['cycle'], '1 or more')}")
     if isinstance(meta.get("ts"), int | float):
-        fields["ts"] = _seconds(meta["ts"], f"{where}: meta.ts")
+        fields["ts"] = _seconds(meta["ts"], f'{where}: "meta.ts"')
     elif isinstance(meta.get("ts"), str):
         fields["ts"] = read_time(meta["ts"]) or 0.0
     if meta.get("usage") is not None:
-        usage = _expect(meta["usage"], dict, f"{where}: meta.usage")
+        usage = _expect(meta["usage"], dict, where, "meta.usage")
         try:
             fields["usage"] = msgspec.convert({k: v for k, v in usage.items() if v is not None}, Usage)
         except msgspec.ValidationError as error:
-            raise InputError(f"{where}: meta.usage: {error}; expected whole numbers of tokens") from error
+            raise InputError(f'{where}: "meta.usage": expected whole numbers of tokens ({error})') from error
     return fields
 
 
@@ -197,41 +199,46 @@ def _read_content(value: Mapping[str, Any], where: str) -> Content:
     if isinstance(content, str):
         return (*parts, TextPart(content)) if parts else content
     if not isinstance(content, list):
-        raise InputError(f"{where}: content is {_kind(content)}; expected a string or a list of parts")
+        raise InputError(f"{where}: {wrong_field('content', content, 'a string or a list of parts')}")
     for index, part in enumerate(content):
-        parts.append(_read_part(part, f"{where}: content[{index}]"))
+        parts.append(_read_part(part, where, f"content[{index}]"))
     return tuple(parts)
 
 
-def _read_part(part: Any, where: str) -> Part:
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind in ("text", "input_text", "output_text", "refusal"):
-        return TextPart(_expect(part.get("text", part.get("refusal", "")), str, f"{where}.text"))
-    if kind in ("image_url", "input_image"):
+def _read_part(part: Any, where: str, name: str) -> Part:
+    if not isinstance(part, dict):
+        raise InputError(f"{where}: {wrong_field(name, part, 'an object with a type')}")
+    sort = part.get("type")
+    if sort in ("text", "input_text", "output_text", "refusal"):
+        return TextPart(_expect(part.get("text", part.get("refusal", "")), str, where, f"{name}.text"))
+    if sort in ("image_url", "input_image"):
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
         detail = image.get("detail", "") if isinstance(image, dict) else ""
-        url = _expect(url, str, f"{where}.image_url.url")
+        url = _expect(url, str, where, f"{name}.image_url.url")
         mime = url[5:].partition(";")[0] if url.startswith("data:") else "image/png"
         return ImagePart(mime=mime, url=url, detail=detail, size_bytes=len(url) * 3 // 4 if mime else 0)
-    raise InputError(f"{where}: part of type {kind!r}; expected text or image_url")
+    raise InputError(f"{where}: {wrong_field(f'{name}.type', sort, 'text or image_url')}")
 
 
 def _read_calls(calls: Any, where: str) -> Iterator[ToolCall]:
     if calls is None:
         return
     if not isinstance(calls, list):
-        raise InputError(f"{where}: tool_calls is {_kind(calls)}; expected a list")
+        raise InputError(f"{where}: {wrong_field('tool_calls', calls, 'a list')}")
     for index, call in enumerate(calls):
-        at = f"{where}: tool_calls[{index}]"
+        at = f"tool_calls[{index}]"
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict):
-            raise InputError(f'{at}: expected {{"id", "type": "function", "function": {{"name", "arguments"}}}}')
+            form = '{"id", "type": "function", "function": {"name", "arguments"}}'
+            raise InputError(f"{where}: {wrong_field(at, call, form)}")
         arguments = function.get("arguments", "{}")
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         yield ToolCall(
-            _expect(call.get("id"), str, f"{at}.id"), _expect(function.get("name"), str, f"{at}.name"), arguments
+            _expect(call.get("id"), str, where, f"{at}.id"),
+            _expect(function.get("name"), str, where, f"{at}.function.name"),
+            arguments,
         )
 
 
@@ -293,11 +300,7 @@ def _write_content(content: Content) -> str | list[dict[str, Any]]:
     return parts
 
 
-def _expect(value: Any, kind: type, where: str) -> Any:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InputError(f"{where} is {_kind(value)}; expected {kind.__name__}")
+def _expect(value: Any, wanted: type, where: str, name: str) -> Any:
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise InputError(f"{where}: {wrong_field(name, value, _WORDS[wanted])}")
     return value
-
-
-def _kind(value: Any) -> str:
-    return "null" if value is None else type(value).__name__

@@ -152,9 +152,17 @@ def test_set_on_the_command_line_takes_json():
         (["context", "--window", "-5", "-"], "", "window is -5"),
         (["context", "/does/not/exist.jsonl"], "", "/does/not/exist.jsonl"),
         (["context", "-"], "{", "standard input:1: not JSON"),
-        (["context", "-"], '{"role": "user", "content": "a"}\n{"role": "boss"}\n', "standard input:2: role is 'boss'"),
-        (["context", "-"], '{"role": "tool", "content": "a"}', "without tool_call_id"),
-        (["context", "-"], '{"role": "user", "content": 5}', "content is int"),
+        (
+            ["context", "-"],
+            '{"role": "user", "content": "a"}\n{"role": "boss"}\n',
+            'standard input:2: "role": expected one of',
+        ),
+        (["context", "-"], '{"role": "tool", "content": "a"}', '"tool_call_id" is missing'),
+        (
+            ["context", "-"],
+            '{"role": "user", "content": 5}',
+            '"content": expected a string or a list of parts, found 5',
+        ),
     ],
 )
 def test_bad_input_says_where_and_what_was_expected(arguments, stdin, said):
@@ -168,17 +176,18 @@ def test_bad_input_says_where_and_what_was_expected(arguments, stdin, said):
 def test_a_bad_job_keeps_its_place():
     status, answers, err = jobs({"messages": [{"role": "boss"}]}, {"messages": chat(1)}, {"options": {}})
     assert status == 2
-    assert "role is 'boss'" in answers[0]["error"]
+    assert 'found "boss"' in answers[0]["error"]
     assert "standard input:1" in answers[0]["error"]
     assert answers[1]["actions"] == []
     assert "standard input:3" in answers[2]["error"]
     assert len(err.splitlines()) == 2
 
 
-def test_an_empty_transcript_is_prepared_to_nothing():
-    status, out, _ = run("context", "-", stdin="\n")
+def test_a_job_without_messages_is_prepared_to_nothing():
+    """The job is there; only what holds nothing at all is bad input."""
+    status, answers, _ = jobs({"messages": []})
     assert status == 0
-    assert json.loads(out)["messages"] == []
+    assert answers[0]["messages"] == []
 
 
 def test_warning_levels_follow_the_state_before():
@@ -216,11 +225,14 @@ def test_half_a_surrogate_pair_comes_back_as_it_went_in(jobs_flag):
     [
         (b'\n{"role": "user", "content": "\xff"}\n', ":2: not UTF-8 text (byte 30); expected one message"),
         (b"[" * 100_000, ":1: nested too deeply; expected one message"),
-        (b'{"role": ["user"]}', ":1: role is ['user']; expected one of"),
+        (b'{"role": ["user"]}', ':1: "role": expected one of'),
         (b'{"role": "user", "content": "a", "x": NaN}', ":1: not JSON (NaN is not a JSON value)"),
-        (b'{"role": "user", "content": "a", "meta": {"ts": 1' + b"0" * 400 + b"}}", ":1: meta.ts is out of range"),
+        (b'{"role": "user", "content": "a", "meta": {"ts": 1' + b"0" * 400 + b"}}", ':1: "meta.ts" is out of range'),
         (b'{"role": "user", "content": "a", "meta": {"usage": {"input_tokens": "9"}}}', "expected whole numbers"),
-        (b'{"role": "user", "content": "a", "meta": {"usage": []}}', ":1: meta.usage is list; expected dict"),
+        (
+            b'{"role": "user", "content": "a", "meta": {"usage": []}}',
+            ':1: "meta.usage": expected an object, found a list',
+        ),
     ],
 )
 def test_bytes_that_are_no_transcript_are_one_sentence(tmp_path, raw, said):

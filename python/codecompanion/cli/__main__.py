@@ -1,7 +1,8 @@
 """`python -m codecompanion …`, also installed as `codecompanion` (design.md, Command line).
 
-Exit status 0, 1 (failed, one line why) or 2 (bad input: file, line, what was expected). Nothing but the answer goes to
-standard output.
+Exit status 0, 1 (failed, one line why) or 2 (bad input: file, line, what was expected; the help when nothing was asked
+for). Nothing but the answer goes to standard output; what takes longer than two seconds shows its progress on standard
+error, when that is a terminal.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NoReturn
 
 from codecompanion import __version__
 from codecompanion.cli import context, demo, doctor, import_, replay, sessions, summarize
+from codecompanion.cli.progress import Progress
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
 
@@ -29,13 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     parser = Parser(prog="codecompanion", description="Context management without Neovim.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for command in (context, replay, summarize, import_, demo, sessions, doctor):
         command.add_parser(commands)
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        return 2
     chosen = parser.parse_args(arguments)
     try:
-        status: int = chosen.run(chosen, sys.stdout)
-        sys.stdout.flush()
+        with Progress(f"codecompanion {chosen.command}", sys.stderr) as progress:
+            status: int = chosen.run(chosen, progress.wrap(sys.stdout))
+            sys.stdout.flush()
         return status
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,12 +11,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
 from codecompanion.adapters.base import Adapter
+from codecompanion.cli import progress
+from codecompanion.cli.arguments import read_input, read_transcript, source_of, token_count
 from codecompanion.cli.context_answer import write_answer
 from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.ledger import summarise
@@ -31,12 +32,11 @@ from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import View, with_messages
 from codecompanion.messages import Message, with_changes
 from codecompanion.session.summarise import ask_summary
-from codecompanion.token_sizes import TOKEN_FORMS, parse_tokens
+from codecompanion.token_sizes import parse_tokens
 from codecompanion.tokens import MessageCounter
 from codecompanion.transcript_format import (
     Transcript,
     decode_line,
-    read_bytes,
     read_objects,
     split_lines,
 )
@@ -75,7 +75,7 @@ def add_parser(commands: Any) -> None:
         "context", help="prepare the next request of a transcript and print it as JSON"
     )
     parser.add_argument("--policy", default="codecompanion", help="the policy (default: codecompanion)")
-    parser.add_argument("--window", type=_window, metavar="N|Nk", help="context window (default: the policy's)")
+    parser.add_argument("--window", type=token_count, metavar="N|Nk", help="context window (default: the policy's)")
     parser.add_argument("--manual", action="store_true", help="compact now, as /compact does")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="a context_management option")
     parser.add_argument("--summary", help="the summariser's scripted reply")
@@ -103,16 +103,24 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         summary_error=arguments.summary_error,
         adapter=arguments.adapter,
     )
-    lines, source = _lines(arguments.file), _shown(arguments.file)
     if arguments.jobs:
-        return _run_jobs(lines, source, options, out)
-    _print(prepare_transcript(read_bytes(lines, source), options), out)
+        return _run_jobs(read_input(arguments.file, "jobs in JSON Lines"), source_of(arguments.file), options, out)
+    _check(options)  # before standard input is waited for
+    _print(prepare_transcript(read_transcript(arguments.file), options), out)
     return 0
 
 
+def _check(options: Options) -> None:
+    """Refuse options that no transcript can be prepared with."""
+    with_options(load_policy(options.policy), options.set, "context_management")
+    if options.window is not None and options.window < 1:
+        raise InputError(f"window is {options.window}; expected 1 or more tokens")
+
+
 def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextIO) -> int:
-    status = 0
-    for line, where in split_lines(lines, source):
+    status = number = 0
+    for number, (line, where) in enumerate(split_lines(lines, source), 1):
+        progress.step(f"codecompanion context: job {number}")
         try:
             job = _job(line, where)
             options = _options(job, defaults, where)
@@ -121,6 +129,8 @@ def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextI
             answer, status = {"error": f"{error}" if where in str(error) else f"{where}: {error}"}, 2
             print(answer["error"], file=sys.stderr)
         _print(answer, out)
+    if number == 0:
+        raise InputError(f"{source}: no job in it; expected at least one, {A_JOB} per line")
     return status
 
 
@@ -140,6 +150,11 @@ def _job(line: bytes, where: str) -> Job:
 
 def _options(job: Job, defaults: Options, where: str) -> Options:
     given = {name: value for name, value in (job.options or {}).items() if value is not None}
+    if isinstance(given.get("window"), str):
+        try:
+            given["window"] = parse_tokens(given["window"])
+        except ValueError as error:
+            raise InputError(f"{where}: options.window: {error}") from error
     if isinstance(given.get("set"), dict):
         given["set"] = {**defaults.set, **given["set"]}
     try:
@@ -147,27 +162,6 @@ def _options(job: Job, defaults: Options, where: str) -> Options:
     except msgspec.ValidationError as error:
         names = ", ".join(Options.__struct_fields__)
         raise InputError(f"{where}: options: {error}; expected {names}") from error
-
-
-def _lines(name: str) -> Iterable[bytes]:
-    if name == "-":
-        return sys.stdin.buffer
-    try:
-        return Path(name).read_bytes().split(b"\n")
-    except OSError as error:
-        raise InputError(f"{name}: {error.strerror}; expected a transcript in JSON Lines") from error
-
-
-def _shown(name: str) -> str:
-    return "standard input" if name == "-" else name
-
-
-def _window(text: str) -> int:
-    """Return the tokens of `32000` or `32k`; a number that is too small is refused with the other settings."""
-    try:
-        return parse_tokens(text) if text[-1:] in "kK" else int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} found; expected {TOKEN_FORMS}") from error
 
 
 def _setting(text: str) -> tuple[str, Any]:

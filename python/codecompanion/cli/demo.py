@@ -21,6 +21,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion.cli import progress
+from codecompanion.cli.arguments import token_count
 from codecompanion.cli.demo_report import report
 from codecompanion.context.policy import load_policy
 from codecompanion.errors import CodeCompanionError, InputError
@@ -46,7 +48,9 @@ def add_parser(commands: Any) -> None:
         "demo", help="play a recorded session in a headless Neovim and show what was edited and compacted"
     )
     parser.add_argument("file", nargs="?", default=str(SESSION), help="a transcript (default: the built-in session)")
-    parser.add_argument("--window", type=int, default=0, help="context window in tokens (default: one it outgrows)")
+    parser.add_argument(
+        "--window", type=token_count, metavar="N|Nk", default=0, help="context window (default: one it outgrows)"
+    )
     parser.add_argument("--policy", default="", help="the policy that manages the context (default: codecompanion)")
     parser.add_argument("--nvim", default="", help="Neovim to use (default: beside this Python, then on the PATH)")
     parser.add_argument("--keep", metavar="DIR", default="", help="keep workspace and history in this new folder")
@@ -155,6 +159,7 @@ def open_chat(home: Path, nvim: str, window: int) -> int:
     init = home / "chat.lua"
     init.write_text(init_file(None, window, [], [f'lua require("codecompanion").resume("{chat}")']), encoding="utf-8")
     argv = [nvim, "-u", str(init), "-i", "NONE", "-n"]
+    progress.stop()
     return subprocess.run(argv, cwd=home / "workspace", env=_environment(home), check=False).returncode
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion.cli import progress
+from codecompanion.cli.arguments import read_transcript, token_count
 from codecompanion.context.policy import load_policy, policy_names
 from codecompanion.context.policy_schema import Policy
 from codecompanion.errors import InputError
 from codecompanion.reports.cache_price import LIFETIME_S, READ_PRICE, WRITE_PRICE, CacheKind
 from codecompanion.reports.replay import Figures, read_recording, walk
-from codecompanion.transcript_format import read_bytes
 
 WINDOW = 200_000
 UNMANAGED = "(none)"
@@ -32,10 +32,12 @@ def add_parser(commands: Any) -> None:
         "replay", help="walk recorded sessions under each policy: tokens, edits, compactions, cost, faults"
     )
     parser.add_argument("--policy", action="append", default=[], help="a policy, several times (default: all)")
-    parser.add_argument("--window", type=int, default=WINDOW, help=f"context window in tokens (default: {WINDOW})")
+    parser.add_argument(
+        "--window", type=token_count, metavar="N|Nk", default=WINDOW, help=f"context window (default: {WINDOW})"
+    )
     parser.add_argument("--cache", choices=list(LIFETIME_S), default="5m", help="how long the prompt cache lives")
     parser.add_argument("--json", action="store_true", help="print one JSON object, figures of each file included")
-    parser.add_argument("file", nargs="+", metavar="FILE", help="a transcript in JSON Lines")
+    parser.add_argument("file", nargs="+", metavar="FILE|-", help="a transcript in JSON Lines")
     parser.set_defaults(run=run)
 
 
@@ -72,15 +74,12 @@ def replay_file(
     Raises:
         InputError: the file cannot be read, or holds no message.
     """
-    try:
-        raw = Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name}: {error.strerror}; expected a transcript in JSON Lines") from error
-    messages = read_bytes(raw.split(b"\n"), name).messages
-    if not messages:
-        raise InputError(f"{name}: no message in it; expected at least one")
-    recording = read_recording(messages)
-    return [walk(recording, policy, window, cache) for _, policy in policies]
+    recording = read_recording(read_transcript(name).messages)
+    figures = []
+    for label, policy in policies:
+        progress.step(f"{name} under {label}")
+        figures.append(walk(recording, policy, window, cache))
+    return figures
 
 
 def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion.cli import progress
 from codecompanion.cli.restore import add_restore, state_dir
 from codecompanion.errors import InputError
 from codecompanion.history import LogEvent, MessageAdded, TitleSet, payload_type, project
@@ -181,6 +182,7 @@ def _delete(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         if not sys.stdin.isatty():
             raise InputError(f"{about}: expected --yes, for nobody can answer here; nothing was deleted")
         print(f"Delete for good: {about}  [y/N] ", end="", file=sys.stderr, flush=True)
+        progress.stop()
         if not sys.stdin.readline().strip().lower().startswith("y"):
             raise InputError("nothing was deleted")
     store.acquire(chat).result()

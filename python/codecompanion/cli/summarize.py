@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion.cli.arguments import read_transcript, token_count
 from codecompanion.context.ledger import summarise
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.tokens import MessageCounter
-from codecompanion.transcript_format import read_bytes
 
 MAX_TOKENS = 4000
 
@@ -20,9 +19,13 @@ def add_parser(commands: Any) -> None:
         "summarize", help="print the summary of a transcript that needs no model"
     )
     parser.add_argument(
-        "--max-tokens", type=int, default=MAX_TOKENS, help=f"how long it may be (default: {MAX_TOKENS})"
+        "--max-tokens",
+        type=token_count,
+        metavar="N|Nk",
+        default=MAX_TOKENS,
+        help=f"how long it may be (default: {MAX_TOKENS})",
     )
-    parser.add_argument("file", metavar="FILE", help="a transcript in JSON Lines")
+    parser.add_argument("file", metavar="FILE|-", help="a transcript in JSON Lines")
     parser.set_defaults(run=run)
 
 
@@ -35,13 +38,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """
     if arguments.max_tokens < 1:
         raise InputError(f"--max-tokens {arguments.max_tokens}: expected 1 or more")
-    try:
-        raw = Path(arguments.file).read_bytes()
-    except OSError as error:
-        raise InputError(f"{arguments.file}: {error.strerror}; expected a transcript in JSON Lines") from error
-    messages = read_bytes(raw.split(b"\n"), arguments.file).messages
-    if not messages:
-        raise InputError(f"{arguments.file}: no message in it; expected at least one")
+    messages = read_transcript(arguments.file).messages
     text = summarise(messages, arguments.max_tokens, MessageCounter().text)
     if not text:
         raise CodeCompanionError(f"no summary fits into {arguments.max_tokens} tokens")

@@ -12,6 +12,7 @@ from codecompanion.cli.importing.anthropic_blocks import A_BLOCK, read_assistant
 from codecompanion.cli.importing.conversation import Conversation, find_conversation
 from codecompanion.cli.importing.fields import expect_list, expect_object, joined, numbered, with_meta
 from codecompanion.errors import InputError
+from codecompanion.json_words import wrong_field
 
 EXPECTED = 'a Messages request, {"messages": […]}, a pair {"request", "response"}, or one message per line'
 
@@ -34,7 +35,7 @@ def read(raw: bytes, source: str) -> list[dict[str, Any]]:
         elif role == "system":
             messages.append({"role": "system", "content": _read_text(message.get("content"), item.where)})
         else:
-            raise InputError(f"{item.where}: role is {role!r}; expected user, assistant or system")
+            raise InputError(f"{item.where}: {wrong_field('role', role, 'user, assistant or system')}")
     if found.response is not None:
         where = f"{found.where}: response"
         reply = read_assistant(found.response.get("content"), where)

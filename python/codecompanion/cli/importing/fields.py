@@ -10,6 +10,7 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.iso_time import read_time
+from codecompanion.json_words import kind, wrong_field
 from codecompanion.transcript_format import decode_line, split_lines
 
 
@@ -47,7 +48,7 @@ def expect_object(value: Any, where: str, what: str) -> dict[str, Any]:
         InputError: it is none.
     """
     if not isinstance(value, dict):
-        raise InputError(f"{where}: {kind(value)} found; expected {what}")
+        raise InputError(f"{where}: expected {what}, found {kind(value)}")
     return value
 
 
@@ -58,7 +59,7 @@ def expect_list(value: Any, where: str, what: str) -> list[Any]:
         InputError: it is none.
     """
     if not isinstance(value, list):
-        raise InputError(f"{where}: {kind(value)} found; expected {what}")
+        raise InputError(f"{where}: expected {what}, found {kind(value)}")
     return value
 
 
@@ -69,14 +70,8 @@ def expect_text(value: Any, where: str, what: str) -> str:
         InputError: it is none.
     """
     if not isinstance(value, str):
-        raise InputError(f"{where}: {what} is {kind(value)}; expected a string")
+        raise InputError(f"{where}: {wrong_field(what, value, 'a string')}")
     return value
-
-
-def kind(value: Any) -> str:
-    """Return what JSON calls the type of a value."""
-    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
-    return names.get(type(value), "an object")
 
 
 def seconds(value: Any) -> float | None:

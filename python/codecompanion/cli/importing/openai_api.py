@@ -22,6 +22,7 @@ from codecompanion.cli.importing.fields import (
     with_meta,
 )
 from codecompanion.errors import InputError
+from codecompanion.json_words import wrong_field
 
 EXPECTED = 'a Chat request, {"messages": […]}, a pair {"request", "response"}, or one message per line'
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -45,7 +46,7 @@ def read_messages(items: list[Found], usage: dict[str, int] | None = None) -> li
         value = expect_object(item.value, item.where, "a message object")
         role = value.get("role")
         if role not in ROLES:
-            raise InputError(f"{item.where}: role is {role!r}; expected one of {', '.join(ROLES)}")
+            raise InputError(f"{item.where}: {wrong_field('role', role, 'one of ' + ', '.join(ROLES))}")
         message: dict[str, Any] = {"role": role, "content": read_content(value.get("content"), item.where)}
         if role == "assistant":
             open_function = f"call_{number}"

@@ -22,6 +22,7 @@ from codecompanion.cli.importing.fields import (
 )
 from codecompanion.cli.importing.openai_api import read_content, read_messages
 from codecompanion.errors import InputError
+from codecompanion.json_words import wrong_field
 
 EXPECTED = 'a trajectory, {"history": […]}, {"trajectory": […]} or {"messages": […]}'
 
@@ -61,7 +62,7 @@ def _read_history(items: list[Found]) -> list[dict[str, Any]]:
         elif role in ("system", "user"):
             messages.append({"role": role, "content": content})
         else:
-            raise InputError(f"{item.where}: role is {role!r}; expected system, user, assistant or tool")
+            raise InputError(f"{item.where}: {wrong_field('role', role, 'system, user, assistant or tool')}")
     return messages
 
 

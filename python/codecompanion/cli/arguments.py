@@ -1,0 +1,55 @@
+"""What the arguments of several commands have in common: sizes, and transcripts in files or on standard input."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from codecompanion.errors import InputError
+from codecompanion.token_sizes import TOKEN_FORMS, parse_tokens
+from codecompanion.transcript_format import A_MESSAGE, Transcript, read_bytes
+
+STDIN = "standard input"
+
+
+def token_count(text: str) -> int:
+    """Return the tokens of `32000`, `32k` or `1M`; a number that is too small is refused with the other settings."""
+    try:
+        return parse_tokens(text) if text[-1:] in ("k", "K", "m", "M") else int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected {TOKEN_FORMS}, found {text!r}") from error
+
+
+def source_of(name: str) -> str:
+    """Return how sentences name an input; `-` is standard input."""
+    return STDIN if name == "-" else name
+
+
+def read_input(name: str, expected: str) -> Iterable[bytes]:
+    """Return the lines of a file or of standard input (`-`).
+
+    Raises:
+        InputError: it cannot be read; names it, and what was expected.
+    """
+    if name == "-":
+        if sys.stdin.isatty():
+            print(f"codecompanion: reading {expected} from the terminal; Ctrl-D ends it", file=sys.stderr)
+        return sys.stdin.buffer
+    try:
+        return Path(name).read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}; expected {expected}") from error
+
+
+def read_transcript(name: str) -> Transcript:
+    """Return the transcript in a file or on standard input (`-`).
+
+    Raises:
+        InputError: it cannot be read, is none, or holds no message; names file, line and what was expected.
+    """
+    transcript = read_bytes(read_input(name, "a transcript in JSON Lines"), source_of(name))
+    if not transcript.messages:
+        raise InputError(f"{source_of(name)}: no message in it; expected at least one, as {A_MESSAGE}")
+    return transcript
