@@ -297,3 +297,30 @@ def test_a_chat_that_is_drawn_anew_keeps_what_was_edited(chat: ChatDriver, in_di
     chat.nvim.wait_screen("with your changes")
     chat.nvim.feed("]a")
     assert accepted(chat) == AFTER.replace("import sys", "import json")
+
+
+def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_anew(
+    nvim_factory, tmp_path: Path
+) -> None:
+    """Unsaved text of the user's own is what the proposal is compared with, also the second time; nothing is lost."""
+    edit = Call("insert_edit", json.dumps({"path": "a.py", "old_text": "two", "new_text": "TWO"}), id="c")
+    with ChatServerThread([reply(calls=[edit]), reply("done")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
+        chat.nvim.command("tabedit a.py")
+        chat.nvim.feed("gT")
+        before = chat.finished()
+        chat.send("edit it")
+        chat.nvim.wait_screen("g1 once")
+        chat.nvim.feed("]aK")
+        chat.nvim.wait_screen("proposal · g1 accept")
+        chat.nvim.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('a.py'), 0, 0, false, { 'zero' })")
+        chat.nvim.feed("g1")
+        chat.nvim.wait_screen("a.py changed while the approval was open; here is the change again.")
+        chat.nvim.feed("]aK")
+        chat.nvim.wait_screen("proposal · g1 accept")
+        assert chat.nvim.lines() == ["zero", "one", "TWO"]
+        chat.nvim.feed("ga")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
+        lines = chat.nvim.lua("return vim.api.nvim_buf_get_lines(vim.fn.bufnr('a.py'), 0, -1, false)")
+        assert lines == ["zero", "one", "TWO"]
+        assert (tmp_path / "work" / "a.py").read_text() == "one\ntwo\n"
