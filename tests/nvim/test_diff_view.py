@@ -58,7 +58,7 @@ def test_a_tab_page_shows_what_is_there_and_the_proposal_as_a_diff(chat_everywhe
     """Both sides, coloured by filetype; the cursor stands in the proposal, on its first difference."""
     chat = chat_everywhere
     open_view(chat, key)
-    screen = chat.nvim.wait_screen("proposal · g1 accept · g3 reject")
+    screen = chat.nvim.wait_screen("proposal · g1 accept · q back · g3 reject")
     assert " now · " in screen
     assert "stack.py" in screen
     assert chat.nvim.lua("return vim.wo.diff")
@@ -286,8 +286,7 @@ def test_a_chat_that_is_drawn_anew_keeps_what_was_edited(chat: ChatDriver, in_di
     chat.nvim.feed("ccimport json<Esc>" + ("" if in_diff else "q"))
     chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
-           require('codecompanion.chat.approval').put_away(chat)
-           require('codecompanion.chat').wipe(chat)"""
+           require('codecompanion.chat.redraw').blank(chat)"""
     )
     assert "needs your approval" not in chat.text()
     propose(chat)
@@ -324,3 +323,25 @@ def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_
         lines = chat.nvim.lua("return vim.api.nvim_buf_get_lines(vim.fn.bufnr('a.py'), 0, -1, false)")
         assert lines == ["zero", "one", "TWO"]
         assert (tmp_path / "work" / "a.py").read_text() == "one\ntwo\n"
+
+
+def test_an_edited_proposal_survives_that_the_chat_is_read_again(nvim_factory, tmp_path: Path) -> None:
+    """`:e` in the chat, with a real host: the question comes back, and what was edited with it."""
+    edit = Call("insert_edit", json.dumps({"path": "a.py", "old_text": "two", "new_text": "TWO"}), id="c")
+    with ChatServerThread([reply(calls=[edit]), reply("done")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
+        before = chat.finished()
+        chat.send("edit it")
+        chat.nvim.wait_screen("g1 once")
+        chat.nvim.feed("]aK")
+        chat.nvim.wait_screen("proposal · g1 accept")
+        chat.nvim.feed("Gomine<Esc>q")
+        chat.nvim.wait_screen("with your changes")
+        chat.nvim.feed(":e<CR>")
+        chat.nvim.wait_lua(
+            "local c = require('codecompanion.chat').current() return c.awaiting == nil and #c.approvals == 1"
+        )
+        chat.nvim.wait_screen("with your changes")
+        chat.nvim.feed("]ag1")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
+        assert (tmp_path / "work" / "a.py").read_text() == "one\nTWO\nmine\n"

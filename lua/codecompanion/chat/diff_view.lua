@@ -10,6 +10,8 @@ local M = {}
 ---Wider than this two texts stand side by side, below it one above the other.
 local SIDE_BY_SIDE = 100
 local GROUP = "codecompanion.diff."
+---So many lines below the first difference are to be seen.
+local ROWS_BELOW = 12
 local MAX_COLOURED_BYTES = 1024 * 1024
 
 ---@class CodeCompanion.DiffView
@@ -168,8 +170,8 @@ local function titles(event)
     right[#right + 1] = found and ("%s %s"):format(found, words) or nil
   end
   key("approve_once", "accept")
-  key("reject", "reject")
   right[#right + 1] = "q back"
+  key("reject", "reject")
   if not deleted then
     vim.list_extend(right, { "do skips hunk", "u undo" })
   end
@@ -265,7 +267,10 @@ local function to_first_change()
   if vim.fn.diff_hlID(1, 1) == 0 and vim.fn.diff_filler(1) == 0 then
     vim.cmd("silent! normal! ]c")
   end
-  vim.fn.winrestview({ topline = math.max(1, vim.fn.line(".") - 3) })
+  local row = vim.fn.line(".")
+  if vim.fn.line("w$") - row < ROWS_BELOW and vim.fn.line("w$") < vim.fn.line("$") then
+    vim.fn.winrestview({ topline = math.max(1, row - 3) })
+  end
 end
 
 ---Whether there are texts to be compared.

@@ -115,7 +115,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.blank(chat)
   local text = draft_text(chat)
-  require("codecompanion.chat.approval").close_all(chat)
+  require("codecompanion.chat.approval").put_away(chat)
   chat.stream = nil
   for _, ns in pairs(api.nvim_get_namespaces()) do
     -- marks outlive their lines: with them their virtual text would gather on the first line
