@@ -158,3 +158,13 @@ def test_after_a_restart_the_fold_shows_the_diff_and_the_revert_still_works(desk
     user.nvim.command("bwipeout!")
     user.nvim.lua("require('codecompanion.chat').resume(...)", chat_id)
     user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+1 −1 · reverted")
+
+
+def test_while_the_model_works_nothing_is_reverted(desk):
+    user = desk(edit("line 5\n", "five\n"), tool("run_command", command="true"))
+    user.say()
+    user.chat.send("and now a command, which asks even in YOLO mode")
+    user.chat.wait_state("awaiting_approval")
+    user.nvim.command("CodeCompanionRevert turn")
+    user.nvim.wait_screen("once the reply is complete")
+    assert "five\n" in user.disk()

@@ -23,6 +23,7 @@ from codecompanion.messages import REVERTED_TAG, Message
 from codecompanion.requests import ListChanges, Request, RevertChanges, ShowChange
 from codecompanion.session.change_list import FileChanged, changes_of
 from codecompanion.session.file_log import FileLog
+from codecompanion.session.state import State
 from codecompanion.text_files import TextFile, printable
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.diff import file_diff, hunk_places
@@ -73,6 +74,8 @@ class Reverter:
             case ShowChange(change_id=change_id):
                 return await self._show(change_id)
             case RevertChanges():
+                if self._session.state is not State.IDLE:
+                    raise InputError("Changes can be reverted once the reply is complete; q stops it.")
                 answer: dict[str, Any] = {}
 
                 async def work() -> str:
