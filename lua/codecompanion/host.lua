@@ -113,8 +113,9 @@ end
 ---@param code integer
 ---@param stderr_tail string
 local function on_gone(text, code, stderr_tail)
+  local never_ready = state.status ~= "ready"
   state.status, state.text, state.channel, state.job = "failed", text, nil, nil
-  dispatch({ type = "host_exit", code = code, stderr_tail = stderr_tail, text = text })
+  dispatch({ type = "host_exit", code = code, stderr_tail = stderr_tail, text = text, never_ready = never_ready })
   fail_all(text)
 end
 
@@ -339,7 +340,7 @@ function M.on_events(json)
 end
 
 ---Call `subscriber` with every event but replies, and with the host's own: `host_started` (ready, before queued
----requests are sent: the place to open chats again), `host_exit` `{code, stderr_tail, text}`.
+---requests are sent: the place to open chats again), `host_exit` `{code, stderr_tail, text, never_ready}`.
 ---@param subscriber fun(event: table)
 ---@return fun() unsubscribe
 function M.subscribe(subscriber)

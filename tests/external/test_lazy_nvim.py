@@ -139,7 +139,7 @@ def test_opts_reach_setup(start: Start, origin: Origin) -> None:
     """`lazy.lua` gives `opts = {}`; the user's are laid over it."""
     nvim = start(from_git(origin, "opts = { interactions = { chat = { adapter = 'ollama' } } },"))
     assert nvim.lua("return require('codecompanion.config').options.interactions.chat.adapter") == "ollama"
-    assert nvim.lua("return require('codecompanion.config').problems()") == []
+    assert nvim.lua("return require('codecompanion.config').findings().problems") == []
 
 
 def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
@@ -247,3 +247,41 @@ def test_the_checkout_is_what_the_user_installed_and_not_this_one(start: Start, 
     found = nvim.lua("return vim.api.nvim_get_runtime_file('lua/codecompanion/init.lua', true)")
     assert len(found) == 1
     assert not found[0].startswith(str(REPO))
+
+
+def test_reload_with_a_chat_open_draws_it_again(start: Start, origin: Origin) -> None:
+    """`:Lazy reload codecompanion` in the middle of the day: the same chat, its draft, one host, and it goes on."""
+    start(from_git(origin)).__exit__()
+    nvim = start(from_git(origin))
+    talk(nvim)
+    nvim.feed("Giand then<Esc>")
+    chat = nvim.lua("return require('codecompanion.chat').current().id")
+    pid = nvim.lua("return require('codecompanion.host').inspect().pid")
+    nvim.command("Lazy reload codecompanion")
+    leave_the_window(nvim)
+    nvim.wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the old host")
+    nvim.wait_lua("return (vim.b.codecompanion_chat or {}).meter ~= nil", timeout=30)
+    nvim.wait_for(lambda: answered(nvim), "the chat as it was")
+    assert nvim.lua("return require('codecompanion.chat').current().id") == chat
+    assert nvim.lines().count("hello there") == 1
+    nvim.wait_for(lambda: nvim.lines()[-1] == "and then", "the draft")
+    nvim.feed("<CR>")
+    nvim.wait_for(lambda: sum(line.startswith("## CodeCompanion") for line in nvim.lines()) == 2, "a second answer")
+    assert not nvim.blocked()
+    assert "E95" not in nvim.messages()
+
+
+def test_a_session_file_brings_the_chat_back_at_start(start: Start, origin: Origin, tmp_path: Path) -> None:
+    """`nvim -S` right after the start: the plugin must be there before the session file is read."""
+    start(from_git(origin)).__exit__()
+    nvim = start(from_git(origin))
+    talk(nvim)
+    session = tmp_path / "Session.vim"
+    nvim.command(f"mksession {session}")
+    nvim.__exit__()
+    nvim = start(from_git(origin), args=("-S", str(session)))
+    nvim.wait_for(lambda: nvim.lines().count("hello there") == 1, "the chat", timeout=30)
+    nvim.wait_for(lambda: answered(nvim), "its answer", timeout=30)
+    nvim.feed("Giand again<Esc><CR>")
+    nvim.wait_for(lambda: sum(line.startswith("## CodeCompanion") for line in nvim.lines()) == 2, "a second answer")
+    assert not nvim.blocked()

@@ -104,3 +104,18 @@ def test_a_reload_keeps_the_commands_and_the_host_is_a_new_one(start: Start) -> 
     assert missing_commands(nvim) == []
     talk(nvim)
     assert nvim.lua("return require('codecompanion.host').inspect().pid") != first
+
+
+def test_a_reload_with_a_chat_open_draws_it_again(start: Start) -> None:
+    """The same chat from the history, its draft, one host; and it goes on."""
+    nvim = start()
+    talk(nvim)
+    nvim.feed("Giand then<Esc>")
+    chat = nvim.lua("return require('codecompanion.chat').current().id")
+    nvim.lua("manager.reload()")
+    nvim.wait_for(lambda: answered(nvim) and nvim.lines()[-1] == "and then", "the chat as it was", timeout=30)
+    assert nvim.lua("return require('codecompanion.chat').current().id") == chat
+    assert nvim.lines().count("hello there") == 1
+    nvim.feed("<CR>")
+    nvim.wait_for(lambda: sum(line.startswith("## CodeCompanion") for line in nvim.lines()) == 2, "a second answer")
+    assert not nvim.blocked()

@@ -104,6 +104,9 @@ function M.turn_finished(chat, event)
 end
 
 function M.request_failed(chat, event)
+  if event.gone then
+    return -- `host_exit` has said it
+  end
   if event.verb == "redraw_chat" or event.verb == "open_chat" then
     chat.attached = "no"
   end
@@ -116,14 +119,16 @@ function M.notice(_, event)
   end
 end
 
-function M.host_exit(chat)
+function M.host_exit(chat, event)
   chat.attached, chat.awaiting = "no", nil
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   require("codecompanion.chat.activity").stop_retry(chat)
   local texts = {}
   for _, outgoing in ipairs(chat.outgoing) do
     texts[#texts + 1] = outgoing.text
-    chat.unconfirmed[#chat.unconfirmed + 1] = { key = outgoing.key, text = outgoing.text }
+    if not event.never_ready then
+      chat.unconfirmed[#chat.unconfirmed + 1] = { key = outgoing.key, text = outgoing.text }
+    end
   end
   chat.outgoing = {}
   if #texts > 0 then

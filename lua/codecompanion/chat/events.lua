@@ -317,7 +317,7 @@ function M.host_exit(chat, event)
     text, count = text:gsub("^(.-%.) ", "%1 Your message is back in the input. ", 1)
     text = count > 0 and text or text .. ". Your message is back in the input."
   end
-  outgoing.recall_all(chat)
+  outgoing.recall_all(chat, event.never_ready)
   for _, item in pairs(chat.calls) do
     if item.status == "running" then
       tools.finished(chat, {

@@ -128,11 +128,14 @@ end
 
 ---The host is gone: all that was not stored, as far as we know, goes back into the draft, in order.
 ---@param chat CodeCompanion.Chat
-function M.recall_all(chat)
+---@param never_ready? boolean It never took anything, so nothing can be stored
+function M.recall_all(chat, never_ready)
   local texts = {}
   for _, outgoing in ipairs(chat.outgoing) do
     texts[#texts + 1] = outgoing.text
-    chat.unconfirmed[#chat.unconfirmed + 1] = { key = outgoing.key, text = outgoing.text }
+    if not never_ready then
+      chat.unconfirmed[#chat.unconfirmed + 1] = { key = outgoing.key, text = outgoing.text }
+    end
     remove_block(chat, outgoing)
   end
   chat.outgoing = {}
