@@ -180,3 +180,20 @@ def test_a_chat_that_another_neovim_has_open_is_gone_on_with_in_a_copy(chat: Rea
     other.say("four")
     assert "Answer to four." in other.text()
     assert len(views(chat)) == 6
+
+
+def test_an_edit_outlives_a_redraw(chat: RealChat, server) -> None:
+    """`:e` draws the chat out of the log: the input is still an edit, and what leaves with it is dimmed."""
+    edit(chat, "two")
+    chat.nvim.command("edit")
+    chat.nvim.wait_for(lambda: "Answer to three." in chat.text() and "editing" in hint(chat), "the edit")
+    dimmed = (
+        "local ns = vim.api.nvim_get_namespaces()['codecompanion.chat.hint']"
+        " for _, m in ipairs(vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })) do"
+        " if m[4].hl_group == 'CodeCompanionUndone' then return vim.fn.getline(m[2] + 2) end end"
+    )
+    chat.nvim.wait_for(lambda: chat.nvim.lua(dimmed) == "two", "the dimmed messages")
+    chat.nvim.feed("GA too<Esc><CR>")
+    chat.nvim.wait_for(lambda: "Answer to two too." in chat.text(), "the answer in the branch")
+    chat.wait_state("idle")
+    assert shown(chat) == views(chat)

@@ -201,9 +201,16 @@ end
 ---The buffer was emptied and has the draft again.
 ---@param chat CodeCompanion.Chat
 function M.redrawn(chat)
-  chat.draft.shown = nil
+  chat.draft.shown, chat.draft.shown_edit = nil, nil
   push(chat, buffer.input_text(chat))
   M.changed(chat, true)
+end
+
+---The messages are drawn again: those that leave with an edit are dimmed again.
+---@param chat CodeCompanion.Chat
+function M.messages_drawn(chat)
+  chat.draft.shown_edit = nil
+  show_edit(chat)
 end
 
 ---Put `text` into the input as one step that can be undone.

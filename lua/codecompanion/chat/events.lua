@@ -280,6 +280,9 @@ function M.restored(chat, event)
     restore.piece(chat, event)
     draw.touch(chat)
   end
+  if event.first or event.last then
+    require("codecompanion.chat.draft").messages_drawn(chat)
+  end
   if event.first then
     require("codecompanion.chat.fork").opened(chat)
   end
