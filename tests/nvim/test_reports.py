@@ -134,13 +134,12 @@ def test_a_stored_chat_is_told_in_the_width_of_the_window(nvim_factory, tmp_path
         assert chat.nvim.lua("return vim.fn.foldclosed(...)", row) == row
 
 
-def test_without_a_chat_the_commands_say_what_to_do(nvim_factory, tmp_path):
+@pytest.mark.parametrize("command", ["CodeCompanionCost", "CodeCompanionTrace 1"])
+def test_without_a_chat_the_commands_say_what_to_do(nvim_factory, tmp_path, command):
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opened=False)
-        for command in ("CodeCompanionCost", "CodeCompanionTrace 1"):
-            chat.nvim.command(command)
-            chat.nvim.wait_screen("there is no chat; :CodeCompanionChat opens one")
-            chat.nvim.feed(":echo ''<CR>")
+        chat.nvim.command(command)
+        chat.nvim.wait_screen("there is no chat; :CodeCompanionChat opens one")
 
 
 def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path):
@@ -154,5 +153,5 @@ def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path)
         chat.send("one more question")
         chat.nvim.wait_for(lambda: chat.draft() == "one more question", "the draft", timeout=20)
         screen = chat.nvim.wait_screen("The budget of this chat is used up")
-        assert screen.count("✗") == 1
+        assert screen.count("✗ The budget") == 1
         assert not [r for r in server.requests if r.path.endswith("/chat/completions")]

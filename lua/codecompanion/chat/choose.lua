@@ -51,6 +51,41 @@ end
 ---@field label string
 ---@field action fun(item: any, close: fun())
 
+---What stands below a list.
+---@param options { many?: boolean, keys?: CodeCompanion.ListKey[] }
+---@return string[]
+local function hints(options)
+  local found = { "<CR> choose" }
+  if options.many then
+    found[#found + 1] = "<Tab> mark"
+  end
+  for _, key in ipairs(options.keys or {}) do
+    found[#found + 1] = key.key .. " " .. key.label
+  end
+  return vim.list_extend(found, { "/ search", "q close" })
+end
+
+---Let `<Tab>` mark lines of a list.
+---@param bufnr integer
+---@return table<integer, integer> marked Extmarks by line
+local function allow_marks(bufnr)
+  local ns, marked = api.nvim_create_namespace("codecompanion.chat.choose"), {}
+  vim.keymap.set("n", "<Tab>", function()
+    local line = api.nvim_win_get_cursor(0)[1]
+    if marked[line] then
+      api.nvim_buf_del_extmark(bufnr, ns, marked[line])
+      marked[line] = nil
+    else
+      marked[line] = api.nvim_buf_set_extmark(bufnr, ns, line - 1, 0, {
+        virt_text = { { "● ", "CodeCompanionApprovalKey" } },
+        virt_text_pos = "inline",
+      })
+    end
+    api.nvim_win_set_cursor(0, { math.min(line + 1, api.nvim_buf_line_count(bufnr)), 0 })
+  end, { buffer = bufnr, nowait = true, desc = "Mark, or unmark" })
+  return marked
+end
+
 ---A list in a float, in place of Neovim's own: nothing waits, it can be searched, and several items can be marked.
 ---@param lines string[]
 ---@param at fun(line: integer): any The item of a line, nil where there is none
@@ -58,25 +93,16 @@ end
 ---@param done fun(items?: any[])
 ---@return integer bufnr
 function M.list(lines, at, options, done)
-  local footer = { "<CR> choose", "/ search" }
-  if options.many then
-    table.insert(footer, 2, "<Tab> mark")
-  end
-  for index, key in ipairs(options.keys or {}) do
-    table.insert(footer, 1 + index, key.key .. " " .. key.label)
-  end
-  footer[#footer + 1] = "q close"
   local from = api.nvim_get_current_win()
   local bufnr, win = require("codecompanion.chat.float").open({
     title = options.title,
     lines = lines,
     wrap = false,
     width = options.width or M.width(lines),
-    footer = footer,
+    footer = hints(options),
   })
   vim.wo[win].cursorline = true
-  local ns = api.nvim_create_namespace("codecompanion.chat.choose")
-  local marked, open = {}, true
+  local marked, open = options.many and allow_marks(bufnr) or {}, true
 
   local function close(items)
     if open then
@@ -111,22 +137,6 @@ function M.list(lines, at, options, done)
   for _, key in ipairs({ "q", "<Esc>", "<C-c>" }) do
     map(key, "Choose nothing", function()
       close(nil)
-    end)
-  end
-  if options.many then
-    map("<Tab>", "Mark, or unmark", function()
-      local line = api.nvim_win_get_cursor(0)[1]
-      local id = marked[line]
-      if id then
-        api.nvim_buf_del_extmark(bufnr, ns, id)
-      end
-      marked[line] = not id
-          and api.nvim_buf_set_extmark(bufnr, ns, line - 1, 0, {
-            virt_text = { { "● ", "CodeCompanionApprovalKey" } },
-            virt_text_pos = "inline",
-          })
-        or nil
-      api.nvim_win_set_cursor(0, { math.min(line + 1, #lines), 0 })
     end)
   end
   for _, key in ipairs(options.keys or {}) do

@@ -3,99 +3,13 @@
 local api = vim.api
 local covering = require("codecompanion.chat.covering")
 local folds = require("codecompanion.chat.folds")
+local layout = require("codecompanion.chat.layout")
 local options = require("codecompanion.chat.options")
 
 local M = {}
 
-local FLOAT_COLUMNS, FLOAT_ROWS = 100, 30
-local BESIDE = 40 -- columns that a split leaves to what it stands beside
 local STATUSLINE = "%{%v:lua.require'codecompanion.chat.status'.line()%}"
 local WINBAR = "%{%v:lua.require'codecompanion.chat.status'.winbar()%}"
-
----@param size number|fun(): number
----@param whole integer
----@return integer
-local function cells(size, whole)
-  if type(size) == "function" then
-    size = size()
-  end
-  size = size <= 1 and size * whole or size
-  return math.max(1, math.floor(size))
-end
-
----@param size number|fun(): number
----@return boolean
-local function is_share(size)
-  return type(size) == "number" and size <= 1
-end
-
----The size of a float: a share of the editor, but all of a small one.
----@param size number|fun(): number
----@param whole integer
----@param least integer What a share is never less than
----@return integer
-local function float_cells(size, whole, least)
-  local wanted = cells(size, whole)
-  if is_share(size) then
-    wanted = math.max(wanted, least)
-  end
-  return math.min(wanted, whole - 2)
-end
-
----@param config table display.chat.window
----@return table
-local function float_config(config)
-  local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
-  local width = math.max(10, float_cells(config.width, columns, FLOAT_COLUMNS))
-  local height = math.max(3, float_cells(config.height, rows, FLOAT_ROWS))
-  return {
-    relative = config.relative,
-    width = width,
-    height = height,
-    row = math.max(0, math.floor((rows - height - 2) / 2)),
-    col = math.max(0, math.floor((columns - width - 2) / 2)),
-    border = config.border,
-    title = " CodeCompanion ",
-  }
-end
-
----The least width of a vertical split, 0 when the user has said how wide it is.
----@param config table
----@return integer
-local function least_width(config)
-  return is_share(config.width) and config.min_width or 0
-end
-
----The layout that there is room for: a split that would be too narrow gives way.
----@param config table
----@return string
-local function layout_with_room(config)
-  local least = least_width(config)
-  if config.layout ~= "vertical" or cells(config.width, vim.o.columns) >= least then
-    return config.layout
-  end
-  if vim.o.columns >= least + BESIDE then
-    return "vertical"
-  end
-  local narrow = api.nvim_win_get_width(0) < math.min(least, vim.o.columns)
-  return config.narrow_layout == "buffer" and narrow and "float" or config.narrow_layout
-end
-
----@param config table
----@return table
-local function split_config(config)
-  if config.layout == "horizontal" then
-    local side = config.position == "top" and "above"
-      or config.position == "bottom" and "below"
-      or (vim.o.splitbelow and "below" or "above")
-    return { split = side, win = -1, height = cells(config.height, vim.o.lines) }
-  end
-  local side = config.position == "left" and "left"
-    or config.position == "right" and "right"
-    or (vim.o.splitright and "right" or "left")
-  local width = math.max(cells(config.width, vim.o.columns), least_width(config))
-  return { split = side, win = config.full_height and -1 or 0, width = width }
-end
 
 ---The windows of this tab page that show the chat.
 ---@param chat CodeCompanion.Chat
@@ -198,12 +112,12 @@ end
 local function resize()
   local config = options.display().window
   for _, win in ipairs(api.nvim_list_wins()) do
-    local layout = vim.w[win].codecompanion_layout
-    if layout == "float" and api.nvim_win_get_config(win).relative ~= "" then
-      api.nvim_win_set_config(win, float_config(config))
-    elseif layout == "vertical" then
-      local least = least_width(config)
-      if api.nvim_win_get_width(win) < least and vim.o.columns >= least + BESIDE then
+    local opened_as = vim.w[win].codecompanion_layout
+    if opened_as == "float" and api.nvim_win_get_config(win).relative ~= "" then
+      api.nvim_win_set_config(win, layout.float(config))
+    elseif opened_as == "vertical" then
+      local least = layout.width_to_regain(config)
+      if api.nvim_win_get_width(win) < least then
         api.nvim_win_set_width(win, least)
       end
     end
@@ -255,16 +169,16 @@ end
 
 ---Show the chat and put the cursor there.
 ---@param chat CodeCompanion.Chat
----@param layout? string
+---@param wish? string A layout other than the configured one
 ---@return integer win
-function M.open(chat, layout)
+function M.open(chat, wish)
   local shown = M.visible(chat)[1]
   if shown then
     api.nvim_set_current_win(shown)
     return shown
   end
-  local config = vim.tbl_extend("force", options.display().window, layout and { layout = layout } or {})
-  config.layout = layout_with_room(config)
+  local config = vim.tbl_extend("force", options.display().window, wish and { layout = wish } or {})
+  config.layout = layout.with_room(config)
   if config.layout == "tab" then
     vim.cmd(("tab sbuffer %d"):format(chat.bufnr))
   elseif config.layout == "here" then
@@ -274,9 +188,9 @@ function M.open(chat, layout)
     api.nvim_set_current_buf(chat.bufnr)
     covering.survive_quit(chat)
   elseif config.layout == "float" then
-    api.nvim_open_win(chat.bufnr, true, float_config(config))
+    api.nvim_open_win(chat.bufnr, true, layout.float(config))
   else
-    api.nvim_open_win(chat.bufnr, true, split_config(config))
+    api.nvim_open_win(chat.bufnr, true, layout.split(config))
   end
   local win = api.nvim_get_current_win()
   api.nvim_win_set_var(win, "codecompanion_layout", config.layout)

@@ -1,0 +1,103 @@
+---How large a chat window is, and what it is where there is no room for that: arithmetic over editor and options.
+
+local api = vim.api
+
+local M = {}
+
+local FLOAT_COLUMNS, FLOAT_ROWS = 100, 30
+local BESIDE = 40 -- columns that a split leaves to what it stands beside
+
+---@param size number|fun(): number
+---@param whole integer
+---@return integer
+local function cells(size, whole)
+  if type(size) == "function" then
+    size = size()
+  end
+  size = size <= 1 and size * whole or size
+  return math.max(1, math.floor(size))
+end
+
+---@param size number|fun(): number
+---@return boolean
+local function is_share(size)
+  return type(size) == "number" and size <= 1
+end
+
+---The size of a float: a share of the editor, but all of a small one.
+---@param size number|fun(): number
+---@param whole integer
+---@param least integer What a share is never less than
+---@return integer
+local function float_cells(size, whole, least)
+  local wanted = cells(size, whole)
+  if is_share(size) then
+    wanted = math.max(wanted, least)
+  end
+  return math.min(wanted, whole - 2)
+end
+
+---@param config table display.chat.window
+---@return table
+function M.float(config)
+  local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
+  local width = math.max(10, float_cells(config.width, columns, FLOAT_COLUMNS))
+  local height = math.max(3, float_cells(config.height, rows, FLOAT_ROWS))
+  return {
+    relative = config.relative,
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((rows - height - 2) / 2)),
+    col = math.max(0, math.floor((columns - width - 2) / 2)),
+    border = config.border,
+    title = " CodeCompanion ",
+  }
+end
+
+---The least width of a vertical split, 0 when the user has said how wide it is.
+---@param config table
+---@return integer
+local function least_width(config)
+  return is_share(config.width) and config.min_width or 0
+end
+
+---The layout that there is room for: a split that would be too narrow gives way.
+---@param config table
+---@return string
+function M.with_room(config)
+  local least = least_width(config)
+  if config.layout ~= "vertical" or cells(config.width, vim.o.columns) >= least then
+    return config.layout
+  end
+  if vim.o.columns >= least + BESIDE then
+    return "vertical"
+  end
+  local narrow = api.nvim_win_get_width(0) < math.min(least, vim.o.columns)
+  return config.narrow_layout == "buffer" and narrow and "float" or config.narrow_layout
+end
+
+---@param config table
+---@return table
+function M.split(config)
+  if config.layout == "horizontal" then
+    local side = config.position == "top" and "above"
+      or config.position == "bottom" and "below"
+      or (vim.o.splitbelow and "below" or "above")
+    return { split = side, win = -1, height = cells(config.height, vim.o.lines) }
+  end
+  local side = config.position == "left" and "left"
+    or config.position == "right" and "right"
+    or (vim.o.splitright and "right" or "left")
+  local width = math.max(cells(config.width, vim.o.columns), least_width(config))
+  return { split = side, win = config.full_height and -1 or 0, width = width }
+end
+
+---The width a split gets back when it became too narrow, 0 where that would leave too little beside it.
+---@param config table
+---@return integer
+function M.width_to_regain(config)
+  local least = least_width(config)
+  return vim.o.columns >= least + BESIDE and least or 0
+end
+
+return M
