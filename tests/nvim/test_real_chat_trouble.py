@@ -216,12 +216,11 @@ def test_a_slow_reply_is_stopped_at_once_and_the_next_is_there_at_once(nvim_fact
         chat.send("go")
         chat.nvim.wait_for(lambda: server.requests, "the request at the server")
         chat.nvim.wait_screen(begun)
-        began = time.monotonic()
         chat.nvim.feed("q")
-        chat.nvim.wait_for(lambda: chat.finished() == 1, "the end")
-        assert time.monotonic() - began < 1
+        # Milliseconds on an idle machine; what was wrong took as long as the slow reply, 40 s and more.
+        chat.nvim.wait_for(lambda: chat.finished() == 1, "the end", timeout=5)
         chat.send("next")
-        chat.nvim.wait_screen("^fine", timeout=5)
+        chat.nvim.wait_screen("^fine")
         chat.nvim.wait_for(lambda: server.requests[0].aborted, "the first connection given up")
 
 
@@ -240,7 +239,7 @@ def test_requests_stopped_before_they_left_do_not_hold_the_next(nvim_factory, tm
         assert server.requests == []
         stored.write_text(KEY)
         chat.send("next")
-        chat.nvim.wait_screen("^fine", timeout=5)
+        chat.nvim.wait_screen("^fine")
         assert len(server.requests) == 1
 
 
