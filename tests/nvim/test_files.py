@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 
 from files_desk import TEXT, edit, tool
+from tests.adapters.chat_answers import Call, reply
 
 
 def test_an_edit_shows_in_the_open_window_and_is_written_and_one_u_takes_it_back(desk):
@@ -337,3 +341,24 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
     assert user.disk() == TEXT
     assert "-and a half" in user.results()[0]
     user.nvim.wait_screen(r"insert_edit a.txt · \+1 −1 · edited by you · not saved")
+
+
+def test_behind_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
+    """The questions that come through late are not carried out; the buffer is loaded anew."""
+    call = Call("insert_edit", json.dumps({"path": "a.txt", "old_text": "line 5\n", "new_text": "five\n"}), "c1")
+    user = desk(reply(calls=[call], delay_s=0.2))
+    buffer = user.open()
+    user.nvim.command("tabfirst")
+    user.chat.send("go")
+    user.nvim.wait_screen("waiting for the model|streaming")
+    user.nvim.feed(':echo join(range(9), "\\n")<CR>')
+    deadline = time.monotonic() + 40
+    while "five\n" not in user.disk():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    user.nvim.feed("<CR>")
+    user.nvim.wait_for(lambda: user.lines(buffer)[4] == "five", "the buffer to follow", timeout=30)
+    user.chat.wait_state("idle")
+    assert user.disk().count("five") == 1
+    assert not user.is_modified(buffer)
+    assert "editor did not answer" in user.results()[0]
