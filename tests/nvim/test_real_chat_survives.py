@@ -154,3 +154,77 @@ def test_a_second_command_uses_the_chat_nobody_has_used(chat):
     chat.nvim.command("CodeCompanionChat")
     assert chat.id == first
     assert chat.nvim.lua("return #require('codecompanion.chat').list()") == 1
+
+
+COMMANDS = (
+    "%s/./X/e",
+    "%d",
+    "1,$d",
+    "1,$sort",
+    "1m$",
+    "g/answer/d",
+    "g/./normal! x",
+    "normal! ggdG",
+    "normal! ggVGd",
+    "normal! kkkdd",
+    "normal! ggxggJGkkD",
+    "normal! gg/an answer\rvGd",
+    "2,3>",
+    "silent! undo",
+)
+
+
+def test_what_was_sent_cannot_be_changed(chat):
+    """Whatever changes it: the transcript is as the log says, and the draft as the user left it."""
+    before = said_something(chat)
+    for command in COMMANDS:
+        for start in ("G", "gg"):
+            chat.nvim.feed(f"<Esc>{start}")
+            chat.nvim.settle()
+            chat.nvim.lua("pcall(vim.cmd, ...)", command)
+            chat.nvim.wait_lua("return not require('codecompanion.chat').current().damaged")
+            chat.nvim.wait_for(
+                lambda: drawn(chat)[:-2] == before[:-2], f"the transcript after {command} from {start}: {drawn(chat)}"
+            )
+            chat.nvim.wait_for(lambda: chat.state() == "idle", "an idle chat")
+            chat.nvim.lua(
+                "require('codecompanion.chat.draft').set(require('codecompanion.chat').current(), ...)",
+                "a draft\nof two lines",
+            )
+    comes_back(chat, before)
+
+
+def test_typing_in_the_transcript_goes_to_the_input(chat):
+    """And on a message of one's own it says how that is changed; keys without a meaning there say so."""
+    chat.say("first question")
+    for keys, text in (("ione", "one"), ("Atwo", "onetwo"), ("othree", "onetwothree")):
+        chat.nvim.feed("gg/an answer<CR>" + keys + "<Esc>")
+        chat.nvim.wait_for(lambda text=text: chat.draft() == text, f"{text}, not {chat.draft()}")
+    chat.nvim.feed("gg/an answer<CR>x")
+    chat.nvim.wait_screen("The transcript is read-only")
+    chat.nvim.feed("r")
+    chat.nvim.wait_screen("Nothing to restore here")
+    chat.nvim.feed("u")
+    chat.nvim.wait_screen("Nothing to undo here")
+    chat.nvim.feed("ggx")
+    chat.nvim.wait_screen("edits this message and sends it again")
+    assert "an answer" in chat.text()
+    chat.nvim.feed("G0dwu.")
+    chat.nvim.settle()
+    assert "first question" in chat.text()
+
+
+def test_a_context_line_and_its_attachment_go_and_come_together(chat):
+    """`dd` detaches, `u` there attaches again."""
+    (chat.root / "work" / "notes.txt").write_text("notes\n")
+    chat.send("/file notes.txt")
+    chat.nvim.wait_screen("<file>notes.txt</file>")
+    chat.nvim.feed("ggjdd")
+    chat.nvim.wait_for(lambda: not chat.view().messages, "the detaching")
+    chat.nvim.wait_lua("return require('codecompanion.chat').current().undo_kind == 'detached'")
+    chat.say("a question")
+    chat.nvim.command("CodeCompanionUndo")
+    chat.nvim.wait_screen("<file>notes.txt</file>")
+    assert [m.path for m in chat.view().messages if m.tag] == ["notes.txt"]
+    chat.nvim.feed("ggjdd")
+    chat.nvim.wait_for(lambda: not [m for m in chat.view().messages if m.tag], "the detaching")

@@ -78,6 +78,7 @@ function M.codeblock(chat)
   local row = math.max(cursor_row(), (buffer.position(chat, "input")))
   local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
   local first = line == "" and row or row + 1
+  vim.bo[chat.bufnr].modifiable = true
   api.nvim_buf_set_lines(chat.bufnr, first, line == "" and row + 1 or first, false, { "```" .. filetype, "", "```" })
   api.nvim_win_set_cursor(0, { first + 2, 0 })
 end
@@ -197,8 +198,9 @@ function M.show_original(chat)
   local answer = not id and require("codecompanion.chat.replaced").at(chat, row)
   id = id or answer and answer.items[#answer.items]
   if id and id ~= "" then
-    session.request(chat, "show_original", { item = id }, float.show)
+    return session.request(chat, "show_original", { item = id }, float.show)
   end
+  api.nvim_echo({ { "Nothing more to show here." } }, false, {})
 end
 
 ---@param chat CodeCompanion.Chat
@@ -255,11 +257,13 @@ local function removed_item(chat)
   return (item.cleared or require("codecompanion.chat.runs").is_gone(chat, item)) and id or nil
 end
 
----Put what was taken out back into the context; elsewhere the key does what it always does.
+---Put what was taken out back into the context; in the input the key does what it always does.
 function M.restore(chat)
   local id = removed_item(chat)
   if id then
     require("codecompanion.chat.history").restore(chat, id)
+  elseif cursor_row() < buffer.position(chat, "header") then
+    api.nvim_echo({ { "Nothing to restore here: this was not taken out." } }, false, {})
   else
     -- in front of what was typed since: the character to put there may be waiting
     api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "in", false)
@@ -290,10 +294,28 @@ function M.open_file(chat)
   end
 end
 
+---Undo above the input: attachments come back in the context block; elsewhere there is nothing to undo.
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
----@param native string
-local function travel(chat, step, native)
+local function undo_elsewhere(chat, step)
+  local history = require("codecompanion.chat.history")
+  local in_context = cursor_row() < buffer.position(chat, "top")
+  if in_context and step < 0 and chat.undo_kind == "detached" then
+    return history.undo(chat, chat.next_undo)
+  elseif in_context and step > 0 and chat.next_redo then
+    return history.redo(chat, chat.next_redo)
+  end
+  local word = step < 0 and "undo" or "redo"
+  api.nvim_echo(
+    { { ("Nothing to %s here: it works in the input, on cards and on ✂ lines."):format(word) } },
+    false,
+    {}
+  )
+end
+
+---@param chat CodeCompanion.Chat
+---@param step -1|1
+local function travel(chat, step)
   local change = require("codecompanion.chat.changes").at(chat, cursor_row())
   if change then
     local history = require("codecompanion.chat.history")
@@ -310,17 +332,16 @@ local function travel(chat, step, native)
       end
     end
   else
-    vim.cmd("silent! normal! " .. vim.v.count1 .. native)
-    buffer.ensure_input(chat)
+    undo_elsewhere(chat, step)
   end
 end
 
 function M.undo(chat)
-  travel(chat, -1, "u")
+  travel(chat, -1)
 end
 
 function M.redo(chat)
-  travel(chat, 1, vim.keycode("<C-r>"))
+  travel(chat, 1)
 end
 
 return M

@@ -99,6 +99,7 @@ function M.edit(chat, change)
   end
   bo.undolevels = levels
   bo.modifiable = modifiable
+  require("codecompanion.chat.guard").measure(chat)
   bo.modified = false
   view.follow(chat, followers)
   if not ok then

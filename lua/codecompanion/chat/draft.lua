@@ -175,6 +175,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param typing boolean
 function M.changed(chat, typing)
+  if chat.damaged then
+    return -- the buffer is about to be drawn anew, with the draft as it was
+  end
   buffer.ensure_input(chat)
   local text = buffer.input_text(chat)
   if not typing or (is_blank(text) and chat.draft.edits[chat.draft.at]) then

@@ -54,6 +54,9 @@ local made = 0
 ---@field next_redo? string Id of the change that can be redone
 ---@field undo_kind? string Kind of the change that can be undone
 ---@field fold_states table<string, boolean> What the user opened and closed, by the folds' keys
+---@field guarded? boolean The cursor is on what was sent, which cannot be changed
+---@field damaged? boolean Something changed it all the same: it is about to be drawn anew
+---@field bounds? integer[] First row of the transcript, and the row after it
 ---@field awaiting? "redrawn"|"chat_opened" Nothing is drawn until this event comes
 ---@field places? table<integer, table> Where the cursors were in the drawing before
 ---@field pieces table<integer, table>

@@ -39,6 +39,9 @@ function M.set(chat)
       pcall(api.nvim_win_del_var, win, "codecompanion_chat")
     end
   end)
+  on({ "CursorMoved", "CursorMovedI", "BufEnter", "WinEnter", "InsertLeave" }, function()
+    require("codecompanion.chat.guard").update(chat)
+  end)
   on("CompleteDone", function()
     require("codecompanion.completion").done(chat, vim.v.completed_item)
   end)
@@ -59,9 +62,10 @@ function M.set(chat)
     vim.bo[chat.bufnr].modified = false
   end)
   api.nvim_buf_attach(chat.bufnr, false, {
-    on_lines = function(_, bufnr)
+    on_lines = function(_, bufnr, _, first, last)
       -- there is nothing to be written: the draft is kept while it is typed
       vim.bo[bufnr].modified = false
+      require("codecompanion.chat.guard").changed(chat, first, last)
     end,
   })
 end

@@ -1,0 +1,124 @@
+---What has been sent is not typed into: the transcript is read-only, and mended from the log when something changes it
+---all the same (`:g`, a plugin, a deletion that runs into the input). The context block and the input stay editable.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+local draw = require("codecompanion.chat.draw")
+
+local M = {}
+
+local DESC = "CodeCompanion: the transcript is read-only"
+---Keys that begin to write: they lead to the input.
+local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "c", "C", "s", "S", "R" }
+---Keys that put text: into the input, too.
+local PUT = { "p", "P" }
+---Keys that change or remove text: they say why not.
+local CHANGE = { "x", "X", "d", "D", "J", "~", ".", "r" }
+
+---@param text string
+local function tell(text)
+  api.nvim_echo({ { text } }, false, {})
+end
+
+---@param chat CodeCompanion.Chat
+---@return boolean Whether the cursor is on something that was sent
+local function is_inside(chat)
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  return row >= buffer.position(chat, "top") and row < buffer.position(chat, "header")
+end
+
+---What a key says where it cannot do its work.
+---@param chat CodeCompanion.Chat
+local function refuse(chat)
+  local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  local key = item and item.own and require("codecompanion.chat.keymaps").keys("edit_message", "n")[1]
+  tell(
+    key and (key .. " edits this message and sends it again") or "The transcript is read-only; type in the input below."
+  )
+end
+
+---@param chat CodeCompanion.Chat
+---@param key string
+local function press(chat, key)
+  if not is_inside(chat) then
+    return api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode(key), "in", false)
+  end
+  local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  if vim.list_contains(CHANGE, key) or (item and item.own and not vim.list_contains(PUT, key)) then
+    return refuse(chat)
+  end
+  require("codecompanion.chat.outgoing").cursor_to_input(chat)
+  M.update(chat)
+  if vim.list_contains(PUT, key) then
+    vim.cmd.normal({ vim.v.count1 .. '"' .. vim.v.register .. "p", bang = true })
+  else
+    vim.cmd.startinsert({ bang = true })
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param on boolean
+local function switch_keys(chat, on)
+  for _, keys in ipairs({ WRITE, PUT, CHANGE }) do
+    for _, key in ipairs(keys) do
+      local known = vim.fn.maparg(key, "n", false, true)
+      local ours = known.buffer == 1 and known.desc == DESC
+      if on and known.buffer ~= 1 then
+        vim.keymap.set("n", key, function()
+          press(chat, key)
+        end, { buffer = chat.bufnr, nowait = true, silent = true, desc = DESC })
+      elseif not on and ours then
+        pcall(vim.keymap.del, "n", key, { buffer = chat.bufnr })
+      end
+    end
+  end
+end
+
+---The cursor has moved: what it stands on can be changed, or not.
+---@param chat CodeCompanion.Chat
+function M.update(chat)
+  if api.nvim_get_current_buf() ~= chat.bufnr then
+    return
+  end
+  local inside = is_inside(chat)
+  if vim.bo[chat.bufnr].modifiable == inside then
+    vim.bo[chat.bufnr].modifiable = not inside
+  end
+  if inside ~= (chat.guarded == true) then
+    chat.guarded = inside
+    switch_keys(chat, inside)
+  end
+end
+
+---Note where the transcript is, for changes that are not ours.
+---@param chat CodeCompanion.Chat
+function M.measure(chat)
+  chat.bounds = { buffer.position(chat, "top"), (buffer.position(chat, "header")) }
+end
+
+---@param chat CodeCompanion.Chat
+local function mend(chat)
+  chat.damaged = nil
+  if api.nvim_buf_is_loaded(chat.bufnr) then
+    require("codecompanion.chat.redraw").redraw(chat)
+  end
+end
+
+---Lines were changed by somebody else: a transcript that is touched is drawn anew from the log, the draft kept.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer Exclusive, before the change
+function M.changed(chat, first, last)
+  local bounds = chat.bounds
+  local touched = bounds and first < bounds[2] and last > bounds[1]
+  if chat.editing or chat.damaged or not touched or chat.awaiting or chat.attached ~= "yes" then
+    return
+  end
+  chat.damaged = true
+  chat.draft.kept = chat.draft.shown or ""
+  vim.schedule(function()
+    mend(chat)
+  end)
+end
+
+return M
