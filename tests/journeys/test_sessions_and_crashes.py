@@ -9,7 +9,6 @@ from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
 
-PENDING = pytest.mark.xfail(strict=False, reason="being mended in issue 8, see found.md")
 BUFFER = {"display": {"chat": {"window": {"layout": "buffer"}}}}
 
 
@@ -41,7 +40,6 @@ def assert_second(screen: str) -> None:
     assert "`read_file` notes.md" not in screen, screen
 
 
-@PENDING
 def test_a_session_file_brings_both_chats_back_after_a_power_cut(desk_at_work: Desk) -> None:
     """`:mksession`, kill -9 of Neovim and its host, `nvim -S`: same tabs, same chats, the draft too."""
     terminal = desk_at_work.nvim()
@@ -59,7 +57,6 @@ def test_a_session_file_brings_both_chats_back_after_a_power_cut(desk_at_work: D
     quit_all(again)
 
 
-@PENDING
 def test_reloading_and_closing_the_buffer_gives_the_same_chat(desk_at_work: Desk) -> None:
     """`:e`, `:e!`, `:bd` and back: transcript and draft are there, and the chat goes on."""
     terminal = desk_at_work.nvim("notes.md")

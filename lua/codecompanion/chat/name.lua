@@ -47,6 +47,11 @@ end
 ---The buffer got its name without being read: session files do that (`:file`).
 ---@param bufnr integer
 function M.named(bufnr)
+  if vim.g.SessionLoad == 1 then
+    -- `:file` says a line per buffer, and two chats would end in a prompt. The session file sets 'shortmess' for itself
+    -- and puts the user's back at its end.
+    vim.opt.shortmess:append("F")
+  end
   if not require("codecompanion.chat").by_buffer(bufnr) and api.nvim_buf_is_loaded(bufnr) then
     M.read(bufnr)
   end
