@@ -48,6 +48,11 @@ class Desk:
         """Return a file of the project as it is on disk."""
         return (self.project / name).read_text(encoding="utf-8")
 
+    def stored(self, text: str) -> bool:
+        """Say whether a text (of a draft, say) has reached the database: what a power cut leaves."""
+        folder = Path(self.env["XDG_DATA_HOME"]) / "nvim" / "codecompanion"
+        return any(text.encode() in path.read_bytes() for path in folder.glob("sessions.db*"))
+
     def configure(self, url: str, options: dict[str, Any] | None = None, *, before: str = "", **more: Any) -> None:
         """Write the init file: chats go to the server at `url`; `options` are laid over it; `before` is Lua."""
         self.init_file.write_text(_head() + before + init_lua(url, options, **more), encoding="utf-8")

@@ -45,6 +45,7 @@ def test_a_session_file_brings_both_chats_back_after_a_power_cut(desk_at_work: D
     terminal = desk_at_work.nvim()
     two_chats(terminal)
     command(terminal, "mksession! week.vim")
+    terminal.wait(lambda _: desk_at_work.stored("half a thought"))
     terminal.kill9()
 
     again = desk_at_work.nvim("-S", "week.vim")
@@ -98,6 +99,7 @@ def test_a_killed_neovim_leaves_a_chat_that_is_resumed(desk_at_work: Desk) -> No
     """kill -9 of everything: `Resume last` shows the newest chat, and the other can be chosen."""
     terminal = desk_at_work.nvim()
     two_chats(terminal)
+    terminal.wait(lambda _: desk_at_work.stored("half a thought"))
     terminal.kill9()
 
     again = desk_at_work.nvim()
