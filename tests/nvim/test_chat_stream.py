@@ -200,3 +200,30 @@ def test_the_stop_key_cancels_only_when_something_runs(chat: ChatDriver) -> None
     chat.nvim.wait_for(lambda: chat.sent("cancel"), "cancel")
     chat.push(events.TurnFinished(reason="stopped"))
     assert "· Stopped." in chat.nvim.screen()
+
+
+CONTROL = "a\x00b\x1b[31mc\x07"
+
+
+def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
+    """From a model in any place, and from the user: no E976, no `0z…`; what is sent is unchanged."""
+    fields = {"call_id": "c1", "name": f"t{CONTROL}", "title": f"tool {CONTROL}"}
+    sent = chat.submit(f"mine {CONTROL}")
+    assert chat.sent("submit")[-1]["text"] == f"mine {CONTROL}"
+    chat.push(
+        events.State(state="streaming", label=f"label {CONTROL}"),
+        events.MessageSent(submit_id=sent, message_id="m", text=f"mine {CONTROL}", cycle=1),
+        events.ReplyStarted(adapter="openai", model="gpt-4o"),
+        events.Text(text=f"text {CONTROL}\nmore {CONTROL}"),
+        events.ReplyFinished(message_id="r", stop="tool_calls"),
+        events.ToolStarted(**fields),
+        events.ToolFinished(message_id="t", summary=CONTROL, preview=f"{CONTROL}\n{CONTROL}", status="ok", **fields),
+        events.ApprovalRequested(call_id="c2", name=CONTROL, title=CONTROL, body=f"{CONTROL}\n{CONTROL}"),
+        events.ContextItems(items=(events.ContextItem(id="a", kind="file", label=CONTROL),)),
+        events.Notice(level="WARN", text=CONTROL),
+    )
+    screen = chat.nvim.wait_screen("tool a.@b")
+    assert "0z" not in screen
+    assert "text a^@b" in screen
+    assert "E976" not in chat.nvim.messages()
+    assert "could not draw" not in chat.nvim.messages()
