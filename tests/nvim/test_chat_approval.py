@@ -42,6 +42,19 @@ def test_on_the_block_accept_and_reject_have_their_own_keys(chat: ChatDriver, ke
     assert answered(chat) == [("c9", decision)]
 
 
+def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
+    """Where the block was is nothing to stay at; a cursor elsewhere stays."""
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("]ag1")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
+    assert chat.nvim.lua("return vim.fn.line('.') == vim.fn.line('$')")
+    ask(chat)
+    chat.nvim.feed("]ag1gg")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
+    assert chat.nvim.lua("return vim.fn.line('.')") == 1
+
+
 def test_elsewhere_the_keys_keep_their_meaning_and_afterwards_too(chat: ChatDriver) -> None:
     """`gr` regenerates, `ga` picks a model, `d` deletes, with count and register."""
     chat.accept("go")

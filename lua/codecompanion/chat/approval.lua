@@ -212,6 +212,18 @@ function M.requested(chat, event)
   end
 end
 
+---The windows whose cursor is on these rows.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer
+---@return integer[]
+local function windows_on(chat, first, last)
+  return vim.tbl_filter(function(win)
+    local row = api.nvim_win_get_cursor(win)[1] - 1
+    return row >= first and row <= last
+  end, vim.fn.win_findbuf(chat.bufnr))
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param call_id string
 local function take_away(chat, call_id)
@@ -223,7 +235,11 @@ local function take_away(chat, call_id)
         if last + 1 == buffer.position(chat, "tail") then
           chat.tail_kind = approval.before
         end
+        local readers = windows_on(chat, first, last)
         buffer.remove(chat, first, last + 1)
+        for _, win in ipairs(readers) do
+          require("codecompanion.chat.outgoing").cursor_to_input(chat, win)
+        end
       end
       chat.items[approval.item.id] = nil
       table.remove(chat.approvals, index)
