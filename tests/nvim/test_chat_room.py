@@ -80,6 +80,21 @@ def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim])
     assert "## Me" in chat.nvim.screen()
 
 
+@pytest.mark.parametrize(("columns", "count"), [(120, 2), (200, 3)])
+def test_a_second_chat_shares_the_split_where_two_would_be_narrow(
+    nvim_factory: Callable[..., Nvim], columns: int, count: int
+) -> None:
+    """120 columns are enough for a file and one chat, 200 for a file and two."""
+    chat = opened(nvim_factory, (columns, 30))
+    first = chat.nvim.lua("return vim.api.nvim_get_current_buf()")
+    chat.open()
+    widths = chat.nvim.lua("return vim.tbl_map(vim.api.nvim_win_get_width, vim.api.nvim_list_wins())")
+    assert len(widths) == count
+    assert min(widths) >= 40
+    assert windows(chat)
+    assert chat.nvim.lua("return vim.api.nvim_get_current_buf()") != first
+
+
 def test_a_narrow_window_is_not_taken_for_the_chat(nvim_factory: Callable[..., Nvim]) -> None:
     """Two files side by side in 80 columns: the chat floats above them."""
     assert windows(opened(nvim_factory, (80, 24), before="vim.cmd.vsplit()\n")) == [(True, 78)]

@@ -61,6 +61,14 @@ local function least_width(config)
   return is_share(config.width) and config.min_width or 0
 end
 
+---Whether so many vertical splits have their least width, and what they stand beside has room.
+---@param config table
+---@param splits integer
+---@return boolean
+function M.has_room_for(config, splits)
+  return vim.o.columns >= least_width(config) * splits + BESIDE
+end
+
 ---The layout that there is room for: a split that would be too narrow gives way.
 ---@param config table
 ---@return string

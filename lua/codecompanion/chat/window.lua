@@ -167,6 +167,19 @@ function M.entered(chat, win)
   end)
 end
 
+---The split of another chat, where one more beside it would leave too little for each: the chats then share it.
+---@param config table
+---@return integer? win
+local function shared_split(config)
+  local splits = vim.tbl_filter(function(win)
+    local is_chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win)) ~= nil
+    return is_chat and vim.w[win].codecompanion_layout == "vertical"
+  end, api.nvim_tabpage_list_wins(0))
+  if config.layout == "vertical" and not layout.has_room_for(config, #splits + 1) then
+    return splits[#splits]
+  end
+end
+
 ---Show the chat and put the cursor there.
 ---@param chat CodeCompanion.Chat
 ---@param wish? string A layout other than the configured one
@@ -179,7 +192,12 @@ function M.open(chat, wish)
   end
   local config = vim.tbl_extend("force", options.display().window, wish and { layout = wish } or {})
   config.layout = layout.with_room(config)
-  if config.layout == "tab" then
+  local shared = shared_split(config)
+  if shared then
+    folds.remember(assert(require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(shared))), shared)
+    api.nvim_win_set_buf(shared, chat.bufnr)
+    api.nvim_set_current_win(shared)
+  elseif config.layout == "tab" then
     vim.cmd(("tab sbuffer %d"):format(chat.bufnr))
   elseif config.layout == "here" then
     api.nvim_win_set_buf(0, chat.bufnr)
