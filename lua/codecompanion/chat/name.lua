@@ -54,6 +54,13 @@ function M.named(bufnr)
   end
   if not require("codecompanion.chat").by_buffer(bufnr) and api.nvim_buf_is_loaded(bufnr) then
     M.read(bufnr)
+    -- The window had the buffer before it was a chat's: nothing else will tell it.
+    vim.schedule(function()
+      local chat = require("codecompanion.chat").by_buffer(bufnr)
+      for _, win in ipairs(chat and vim.fn.win_findbuf(bufnr) or {}) do
+        require("codecompanion.chat.window").entered(chat, win)
+      end
+    end)
   end
 end
 
