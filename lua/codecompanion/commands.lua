@@ -1,12 +1,13 @@
 ---What the user commands do. `plugin/codecompanion.lua` only declares them.
 
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
 ---@param text string
 local function complain(text)
-  say(text, vim.log.levels.ERROR)
+  say.line(text, severity.ERROR)
 end
 
 ---@class CodeCompanion.Subcommand
@@ -73,7 +74,7 @@ local subcommands = {
     run = function()
       local path = require("codecompanion.host").log_path()
       if not (vim.uv or vim.loop).fs_stat(path) then
-        return say("the log is empty: " .. path)
+        return say.line("the log is empty: " .. path)
       end
       vim.cmd.tabedit(vim.fn.fnameescape(path))
       vim.bo.readonly, vim.bo.autoread = true, true
@@ -147,7 +148,7 @@ function M.run(args)
   end
   local known = table.concat(sorted_names(subcommands), ", ")
   if name == "" then
-    return say(":CodeCompanion takes " .. known)
+    return say.line(":CodeCompanion takes " .. known)
   end
   complain(("no %s; :CodeCompanion takes %s"):format(args.fargs[1], known))
 end
@@ -228,7 +229,7 @@ local function with_chat(show)
   end
   local chat = require("codecompanion.chat").current()
   if not chat then
-    return say("there is no chat; :CodeCompanionChat opens one, :CodeCompanionChat Resume brings one back")
+    return say.line("there is no chat; :CodeCompanionChat opens one, :CodeCompanionChat Resume brings one back")
   end
   show(chat)
 end
@@ -273,7 +274,7 @@ local function chat_for(what)
   end
   local chat = require("codecompanion.chat").current()
   if not chat then
-    say("there is no chat to " .. what, vim.log.levels.WARN)
+    say.line("there is no chat to " .. what, severity.WARN)
   end
   return chat
 end

@@ -34,9 +34,9 @@ local function tell(found)
   }
   local sentences = require("codecompanion.config.findings").sentences(news)
   if #sentences > 0 then
-    local levels = vim.log.levels
-    local level = #news.problems > 0 and levels.ERROR or #news.old_names > 0 and levels.WARN or levels.INFO
-    require("codecompanion.say")(sentences, level)
+    local severity = require("codecompanion.severity")
+    local level = #news.problems > 0 and severity.ERROR or #news.old_names > 0 and severity.WARN or severity.INFO
+    require("codecompanion.say").line(sentences, level)
   end
 end
 

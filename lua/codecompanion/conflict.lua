@@ -1,5 +1,7 @@
 ---Another plugin of the same name: two cannot share `lua/codecompanion`, so it is said once, and nothing is started.
 
+local severity = require("codecompanion.severity")
+
 local M = {}
 
 local ADVICE = "Keep one of the two"
@@ -38,7 +40,7 @@ end
 local function say_once(text)
   if not said then
     said = true
-    require("codecompanion.say")(text, vim.log.levels.ERROR)
+    require("codecompanion.say").line(text, severity.ERROR)
   end
 end
 

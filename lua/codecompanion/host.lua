@@ -5,6 +5,7 @@
 
 local process = require("codecompanion.process")
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 
 local uv = vim.uv or vim.loop
 
@@ -53,9 +54,9 @@ local function show_without_chat(event)
   if (event.chat or "") ~= "" then
     return
   elseif event.type == "notice" then
-    say(event.text, vim.log.levels[event.level])
+    say.line(event.text, severity[event.level])
   elseif event.type == "request_failed" and not event.gone then
-    say(event.error, vim.log.levels.ERROR)
+    say.line(event.error, severity.ERROR)
   end
 end
 
@@ -66,7 +67,7 @@ local function dispatch(event)
     local ok, err = xpcall(subscriber, debug.traceback, event)
     if not ok and not said[err] then
       said[err] = true
-      say(("a %s event could not be shown: %s"):format(event.type, err:match("^[^\n]*")), vim.log.levels.ERROR)
+      say.line(("a %s event could not be shown: %s"):format(event.type, err:match("^[^\n]*")), severity.ERROR)
     end
   end
 end
@@ -125,7 +126,7 @@ end
 function M.on_failure(text)
   M.stop()
   if not M.is_chat_shown() then
-    say(text, vim.log.levels.ERROR)
+    say.line(text, severity.ERROR)
   end
   on_gone(text, -1, "")
 end
@@ -137,7 +138,7 @@ local function watch()
     local silent = state.channel == channel and state.status == "ready" and state.batches == batches
     if silent and state.silent_since ~= batches then
       state.silent_since = batches
-      say("the host is silent; wait, or :CodeCompanion restart", vim.log.levels.WARN)
+      say.line("the host is silent; wait, or :CodeCompanion restart", severity.WARN)
     end
   end, SILENT_MS)
 end
@@ -214,7 +215,7 @@ local function greet()
   })
   vim.defer_fn(function()
     if state.channel == channel and state.status == "starting" then
-      say("the Python host has not answered for 20 s; see :CodeCompanion log", vim.log.levels.WARN)
+      say.line("the Python host has not answered for 20 s; see :CodeCompanion log", severity.WARN)
     end
   end, SLOW_START_MS)
 end
@@ -251,7 +252,7 @@ local function on_exit(job, code, stderr_tail)
   if state.status == "starting" then
     text = text or ("The Python host ended while starting (status %d); see :checkhealth codecompanion"):format(code)
     if not M.is_chat_shown() then
-      say(text, vim.log.levels.ERROR)
+      say.line(text, severity.ERROR)
     end
   end
   text = text or ("The Python host ended (status %d). The next action starts it again."):format(code)
@@ -324,7 +325,7 @@ function M.on_events(json)
         local ok, err = xpcall(request.callback, debug.traceback, not event.ok and event.error or nil, event.result)
         if not ok and not said[err] then
           said[err] = true
-          say(("the answer to %s failed: %s"):format(request.verb, err:match("^[^\n]*")), vim.log.levels.ERROR)
+          say.line(("the answer to %s failed: %s"):format(request.verb, err:match("^[^\n]*")), severity.ERROR)
         end
       end
     elseif event.type == "ask" then
@@ -395,7 +396,7 @@ end
 ---Stop the host and start a new one.
 function M.restart()
   if state.channel and not state.job then
-    return say('host = "python3" is shared with other plugins; restart Neovim instead', vim.log.levels.WARN)
+    return say.line('host = "python3" is shared with other plugins; restart Neovim instead', severity.WARN)
   end
   M.stop()
   dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = "The Python host is being restarted." })

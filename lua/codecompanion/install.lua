@@ -362,7 +362,7 @@ end
 ---@param message string
 local function show(message)
   local text = "codecompanion: " .. message
-  vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, math.max(vim.v.echospace - 1, 20)) } }, false, {})
+  require("codecompanion.say").hint(text)
 end
 
 ---@return string path As a person writes it
@@ -376,9 +376,12 @@ function M.run_visibly(done)
   M.run(show, function(problem)
     local say = require("codecompanion.say")
     if problem then
-      say(("%s. Nothing was changed; details: %s"):format(problem, short_log_path()), vim.log.levels.ERROR)
+      say.line(
+        ("%s. Nothing was changed; details: %s"):format(problem, short_log_path()),
+        require("codecompanion.severity").ERROR
+      )
     else
-      say("the Python environment is ready")
+      say.line("the Python environment is ready")
     end
     if done then
       done(problem)
@@ -390,7 +393,7 @@ end
 local function say_restart()
   local host = package.loaded["codecompanion.host"]
   if host and host.status() ~= "stopped" and host.status() ~= "failed" then
-    require("codecompanion.say")("the plugin was updated. Restart Neovim to use it; your chats are kept")
+    require("codecompanion.say").line("the plugin was updated. Restart Neovim to use it; your chats are kept")
   end
 end
 
@@ -467,9 +470,9 @@ local function install_for_use(done)
     local made = environment.find() -- after a failure the one before, if there was one
     if made and problem then
       local text = "%s. The older environment is used; details: %s"
-      require("codecompanion.say")(text:format(problem, short_log_path()), vim.log.levels.WARN)
+      require("codecompanion.say").line(text:format(problem, short_log_path()), require("codecompanion.severity").WARN)
     elseif made and not host.is_chat_shown() then
-      require("codecompanion.say")("the Python environment is ready")
+      require("codecompanion.say").line("the Python environment is ready")
     end
     if made then
       return done(nil, made.python)

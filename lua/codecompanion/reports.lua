@@ -5,6 +5,7 @@
 
 local api = vim.api
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -140,7 +141,7 @@ local function ask(report, turn, on_result)
   local payload = { chat = report.chat, width = width_of(report.bufnr), turn = turn }
   require("codecompanion.host").request(report.verb, payload, function(err, result)
     if err then
-      return say(err, vim.log.levels.ERROR)
+      return say.line(err, severity.ERROR)
     end
     if report.bufnr and not api.nvim_buf_is_valid(report.bufnr) then
       return
@@ -172,7 +173,7 @@ end
 local function go_to(report, turn)
   if turn < 1 or turn > report.turns then
     local which = turn < 1 and "first" or "last"
-    return api.nvim_echo({ { ("This is the %s turn."):format(which), "CodeCompanionHint" } }, false, {})
+    return say.hint(("This is the %s turn."):format(which))
   end
   ask(report, turn, function(result)
     stay(report, result)
@@ -305,7 +306,7 @@ function M.trace(chat, argument)
   local given = vim.trim(argument)
   local turn = given ~= "" and tonumber(given, 10) or nil
   if given ~= "" and not turn then
-    return say(("%q is not the number of a turn; /trace takes one, or nothing for the newest"):format(given))
+    return say.line(("%q is not the number of a turn; /trace takes one, or nothing for the newest"):format(given))
   end
   open(chat, "show_trace", turn)
 end

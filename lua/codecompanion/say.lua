@@ -1,11 +1,16 @@
----One sentence for the user, without ever ending in a hit-enter prompt (lesson 38).
+---The one voice of the plugin: on the command line or through `vim.notify`, in the buffer of a chat, or as a passing
+---hint. Nothing else prints. No sentence ever ends in a hit-enter prompt (lesson 38).
+
+local severity = require("codecompanion.severity")
+
+local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
 local MORE = "… (:CodeCompanion log)"
 local HIGHLIGHTS = {
-  [vim.log.levels.ERROR] = "ErrorMsg",
-  [vim.log.levels.WARN] = "WarningMsg",
+  [severity.ERROR] = "ErrorMsg",
+  [severity.WARN] = "WarningMsg",
 }
 
 ---Whether `vim.notify` is Neovim's own: it writes to the command line, where two messages in a row, or one that is too
@@ -62,9 +67,10 @@ local function fitting(texts)
   return one_line(texts[#texts])
 end
 
+---Say something on the command line, or through the `vim.notify` of a notification plugin.
 ---@param text string|string[] What to say; a list says the same in fewer and fewer words, for narrow screens
----@param level integer? A value of `vim.log.levels`
-return function(text, level)
+---@param level? CodeCompanion.Severity INFO when not given
+function M.line(text, level)
   vim.schedule(function()
     local whole = type(text) == "table" and text[1] or text --[[@as string]]
     local line = PREFIX .. one_line(whole)
@@ -72,7 +78,7 @@ return function(text, level)
       return
     end
     if not is_builtin_notify() then
-      vim.notify(line, level or vim.log.levels.INFO, { title = "codecompanion" })
+      vim.notify(line, level or severity.INFO, { title = "codecompanion" })
       return
     end
     if #vim.api.nvim_list_uis() > 0 then
@@ -88,3 +94,43 @@ return function(text, level)
     vim.api.nvim_echo({ { line, HIGHLIGHTS[level] } }, true, {})
   end)
 end
+
+local said_once = {}
+
+---Say something that would be said again and again, once.
+---@param text string
+---@param level? CodeCompanion.Severity
+function M.once(text, level)
+  if not said_once[text] then
+    said_once[text] = true
+    M.line(text, level)
+  end
+end
+
+---A short answer to a key: it leaves no trace in `:messages` and is cut before it could ask for a key.
+---@param text string
+function M.hint(text)
+  vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, math.max(vim.v.echospace - 1, 20)) } }, false, {})
+end
+
+---How a sentence is put into the buffer of a chat; the chat gives it when it is loaded.
+---@type fun(chat: CodeCompanion.Chat, text: string, level: CodeCompanion.Severity)?
+M.draw = nil
+
+---Say something in the buffer of a chat, below what is there; the same sentence twice in a row is said once.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param level? CodeCompanion.Severity INFO when not given
+function M.chat(chat, text, level)
+  if chat.tail_kind == "notice" and chat.said == text then
+    return -- one failure may be reported for several requests
+  end
+  if M.draw then
+    M.draw(chat, text, level or severity.INFO)
+    chat.said = text
+  else
+    M.line(text, level)
+  end
+end
+
+return M

@@ -367,7 +367,7 @@
 ---@field number? integer
 ---@field reply_id? string
 ---@field summary_ids? string[]
----@field level? string
+---@field level? "DEBUG"|"INFO"|"WARN"|"ERROR"
 ---@field change_id? string
 ---@field undone? boolean
 ---@field trigger? string

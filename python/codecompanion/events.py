@@ -417,7 +417,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 0
     reply_id: str = ""
     summary_ids: tuple[str, ...] = ()
-    level: str = ""
+    level: Severity = Severity.INFO
     change_id: str = ""
     undone: bool = False
     trigger: str = ""

@@ -256,7 +256,15 @@ def test_autocmds_carry_the_documented_payload(chat: ChatDriver) -> None:
     chat.push(
         events.ToolStarted(call_id="c", name="t", title="tool"),
         events.ToolFinished(
-            call_id="c", message_id="m", name="t", title="tool", summary="", preview="", status="ok", duration_ms=7
+            call_id="c",
+            message_id="m",
+            name="t",
+            title="tool",
+            summary="",
+            preview="",
+            status="ok",
+            duration_ms=7,
+            change=events.FileChange("f", "/w/a.txt", 1, 0),
         ),
         events.ContextEdited(cleared=1, tokens_before=9, tokens_after=5, call_ids=("c",)),
         events.TurnFinished(reason="done", duration_ms=12),

@@ -274,7 +274,7 @@ def test_noice_finds_our_messages(chat: ChatDriver) -> None:
     """What is said through `vim.notify` matches the route of the help."""
     stand_in(chat.nvim, "noice", "return { setup = function(o) _G.route = o.routes[1] end }")
     chat.nvim.lua(snippet("codecompanion-recipe-noice"))
-    chat.nvim.lua("vim.notify = function(text) _G.said = text end; require('codecompanion.say')('hello')")
+    chat.nvim.lua("vim.notify = function(text) _G.said = text end; require('codecompanion.say').line('hello')")
     chat.nvim.wait_lua("return _G.said")
     assert chat.nvim.lua("return _G.said:find(_G.route.filter.find) ~= nil and _G.route.filter.event == 'notify'")
 

@@ -4,6 +4,7 @@ local api = vim.api
 local buffer = require("codecompanion.chat.buffer")
 local draft = require("codecompanion.chat.draft")
 local draw = require("codecompanion.chat.draw")
+local say = require("codecompanion.say")
 local session = require("codecompanion.chat.session")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat)>
@@ -46,7 +47,7 @@ function M.stop(chat)
   end
   local busy = chat.state ~= "idle" or chat.compaction or chat.retry or #chat.outgoing > 0
   if not busy then
-    return api.nvim_echo({ { "Nothing is running in this chat.", "CodeCompanionHint" } }, false, {})
+    return say.hint("Nothing is running in this chat.")
   elseif sees_the_turn(chat) then
     return session.cancel(chat)
   end
@@ -110,11 +111,11 @@ function M.yank_code(chat)
     end
   end
   if not chosen then
-    return api.nvim_echo({ { "There is no code block here or above." } }, false, {})
+    return say.hint("There is no code block here or above.")
   end
   local code = vim.list_slice(lines, chosen.first + 1, chosen.last - 1)
   vim.fn.setreg(vim.v.register, code, "l")
-  api.nvim_echo({ { ("%d line%s of code yanked"):format(#code, #code == 1 and "" or "s") } }, false, {})
+  say.hint(("%d line%s of code yanked"):format(#code, #code == 1 and "" or "s"))
 end
 
 ---@param chat CodeCompanion.Chat
@@ -200,7 +201,7 @@ function M.show_original(chat)
   if id and id ~= "" then
     return session.request(chat, "show_original", { item = id }, float.show)
   end
-  api.nvim_echo({ { "Nothing more to show here." } }, false, {})
+  say.hint("Nothing more to show here.")
 end
 
 ---@param chat CodeCompanion.Chat
@@ -230,7 +231,7 @@ function M.revert_change(chat)
   if item and item.change then
     return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
   end
-  api.nvim_echo({ { "no change of a file here; ]e goes to the next one" } }, false, {})
+  say.hint("no change of a file here; ]e goes to the next one")
 end
 
 function M.system_prompt(chat)
@@ -263,7 +264,7 @@ function M.restore(chat)
   if id then
     require("codecompanion.chat.history").restore(chat, id)
   elseif cursor_row() < buffer.position(chat, "header") then
-    api.nvim_echo({ { "Nothing to restore here: this was not taken out." } }, false, {})
+    say.hint("Nothing to restore here: this was not taken out.")
   else
     -- in front of what was typed since: the character to put there may be waiting
     api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "in", false)
@@ -280,7 +281,7 @@ function M.open_file(chat)
   local path = item and item.label or vim.fn.expand("<cfile>")
   path = vim.fs.normalize(path)
   if vim.fn.filereadable(path) == 0 then
-    api.nvim_echo({ { ("no file %s"):format(path) } }, false, {})
+    say.hint(("no file %s"):format(path))
     return
   end
   local wins = vim.tbl_filter(function(win)
@@ -306,11 +307,7 @@ local function undo_elsewhere(chat, step)
     return history.redo(chat, chat.next_redo)
   end
   local word = step < 0 and "undo" or "redo"
-  api.nvim_echo(
-    { { ("Nothing to %s here: it works in the input, on cards and on ✂ lines."):format(word) } },
-    false,
-    {}
-  )
+  say.hint(("Nothing to %s here: it works in the input, on cards and on ✂ lines."):format(word))
 end
 
 ---@param chat CodeCompanion.Chat

@@ -9,6 +9,7 @@ local diff_view = require("codecompanion.chat.diff_view")
 local draw = require("codecompanion.chat.draw")
 local keys = require("codecompanion.chat.approval_keys")
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 local visible = require("codecompanion.chat.visible")
 
 local M = {}
@@ -37,11 +38,11 @@ end
 ---@param more? { reason?: string, prefix?: string }
 local function send(chat, approval, decision, more)
   if not is_open(chat, approval) then
-    return say(GONE, vim.log.levels.WARN)
+    return say.line(GONE, severity.WARN)
   end
   local session = require("codecompanion.chat.session")
   if chat.read_only then
-    return say(session.READ_ONLY, vim.log.levels.WARN)
+    return say.line(session.READ_ONLY, severity.WARN)
   end
   local payload = { chat = chat.id, call_id = approval.call_id, decision = decision, reason = "" }
   if decision == "once" or decision == "always" then
@@ -53,7 +54,7 @@ local function send(chat, approval, decision, more)
   require("codecompanion.host").request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
     if err then
       approval.answered = false -- the question is still open, or its end is on the way
-      say(err, vim.log.levels.WARN)
+      say.line(err, severity.WARN)
     end
   end)
 end
@@ -98,13 +99,13 @@ local ACTIONS = {
   end,
   approve_always = function(chat, approval)
     if approval.event.why ~= "" then
-      return say(("Asked every time: %s"):format(approval.event.why), vim.log.levels.WARN)
+      return say.line(("Asked every time: %s"):format(approval.event.why), severity.WARN)
     end
     send(chat, approval, "always")
   end,
   approve_prefix = function(chat, approval)
     if approval.event.prefix == "" or approval.event.why ~= "" then
-      return say("The shell does more in this than run one program; no beginning of it can be allowed.")
+      return say.line("The shell does more in this than run one program; no beginning of it can be allowed.")
     end
     local opts = { prompt = "Always run commands that begin with: ", default = approval.event.prefix }
     ask_for(opts, function(prefix)
@@ -142,7 +143,7 @@ local ACTIONS = {
 ---@param name string
 function M.answer(chat, approval, name)
   if not is_open(chat, approval) then
-    return say(GONE, vim.log.levels.WARN)
+    return say.line(GONE, severity.WARN)
   end
   ACTIONS[name](chat, approval)
 end
@@ -169,7 +170,7 @@ function M.go()
       return go_to_next(chat)
     end
   end
-  say("No approval is waiting")
+  say.line("No approval is waiting")
 end
 
 ---Say on the block whether accepting it there would write what the user has changed in the diff.

@@ -4,6 +4,7 @@
 local api = vim.api
 local autocmds = require("codecompanion.chat.autocmds")
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -37,7 +38,7 @@ end
 ---@param level? integer
 local function tell(text, level)
   if require("codecompanion.chat.options").display().notify_unseen then
-    say(text, level)
+    say.line(text, level)
   end
 end
 
@@ -52,7 +53,7 @@ function M.approval(chat, event)
       local visible = require("codecompanion.chat.visible")
       what = ("%s: %s"):format(what, vim.fn.strcharpart(visible.lines(event.body)[1].text, 0, 60))
     end
-    tell(("Approval needed in %s: %s · :CodeCompanion approval"):format(name_of(chat), what), vim.log.levels.WARN)
+    tell(("Approval needed in %s: %s · :CodeCompanion approval"):format(name_of(chat), what), severity.WARN)
   end
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
 end
@@ -63,7 +64,7 @@ end
 function M.finished(chat, event)
   local hidden = unseen(chat)
   if hidden and event.error ~= "" then
-    tell(("The reply in %s failed: %s"):format(name_of(chat), event.error), vim.log.levels.WARN)
+    tell(("The reply in %s failed: %s"):format(name_of(chat), event.error), severity.WARN)
   elseif hidden then
     tell(("The reply in %s is complete"):format(name_of(chat)))
   end
@@ -88,7 +89,7 @@ end
 function M.point_to_block()
   local key = require("codecompanion.chat.keymaps").keys("next_approval", "n")[1]
   local text = "The approval is not under the cursor" .. (key and (" · %s goes there"):format(key) or "")
-  api.nvim_echo({ { text } }, false, {})
+  say.hint(text)
 end
 
 return M

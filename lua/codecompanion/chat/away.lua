@@ -2,6 +2,7 @@
 ---What is drawn comes from the log when the buffer is shown again.
 
 local autocmds = require("codecompanion.chat.autocmds")
+local severity = require("codecompanion.severity")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
 local M = {}
@@ -67,7 +68,7 @@ end
 function M.submit_failed(chat, event)
   take(chat, event.submit_id)
   give_back(chat, event.text)
-  require("codecompanion.say")(event.error, vim.log.levels.WARN)
+  require("codecompanion.say").line(event.error, severity.WARN)
 end
 
 function M.tool_started(chat, event)
@@ -110,12 +111,12 @@ function M.request_failed(chat, event)
   if event.verb == "redraw_chat" or event.verb == "open_chat" then
     chat.attached = "no"
   end
-  require("codecompanion.say")(event.error, vim.log.levels.ERROR)
+  require("codecompanion.say").line(event.error, severity.ERROR)
 end
 
 function M.notice(_, event)
   if event.level == "ERROR" or event.level == "WARN" then
-    require("codecompanion.say")(event.text, vim.log.levels[event.level])
+    require("codecompanion.say").line(event.text, severity[event.level])
   end
 end
 

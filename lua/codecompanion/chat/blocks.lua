@@ -17,6 +17,7 @@
 local api = vim.api
 local fit = require("codecompanion.chat.fit")
 local options = require("codecompanion.chat.options")
+local severity = require("codecompanion.severity")
 local status = require("codecompanion.chat.status")
 
 local M = {}
@@ -39,6 +40,12 @@ local MAX_PART_BYTES = 4096
 local MAX_BODY_LINES = 400
 local MAX_BODY_BYTES = 64 * 1024
 local MAX_LINE_BYTES = 2000
+
+local NOTICES = {
+  [severity.INFO] = { "· ", "CodeCompanionHint" },
+  [severity.WARN] = { "! ", "CodeCompanionWarning" },
+  [severity.ERROR] = { "✗ ", "CodeCompanionError" },
+}
 
 local STATES = {
   running = { "… ", "CodeCompanionActivity" },
@@ -341,13 +348,11 @@ end
 
 ---One sentence.
 ---@param text string
----@param level "error"|"warning"|"info"
+---@param level? CodeCompanion.Severity
 ---@return CodeCompanion.Block
 function M.notice(text, level)
-  local group = level == "error" and "CodeCompanionError"
-    or level == "warning" and "CodeCompanionWarning"
-    or "CodeCompanionHint"
-  local line = (level == "error" and "✗ " or level == "warning" and "! " or "· ") .. M.one_line(text)
+  local sign, group = unpack(NOTICES[level] or NOTICES[severity.INFO])
+  local line = sign .. M.one_line(text)
   return { kind = "notice", lines = { line }, marks = { { row = 0, from = 0, to = #line, group = group } } }
 end
 

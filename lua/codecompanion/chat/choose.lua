@@ -1,6 +1,7 @@
 ---Questions through `vim.ui.select` and `vim.ui.input`: asked in normal mode, and `<C-c>` is an answer, too.
 
 local api = vim.api
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -35,7 +36,7 @@ local function guarded(ask, callback)
     return
   end
   if answered or not tostring(problem):find("Keyboard interrupt", 1, true) then
-    return require("codecompanion.say")(tostring(problem), vim.log.levels.ERROR)
+    return require("codecompanion.say").line(tostring(problem), severity.ERROR)
   end
   done(nil)
 end

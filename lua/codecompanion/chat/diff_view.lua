@@ -4,6 +4,7 @@
 
 local api = vim.api
 local keymaps = require("codecompanion.chat.keymaps")
+local say = require("codecompanion.say")
 
 local M = {}
 
@@ -217,7 +218,7 @@ local function watch(chat, approval)
   on("BufWriteCmd", view.right, function()
     vim.bo[view.right].modified = false
     local key = keymaps.keys("approve_once", "n")[1] or "accepting"
-    api.nvim_echo({ { ("Kept in the proposal; %s accepts it and writes the file"):format(key) } }, false, {})
+    say.hint(("Kept in the proposal; %s accepts it and writes the file"):format(key))
   end)
   on({ "TextChanged", "TextChangedI" }, view.right, function()
     vim.bo[view.right].modified = false -- it never keeps anybody from leaving Neovim

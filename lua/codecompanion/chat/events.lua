@@ -10,6 +10,8 @@ local compaction = require("codecompanion.chat.compaction")
 local draw = require("codecompanion.chat.draw")
 local outgoing = require("codecompanion.chat.outgoing")
 local restore = require("codecompanion.chat.restore")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 local status = require("codecompanion.chat.status")
 local stream = require("codecompanion.chat.stream")
 local tools = require("codecompanion.chat.tools")
@@ -27,19 +29,6 @@ local function ensure_header(chat, adapter, model)
     draw.append(chat, blocks.header(adapter or chat.adapter, model or chat.model))
     chat.header = true
   end
-end
-
----A notice of the machine's, below what it wrote so far.
----@param chat CodeCompanion.Chat
----@param text string
----@param level "error"|"warning"|"info"
-local function say(chat, text, level)
-  stream.finish(chat)
-  if chat.tail_kind == "notice" and chat.said == text then
-    return -- one failure may be reported for several requests
-  end
-  chat.said = text
-  draw.append(chat, blocks.notice(text, level))
 end
 
 function M.chat_opened(chat, event)
@@ -65,10 +54,10 @@ function M.chat_opened(chat, event)
   end
   chat.asked_again = nil
   if outgoing.confirm(chat, event.stored or {}) then
-    say(chat, "Your message was stored before the host ended. /continue lets the model answer it.", "info")
+    say.chat(chat, "Your message was stored before the host ended. /continue lets the model answer it.", severity.INFO)
   end
   if event.read_only then
-    say(chat, require("codecompanion.chat.session").READ_ONLY, "warning")
+    say.chat(chat, require("codecompanion.chat.session").READ_ONLY, severity.WARN)
   end
   require("codecompanion.chat.session").send_secrets(chat)
   require("codecompanion.chat.session").send_overrides(chat)
@@ -92,7 +81,7 @@ end
 
 function M.policy_changed(chat, event)
   chat.policy = event.policy
-  say(chat, ("Policy %s: %s"):format(event.policy, event.description), "info")
+  say.chat(chat, ("Policy %s: %s"):format(event.policy, event.description), severity.INFO)
 end
 
 function M.state(chat, event)
@@ -113,7 +102,7 @@ end
 
 function M.submit_failed(chat, event)
   outgoing.failed(chat, event.submit_id, event.text)
-  say(chat, event.error, "error")
+  say.chat(chat, event.error, severity.ERROR)
 end
 
 function M.reply_started(chat, event)
@@ -226,7 +215,7 @@ end
 
 function M.compaction_failed(chat, event)
   chat.compaction = nil
-  say(chat, event.reason, event.cancelled and "info" or "warning")
+  say.chat(chat, event.reason, event.cancelled and severity.INFO or severity.WARN)
   autocmds.fire(chat, "ChatCompactFailed", event)
 end
 
@@ -239,7 +228,7 @@ local function warn_of_window(chat, fields)
     chat.warning_level = level
     local full = fields.budgetTokens > 0 and fields.usageTokens / fields.budgetTokens * 100 or 0
     local text = ("The context window is %d %% full (%s)"):format(full, level)
-    require("codecompanion.say")(text, vim.log.levels.WARN)
+    say.line(text, severity.WARN)
   end
 end
 
@@ -260,13 +249,13 @@ function M.turn_finished(chat, event)
   approval.close_all(chat)
   chat.state, chat.label, chat.header = "idle", "", false
   if chat.cut and event.reason ~= "stopped" and event.error == "" then
-    say(chat, "The reply was cut off before its end.", "warning")
+    say.chat(chat, "The reply was cut off before its end.", severity.WARN)
   end
   chat.cut = false
   if event.error ~= "" then
-    say(chat, event.error, "error")
+    say.chat(chat, event.error, severity.ERROR)
   elseif event.reason == "stopped" then
-    say(chat, "Stopped.", "info")
+    say.chat(chat, "Stopped.", severity.INFO)
   end
   if event.reason == "stopped" then
     autocmds.fire(chat, "ChatStopped", event)
@@ -296,12 +285,11 @@ function M.request_failed(chat, event)
     chat.attached = event.verb == "open_chat" and "no" or chat.attached
     outgoing.recall_all(chat)
   end
-  say(chat, event.error, "error")
+  say.chat(chat, event.error, severity.ERROR)
 end
 
 function M.notice(chat, event)
-  local level = event.level == "ERROR" and "error" or event.level == "WARN" and "warning" or "info"
-  say(chat, event.text, level)
+  say.chat(chat, event.text, severity[event.level])
 end
 
 ---The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
@@ -333,7 +321,7 @@ function M.host_exit(chat, event)
       })
     end
   end
-  say(chat, text, "warning")
+  say.chat(chat, text, severity.WARN)
   if #chat.unconfirmed > 0 and not chat.asked_again and vim.v.exiting == vim.NIL then
     -- before the message is changed and sent once more: was it stored? Asked once, whatever becomes of the host.
     chat.asked_again = true
@@ -348,6 +336,11 @@ end
 function M.after(chat)
   activity.draw(chat)
   status.publish(chat)
+end
+
+say.draw = function(chat, text, level)
+  stream.finish(chat)
+  draw.append(chat, blocks.notice(text, level))
 end
 
 return M

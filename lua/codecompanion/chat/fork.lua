@@ -8,6 +8,7 @@ local draft = require("codecompanion.chat.draft")
 local draw = require("codecompanion.chat.draw")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.session")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -52,7 +53,7 @@ end
 function M.edit(chat, row)
   local item = own_message(chat, row)
   if not item then
-    return say("Put the cursor on a message of yours to edit it and send it again.", vim.log.levels.WARN)
+    return say.line("Put the cursor on a message of yours to edit it and send it again.", severity.WARN)
   end
   session.request(chat, "show_original", { item = item.message_id }, function(original)
     draft.edit(chat, { message_id = item.message_id, fork = new_id() }, original.text)
@@ -74,7 +75,7 @@ function M.send(chat, edit, text)
     edit.sending = false
     if err then
       local text_is_kept = "Not sent; your text is still in the input. " .. err
-      return draw.append(chat, require("codecompanion.chat.blocks").notice(text_is_kept, "warning"))
+      return say.chat(chat, text_is_kept, severity.WARN)
     end
     draft.end_edit(chat, edit)
     local branch = require("codecompanion.chat").replace(chat, assert(id))
@@ -98,10 +99,10 @@ end
 function M.branch(chat, title)
   ask(chat, { fork = new_id(), title = title }, function(err, id)
     if err then
-      return say(err, vim.log.levels.WARN)
+      return say.line(err, severity.WARN)
     end
     require("codecompanion.chat").replace(chat, assert(id))
-    say("You are in the branch now; /fork list goes back.")
+    say.line("You are in the branch now; /fork list goes back.")
   end)
 end
 
@@ -124,7 +125,7 @@ end
 function M.list(chat)
   session.request(chat, "list_branches", {}, function(rows)
     if #rows < 2 then
-      return say("This chat has no branches yet. /fork makes one.")
+      return say.line("This chat has no branches yet. /fork makes one.")
     end
     local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
     vim.ui.select(rows, opts, function(row)

@@ -4,6 +4,7 @@
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer")
 local draw = require("codecompanion.chat.draw")
+local say = require("codecompanion.say")
 
 local M = {}
 
@@ -17,7 +18,7 @@ local CHANGE = { "x", "X", "d", "D", "J", "~", ".", "r" }
 
 ---@param text string
 local function tell(text)
-  api.nvim_echo({ { text } }, false, {})
+  say.hint(text)
 end
 
 ---@param chat CodeCompanion.Chat

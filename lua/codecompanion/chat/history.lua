@@ -2,6 +2,7 @@
 
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.session")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -12,15 +13,15 @@ local M = {}
 ---@param done? fun() Called when it was made
 local function ask(chat, verb, payload, done)
   if chat.read_only then
-    return say(session.READ_ONLY, vim.log.levels.WARN)
+    return say.line(session.READ_ONLY, severity.WARN)
   end
   session.attach(chat)
   payload.chat = chat.id
   require("codecompanion.host").request(verb, payload, function(err, sentence)
     if err then
-      return say(err, vim.log.levels.WARN)
+      return say.line(err, severity.WARN)
     end
-    say(sentence)
+    say.line(sentence)
     if done then
       done()
     end
@@ -103,7 +104,7 @@ end
 function M.pins(chat)
   session.request(chat, "list_pins", {}, function(rows)
     if #rows == 0 then
-      return say("nothing is pinned in this chat; /pin pins")
+      return say.line("nothing is pinned in this chat; /pin pins")
     end
     local status = require("codecompanion.chat.status")
     local lines = vim.tbl_map(function(row)
@@ -152,7 +153,7 @@ end
 function M.recall(chat, words)
   session.request(chat, "recall", { words = words }, function(result)
     if #result.rows == 0 then
-      return say(words == "" and "nothing was taken out of this chat" or ("nothing removed contains: " .. words))
+      return say.line(words == "" and "nothing was taken out of this chat" or ("nothing removed contains: " .. words))
     end
     local lines, at = {}, {}
     for _, row in ipairs(result.rows) do

@@ -3,6 +3,7 @@
 ---Lua holds no messages and decides nothing: it draws what the host reports and sends what the user does.
 
 local api = vim.api
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -257,7 +258,7 @@ function M.resume(id, opts)
       if found then
         M.resume(found, opts)
       else
-        require("codecompanion.say")(("no stored chat is called %q"):format(id), vim.log.levels.WARN)
+        require("codecompanion.say").line(("no stored chat is called %q"):format(id), severity.WARN)
       end
     end)
   end
@@ -309,7 +310,7 @@ function M.restore(id, opts)
   local payload = { checkpoint = id, snapshot = require("codecompanion.editor").snapshot() }
   require("codecompanion.host").request("restore_chat", payload, function(err, restored)
     if err then
-      return require("codecompanion.say")(err, vim.log.levels.ERROR)
+      return require("codecompanion.say").line(err, severity.ERROR)
     end
     M.resume(restored.chat, opts)
   end)
@@ -344,7 +345,7 @@ end
 function M.compact(instructions, opts)
   local chat = M.current()
   if not chat then
-    return require("codecompanion.say")("there is no chat to compact", vim.log.levels.WARN)
+    return require("codecompanion.say").line("there is no chat to compact", severity.WARN)
   end
   require("codecompanion.chat.session").compact(chat, instructions or "", not (opts and opts.ask))
 end

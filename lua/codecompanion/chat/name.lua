@@ -38,7 +38,7 @@ function M.read(bufnr)
   local chats = require("codecompanion.chat")
   local id = id_of(bufnr)
   if not id then
-    require("codecompanion.say")("a chat is named codecompanion://<id>; :CodeCompanionChat Resume lists yours")
+    require("codecompanion.say").line("a chat is named codecompanion://<id>; :CodeCompanionChat Resume lists yours")
     return
   end
   chats.fill(bufnr, id)

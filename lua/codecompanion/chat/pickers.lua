@@ -2,6 +2,7 @@
 
 local choose = require("codecompanion.chat.choose")
 local session = require("codecompanion.chat.session")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -33,9 +34,9 @@ local function choose_stored(choice, callback)
   local say = require("codecompanion.say")
   require("codecompanion.host").request(choice.method, choice.payload, function(err, items)
     if err then
-      return say(err, vim.log.levels.ERROR)
+      return say.line(err, severity.ERROR)
     elseif #items == 0 then
-      return say(choice.empty, vim.log.levels.WARN)
+      return say.line(choice.empty, severity.WARN)
     end
     choose.select(items, { prompt = choice.prompt, kind = choice.kind, format_item = choice.line }, function(item)
       if item then

@@ -1,6 +1,7 @@
 ---Events wait here in order and are drawn in slices, so that neither a burst nor a long text stalls the editor.
 
 local api = vim.api
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -64,7 +65,10 @@ local function handle(chat, event)
   local ok, problem = xpcall(handler, debug.traceback, chat, event)
   if not ok then
     -- an error in drawing must not take the rest of the reply with it
-    vim.notify_once(("CodeCompanion could not draw %s: %s"):format(event.type, problem), vim.log.levels.ERROR)
+    require("codecompanion.say").once(
+      ("CodeCompanion could not draw %s: %s"):format(event.type, problem),
+      severity.ERROR
+    )
   end
 end
 

@@ -5,6 +5,7 @@ local blocks = require("codecompanion.chat.blocks")
 local buffer = require("codecompanion.chat.buffer")
 local compaction = require("codecompanion.chat.compaction")
 local draw = require("codecompanion.chat.draw")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -51,7 +52,7 @@ local function add_entry(chat, entry, list, header)
     list[#list + 1] = blocks.cleared(entry)
     return false
   elseif entry.kind == "note" then
-    list[#list + 1] = blocks.notice(entry.text or "", entry.level or "info")
+    list[#list + 1] = blocks.notice(entry.text or "", severity[entry.level])
     return header
   end
   if not header or entry.opens then

@@ -5,6 +5,7 @@
 
 local api = vim.api
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 local stored = require("codecompanion.chat.stored")
 
 local M = {}
@@ -81,7 +82,7 @@ end
 function M.list(callback, limit)
   require("codecompanion.host").request("list_sessions", { cwd = "", limit = limit or MOST }, function(err, items)
     if err then
-      return say(err, vim.log.levels.ERROR)
+      return say.line(err, severity.ERROR)
     end
     if not limit then
       known = items
@@ -300,7 +301,7 @@ end
 function M.pick(callback)
   M.list(function(items)
     if #items == 0 then
-      return say("no stored chats yet", vim.log.levels.WARN)
+      return say.line("no stored chats yet", severity.WARN)
     end
     items = sorted(items)
     local choose = require("codecompanion.chat.choose")
@@ -324,7 +325,7 @@ end
 function M.newest(callback)
   M.list(function(items)
     if #items == 0 then
-      return say("no stored chats yet", vim.log.levels.WARN)
+      return say.line("no stored chats yet", severity.WARN)
     end
     callback(items[1].id)
   end, 1)

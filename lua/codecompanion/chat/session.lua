@@ -3,9 +3,9 @@
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer")
 local draft = require("codecompanion.chat.draft")
-local draw = require("codecompanion.chat.draw")
-local blocks = require("codecompanion.chat.blocks")
 local outgoing = require("codecompanion.chat.outgoing")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -43,7 +43,8 @@ end
 ---@param payload? table
 function M.notify(chat, verb, payload)
   if chat.read_only then
-    draw.append(chat, blocks.notice(M.READ_ONLY, "error"))
+    chat.said = nil -- each action of the user gets its answer
+    say.chat(chat, M.READ_ONLY, severity.ERROR)
     return
   end
   M.attach(chat)
@@ -65,7 +66,7 @@ function M.request(chat, verb, payload, callback, on_error)
     if err and on_error then
       on_error(chat.read_only and M.READ_ONLY or err)
     elseif err then
-      draw.append(chat, blocks.notice(chat.read_only and M.READ_ONLY or err, "error"))
+      say.chat(chat, chat.read_only and M.READ_ONLY or err, severity.ERROR)
     else
       callback(result)
     end
@@ -84,7 +85,8 @@ function M.submit(chat)
     return
   end
   if chat.read_only then
-    draw.append(chat, blocks.notice(M.READ_ONLY, "error"))
+    chat.said = nil -- each action of the user gets its answer
+    say.chat(chat, M.READ_ONLY, severity.ERROR)
     return
   end
   local edit = draft.editing(chat)
@@ -153,7 +155,7 @@ function M.toggle_yolo(chat)
   chat.yolo = not chat.yolo
   M.notify(chat, "set_yolo", { on = chat.yolo })
   local sentence = require("codecompanion.chat.yolo").sentence(chat.yolo)
-  draw.append(chat, blocks.notice(sentence, chat.yolo and "warning" or "info"))
+  say.chat(chat, sentence, chat.yolo and severity.WARN or severity.INFO)
   require("codecompanion.chat.status").publish(chat)
   require("codecompanion.chat.activity").draw(chat)
 end
@@ -165,7 +167,7 @@ end
 function M.set_model(chat, adapter, model)
   local secrets, problem = require("codecompanion.config").secrets(adapter)
   if problem then
-    draw.append(chat, blocks.notice(problem, "error"))
+    say.chat(chat, problem, severity.ERROR)
   end
   M.notify(chat, "set_model", { adapter = adapter, model = model, secrets = secrets })
 end
@@ -175,7 +177,7 @@ end
 function M.send_secrets(chat)
   local secrets, problem = require("codecompanion.config").secrets(chat.adapter)
   if problem then
-    draw.append(chat, blocks.notice(problem, "error"))
+    say.chat(chat, problem, severity.ERROR)
   elseif next(secrets) ~= nil then
     host().notify("give_secrets", { secrets = secrets })
   end

@@ -1,6 +1,7 @@
 ---Stored chats as a whole: rename and delete, also those that are not open. The host decides, and answers one sentence.
 
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -10,9 +11,9 @@ local M = {}
 local function ask(verb, payload, done)
   require("codecompanion.host").request(verb, payload, function(err, sentence)
     if err then
-      return say(err, vim.log.levels.WARN)
+      return say.line(err, severity.WARN)
     end
-    say(sentence)
+    say.line(sentence)
     if done then
       done()
     end

@@ -5,6 +5,7 @@ local covering = require("codecompanion.chat.covering")
 local folds = require("codecompanion.chat.folds")
 local layout = require("codecompanion.chat.layout")
 local options = require("codecompanion.chat.options")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -83,7 +84,7 @@ function M.dress(chat, win)
   for name, value in pairs(values) do
     local ok, problem = pcall(api.nvim_set_option_value, name, value, { scope = "local", win = win })
     if not ok then
-      vim.notify_once(("display.chat.window.opts.%s: %s"):format(name, problem), vim.log.levels.WARN)
+      require("codecompanion.say").once(("display.chat.window.opts.%s: %s"):format(name, problem), severity.WARN)
     end
   end
   api.nvim_win_call(win, function()

@@ -100,7 +100,7 @@ function M.open()
   local findings = require("codecompanion.config").findings()
   local lines = M.report(findings)
   if #lines == 0 then
-    return require("codecompanion.say")("no mistakes in the configuration")
+    return require("codecompanion.say").line("no mistakes in the configuration")
   end
   local title = "Configuration"
   require("codecompanion.chat.float").open({ title = title, lines = lines, filetype = "markdown", footer = "q close" })

@@ -128,7 +128,7 @@ end
 function M.open(chat, at)
   require("codecompanion.chat.session").request(chat, "list_changes", {}, function(rows)
     if #rows == 0 then
-      return require("codecompanion.say")("The tools of this chat have changed no files.")
+      return require("codecompanion.say").line("The tools of this chat have changed no files.")
     end
     show(chat, rows, at)
   end)

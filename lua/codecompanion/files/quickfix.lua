@@ -45,7 +45,7 @@ function M.fill(chat, all, turn_id)
   require("codecompanion.chat.session").request(chat, "list_changes", { hunks = true }, function(rows)
     local items = items_of(rows, all, turn_id)
     if #items == 0 then
-      return require("codecompanion.say")("The tools of this chat have changed no files that are there now.")
+      return require("codecompanion.say").line("The tools of this chat have changed no files that are there now.")
     end
     vim.fn.setqflist({}, " ", { title = "CodeCompanion: changes of files", items = items })
     vim.cmd("botright copen")

@@ -1,6 +1,7 @@
 ---Take back what tools did to files. The host does it, three-way against what came later; here the user is asked.
 
 local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -42,10 +43,10 @@ local function mark(chat, conflict)
   local payload = { changes = conflict.changes, markers = true }
   require("codecompanion.chat.session").request(chat, "revert_changes", payload, function(result)
     if #result.conflicts > 0 then
-      return say(result.text, vim.log.levels.WARN)
+      return say.line(result.text, severity.WARN)
     end
     vim.fn.search("^<<<<<<< ", "cw")
-    say("Conflict markers are in the buffer, unsaved. u takes them out again.")
+    say.line("Conflict markers are in the buffer, unsaved. u takes them out again.")
   end)
 end
 
@@ -71,7 +72,7 @@ end
 ---@param done? fun() Called when it was done or refused
 function M.revert(chat, ids, done)
   require("codecompanion.chat.session").request(chat, "revert_changes", { changes = ids }, function(result)
-    say(result.text, #result.conflicts > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+    say.line(result.text, #result.conflicts > 0 and severity.WARN or severity.INFO)
     if done then
       done()
     end
@@ -127,7 +128,7 @@ function M.chosen(chat, what)
     local ids = what == "turn" and M.of_turn(rows) or M.of_file(rows, path)
     if #ids == 0 then
       local text = what == "turn" and "No turn changed a file" or ("No tool changed %s"):format(what)
-      return say(text .. ", or it is reverted already.", vim.log.levels.WARN)
+      return say.line(text .. ", or it is reverted already.", severity.WARN)
     end
     M.revert(chat, ids)
   end)

@@ -129,11 +129,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.say(chat, text)
-  if chat.tail_kind == "notice" and chat.said == text then
-    return
-  end
-  chat.said = text
-  require("codecompanion.chat.draw").append(chat, require("codecompanion.chat.blocks").notice(text, "warning"))
+  require("codecompanion.say").chat(chat, text, require("codecompanion.severity").WARN)
 end
 
 ---The words of an argument; a space within a word is written `\\ `.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from codecompanion.context.policy_schema import Card
-from codecompanion.events import Entry
+from codecompanion.events import Entry, Severity
 from codecompanion.history import ChatCreated as Created
 from codecompanion.history import (
     ChatForked,
@@ -89,7 +89,7 @@ class _Drawing:
             case PolicyEvent(name="session_restored", fields=fields) if not is_old:
                 self.shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
             case TurnEnded(reason="failed" | "limit", error=error) if error and not is_old:
-                self.shown.append(Entry(kind="note", text=error, level="error"))
+                self.shown.append(Entry(kind="note", text=error, level=Severity.ERROR))
             case TurnEnded(reason="stopped") if not is_old:
                 self.shown.append(Entry(kind="note", text="Stopped."))
             case _:
