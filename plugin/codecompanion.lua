@@ -20,7 +20,7 @@ command("CodeCompanion", function(args)
   require("codecompanion.commands").run(args)
 end, {
   nargs = "*",
-  desc = "Look after CodeCompanion: install, restart, log, health …",
+  desc = "Manage CodeCompanion: install, restart, log, health …",
   complete = function(...)
     return require("codecompanion.commands").complete(...)
   end,
@@ -31,7 +31,7 @@ command("CodeCompanionChat", function(args)
 end, {
   nargs = "*",
   range = true,
-  desc = "Open a chat; with a range the lines go into its draft",
+  desc = "Open a chat; with a range, add the lines to its draft",
   complete = function(...)
     return require("codecompanion.commands").complete_chat(...)
   end,
@@ -41,7 +41,7 @@ command("CodeCompanionRestore", function(args)
   require("codecompanion.commands").restore(args)
 end, {
   nargs = "?",
-  desc = "Restore a chat from a checkpoint: choose one, or give the id of a chat or of a checkpoint",
+  desc = "Restore a chat from a checkpoint: choose one, or give the id of a chat or checkpoint",
 })
 
 command("CodeCompanionCompact", function(args)
@@ -49,7 +49,7 @@ command("CodeCompanionCompact", function(args)
 end, {
   nargs = "*",
   bang = true,
-  desc = "Compact the chat (with ! without asking); arguments steer the summary",
+  desc = "Compact the chat (! does not ask); arguments guide the summary",
 })
 
 command("CodeCompanionUndo", function()
@@ -58,17 +58,17 @@ end, { desc = "Undo the newest edit, compaction, pin … of the chat" })
 
 command("CodeCompanionRedo", function()
   require("codecompanion.commands").change("redo")
-end, { desc = "Redo what was undone last in the chat" })
+end, { desc = "Redo the change of the chat that was undone last" })
 
 command("CodeCompanionRecall", function(args)
   require("codecompanion.commands").recall(args)
-end, { nargs = "*", desc = "Search what was taken out of the chat's context" })
+end, { nargs = "*", desc = "Search what was removed from the chat's context" })
 
 command("CodeCompanionRevert", function(args)
   require("codecompanion.commands").revert(args)
 end, {
   nargs = "?",
-  desc = "List what the tools of the chat changed, to revert it; or revert: turn, or all changes of a file",
+  desc = "Revert what tools changed: choose from a list, or give `turn` or a file",
   complete = function(...)
     return require("codecompanion.commands").complete_revert(...)
   end,
@@ -76,7 +76,7 @@ end, {
 
 command("CodeCompanionChanges", function(args)
   require("codecompanion.commands").changes(args)
-end, { bang = true, desc = "Put what the newest turn changed into the quickfix list (with ! the whole chat)" })
+end, { bang = true, desc = "Put what the newest turn changed (! the whole chat) into the quickfix list" })
 
 command("CodeCompanionCost", function()
   require("codecompanion.commands").cost()
@@ -84,7 +84,7 @@ end, { desc = "Show what the chat has cost" })
 
 command("CodeCompanionTrace", function(args)
   require("codecompanion.commands").trace(args)
-end, { nargs = "?", desc = "Show a turn of the chat call by call; the newest without a number" })
+end, { nargs = "?", desc = "Show a turn of the chat call by call, by default the newest" })
 
 -- Chats come back by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
 local group = vim.api.nvim_create_augroup("codecompanion.buffers", {})
@@ -115,12 +115,12 @@ local function plug(mode, name, keys, desc)
 end
 
 plug("n", "Chat", "<Cmd>CodeCompanionChat<CR>", "Open a chat")
-plug("x", "Chat", ":CodeCompanionChat<CR>", "Take the selection into the chat's draft")
+plug("x", "Chat", ":CodeCompanionChat<CR>", "Add the selection to the chat's draft")
 plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat")
 plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show what the chat has cost")
 plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn of the chat")
-plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Bring a chat back")
+plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Resume a stored chat")
 plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
 plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the chat's context")
-plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo it")
-plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List what was taken out of the chat's context")
+plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the change that was undone last")
+plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List what was removed from the chat's context")

@@ -878,7 +878,7 @@
 ---@field python? CodeCompanion.Options.python
 ---@field opts? CodeCompanion.Options.opts
 
----Where the models are.
+---Providers and their models.
 ---@class CodeCompanion.Options.adapters
 ---@field http? CodeCompanion.Options.adapters.http
 
@@ -910,7 +910,7 @@
 ---@class CodeCompanion.Options.adapters.http.opts
 ---@field proxy? string
 
----The ways to talk to a model.
+---Ways to talk to a model.
 ---@class CodeCompanion.Options.interactions
 ---@field chat? CodeCompanion.Options.interactions.chat
 
@@ -927,8 +927,8 @@
 ---@field llm? string|(fun(adapter: CodeCompanion.AdapterInfo): string)
 ---@field user? string|(fun(): string)
 
----Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false to leave the key alone.
----Other names are maps of your own and need a `callback`.
+---Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false for no mapping. Other names
+---are your own mappings and need a `callback`.
 ---@class CodeCompanion.Options.interactions.chat.keymaps
 ---@field options? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field completion? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -974,13 +974,13 @@
 ---@field callback? (fun(chat: table))
 ---@field opts? table
 
----Keys by mode; replaces the default keys.
+---Keys by mode; they replace the default keys.
 ---@class CodeCompanion.Options.interactions.chat.keymaps.key.modes
 ---@field n? string|string[]
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----The tools the model may call. A tool is switched off by setting its name to false.
+---Tools that the model can call. Set a tool to false to switch it off.
 ---@class CodeCompanion.Options.interactions.chat.tools
 ---@field read_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field file_search? CodeCompanion.Options.interactions.chat.tools.tool|false
@@ -999,7 +999,7 @@
 ---@field enabled? boolean
 ---@field opts? CodeCompanion.Options.interactions.chat.tools.tool.opts
 
----How the tool is run.
+---How the tool runs.
 ---@class CodeCompanion.Options.interactions.chat.tools.tool.opts
 ---@field require_approval_before? boolean
 ---@field allowed_in_yolo_mode? boolean
@@ -1034,17 +1034,17 @@
 ---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management
 
----Policies of your own by name, each with `extends` and values for the options of the policy it extends: see
+---Your own policies by name. Each has `extends` and values for the options of the policy it extends, see
 ---|codecompanion-own-policies|.
 ---@class CodeCompanion.Options.interactions.chat.opts.policies
 ---@field [string] table
 
----What compactions write down for later chats, see |codecompanion-memory|.
+---What compactions remember for later chats, see |codecompanion-memory|.
 ---@class CodeCompanion.Options.interactions.chat.opts.memory
 ---@field enabled? boolean
 ---@field exclude? string[]
 
----A few facts of the workspace that go along with your messages, so that the model need not ask.
+---A few facts about the workspace, sent with your messages so that the model need not ask.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field enabled_sections? string[]
 
@@ -1054,13 +1054,13 @@
 ---@field editing? CodeCompanion.Options.interactions.chat.opts.context_management.editing
 ---@field compaction? CodeCompanion.Options.interactions.chat.opts.context_management.compaction
 
----Context editing: old tool results are replaced by a placeholder.
+---Context editing: replace old tool results by a placeholder.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.editing
 ---@field trigger? number|string|boolean|(fun(ctx: CodeCompanion.TriggerContext): number)
 ---@field exclude_tools? string[]
 ---@field keep_cycles? integer
 
----Compaction: the conversation is replaced by a summary.
+---Compaction: replace the conversation by a summary.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.compaction
 ---@field trigger? number|string|boolean|(fun(ctx: CodeCompanion.TriggerContext): number)
 ---@field min_token_savings? integer|string
@@ -1073,7 +1073,7 @@
 ---@field opts? CodeCompanion.Options.rules.opts
 ---@field [string] CodeCompanion.Options.rules.group|false
 
----The rule files that are common in projects.
+---Rule files that are common in projects.
 ---@class CodeCompanion.Options.rules.default
 ---@field description? string
 ---@field files? (string|table)[]
@@ -1089,14 +1089,14 @@
 ---@field enabled? boolean|(fun(): boolean)
 ---@field autoload? string|string[]|(fun(): string|string[])
 
----A group of your own.
+---Your own group.
 ---@class CodeCompanion.Options.rules.group
 ---@field description? string
 ---@field files? (string|table)[]
 ---@field parser? "none"|"claude"
 ---@field enabled? boolean|(fun(): boolean)
 
----What is known about a model, by its name; used before the built-in table.
+---Facts about models by name; they win over the built-in table.
 ---@class CodeCompanion.Options.models
 ---@field [string] CodeCompanion.Options.models.model
 
@@ -1105,11 +1105,11 @@
 ---@field context_window? integer|string
 ---@field max_output_tokens? integer|string
 
----The project that tools may read and change.
+---Project that tools can read and change.
 ---@class CodeCompanion.Options.workspace
 ---@field root? string|(fun(): string)
 
----What is seen.
+---Appearance.
 ---@class CodeCompanion.Options.display
 ---@field chat? CodeCompanion.Options.display.chat
 

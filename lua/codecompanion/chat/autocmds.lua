@@ -16,47 +16,47 @@ local M = {}
 M.list = {
   {
     name = "CodeCompanionChatOpened",
-    description = "A chat is open: its buffer exists and the host knows it.",
+    description = "A chat was opened: its buffer exists and the host has it open.",
     data = {
       resumed = "boolean: restored from the history",
       adapter = "string: name of the adapter",
       model = "string: name of the model",
     },
   },
-  { name = "CodeCompanionChatClosed", description = "A chat was closed; its history stays.", data = {} },
+  { name = "CodeCompanionChatClosed", description = "A chat was closed; its history is kept.", data = {} },
   {
     name = "CodeCompanionChatSubmitted",
-    description = "A message of yours is stored and on its way.",
+    description = "Your message was stored and is being sent.",
     data = {
-      submit_id = "integer: number of the submit within the chat",
+      submit_id = "integer: number of the message among those sent in this chat",
       message_id = "string: id of the stored message",
-      cycle = "integer: the cycle it opens",
+      cycle = "integer: the cycle it starts",
       tokens = "integer: its size, 0 when unknown",
     },
   },
   {
     name = "CodeCompanionChatDone",
-    description = "Control is back with you after a turn that was not stopped.",
+    description = "A turn is complete and was not stopped.",
     data = {
       reason = 'string: "done", "failed" or "limit"',
-      error = "string: one sentence, empty after a success",
+      error = "string: one sentence, empty on success",
       duration_ms = "integer: how long the turn took",
       unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
     },
   },
   {
     name = "CodeCompanionChatStopped",
-    description = "A turn was stopped by you.",
+    description = "You stopped a turn.",
     data = { duration_ms = "integer: how long the turn took" },
   },
   {
     name = "CodeCompanionChatEdited",
     description = "Old tool results were cleared from the context.",
     data = {
-      cleared = "integer: how many results",
+      cleared = "integer: number of results",
       tokens_before = "integer: size of the next request before",
       tokens_after = "integer: and after",
-      call_ids = "string[]: the tool calls concerned",
+      call_ids = "string[]: the tool calls of these results",
     },
   },
   {
@@ -70,12 +70,12 @@ M.list = {
   },
   {
     name = "CodeCompanionChatCompacted",
-    description = "The conversation so far was replaced by a summary in what the model sees.",
+    description = "A summary replaced the conversation so far in what the model gets.",
     data = {
       compaction_id = "string",
       trigger = 'string: "proactive", "reactive" or "manual"',
       summariser = "string: who wrote the summary",
-      messages = "integer: how many messages were replaced",
+      messages = "integer: number of replaced messages",
       tokens_before = "integer: size of the next request before",
       tokens_after = "integer: and after",
       duration_ms = "integer: how long it took",
@@ -83,21 +83,21 @@ M.list = {
   },
   {
     name = "CodeCompanionChatCompactFailed",
-    description = "A compaction came to nothing; nothing was changed.",
+    description = "A compaction failed or was cancelled; nothing was changed.",
     data = {
       compaction_id = "string",
       reason = "string: one sentence",
-      cancelled = "boolean: stopped by you",
+      cancelled = "boolean: you stopped it",
     },
   },
   {
     name = "CodeCompanionToolStarted",
-    description = "A tool call began, or waits for your approval.",
+    description = "A tool call began or is waiting for your approval.",
     data = { call_id = "string", name = "string: name of the tool", title = "string: what it does" },
   },
   {
     name = "CodeCompanionApprovalWaiting",
-    description = "A tool call waits for your answer.",
+    description = "A tool call is waiting for your approval.",
     data = {
       call_id = "string",
       name = "string: name of the tool",
@@ -107,7 +107,7 @@ M.list = {
   },
   {
     name = "CodeCompanionApprovalAnswered",
-    description = "A tool call waits no more: you answered, or the turn was stopped.",
+    description = "A tool call is no longer waiting: you answered, or the turn was stopped.",
     data = { call_id = "string", decision = 'string: "once", "always", "reject" or "cancel"' },
   },
   {
@@ -120,7 +120,7 @@ M.list = {
       status = 'string: "ok", "error", "cancelled" or "rejected"',
       tokens = "integer: size of the result",
       duration_ms = "integer: how long it took",
-      change = "table?: with a changed file its change_id, path, and the lines added and removed",
+      change = "table?: for a changed file its change_id, path, and the lines added and removed",
     },
   },
 }

@@ -4,7 +4,7 @@
 
 local M = {}
 
-local COMPACTION = "string: the compaction it belongs to, empty when none"
+local COMPACTION = "string: the compaction it belongs to, or empty"
 
 ---@type CodeCompanion.Autocmd[]
 M.list = {
@@ -21,7 +21,7 @@ M.list = {
   },
   {
     name = "CodeCompanionContextCompactionFailed",
-    description = "A history compaction came to nothing: there is no new summary.",
+    description = "A history compaction failed: there is no new summary.",
     data = {
       scope = 'string: "history"',
       input_limit_tokens = "integer: what the model takes as input",
@@ -34,14 +34,14 @@ M.list = {
   },
   {
     name = "CodeCompanionSessionHistoryContinuationUpdated",
-    description = "The history summary was written anew.",
+    description = "The history summary was updated.",
     data = {
       event_version = "integer: 1",
       artifact_version = "integer: 1",
       renderer_version = "integer: 1",
       frontier_turn_id = "string: the last turn the summary covers",
-      consolidated_turn_count = "integer: how many turns it covers",
-      newly_consolidated_turn_count = "integer: how many of them are new",
+      consolidated_turn_count = "integer: number of turns it covers",
+      newly_consolidated_turn_count = "integer: number of new turns among them",
       update_reason = "string: semantic_closure, token_pressure, rebuild, checkpoint_restore or manual_request",
       activity_text = "string: one line for a status line",
       artifact = "table: what the summary was rendered from",
@@ -53,30 +53,30 @@ M.list = {
   },
   {
     name = "CodeCompanionPromptCompiled",
-    description = "A request was put together: what it begins with, and from where.",
+    description = "A request was put together: its instructions and where they come from.",
     data = {
       shape = "string: full, or compact when shortened fragments were used",
       base_instructions = "integer: bytes of the system prompt",
       instructions = "integer: bytes of all instructions",
       cacheable_prefix = "integer: bytes that stay the same from request to request",
-      dynamic_suffix = "integer: bytes after them",
+      dynamic_suffix = "integer: bytes after the prefix",
       layers = "table[]: name, kind, source, stability, status, fragments, bytes",
       fragments = "table[]: kind, source, stability, layer, key, label, bytes, tokens",
     },
   },
   {
     name = "CodeCompanionContextPruned",
-    description = "Earlier turns were left out of a request, or took part in it shortened.",
+    description = "Earlier turns were removed from a request or shortened in it.",
     data = {
       prior_turns = "integer: turns before the running one that the request replays",
       prior_input_bytes = "integer: their size",
-      raw_prior_turns = "integer: of them, unchanged",
+      raw_prior_turns = "integer: those sent unchanged",
       raw_input_bytes = "integer: their size",
-      compacted_prior_turns = "integer: of them, with shortened results",
+      compacted_prior_turns = "integer: those sent with shortened results",
       compacted_input_bytes = "integer: their size as sent",
-      omitted_prior_turns = "integer: turns that only the summary stands for",
+      omitted_prior_turns = "integer: turns that only the summary covers",
       omitted_input_bytes = "integer: their size",
-      turn_ids = "string[]: those left out since the last such event; all of them in the first one behind a restart",
+      turn_ids = "string[]: turns removed since the last such event, or all of them in the first one after a restart",
     },
   },
   {
@@ -87,24 +87,24 @@ M.list = {
       removedCount = "integer: how many messages it replaces",
       tokensBefore = "integer: size of the next request before",
       tokensAfter = "integer: and after, the summary included",
-      proactive = "boolean: true before the window was full, absent otherwise",
+      proactive = "boolean: true if the window was not full yet, absent otherwise",
       metadata = "table: availableTokens, originalTokens, truncatedToolResults, removedMessages, kind",
     },
   },
   {
     name = "CodeCompanionContextToolsTruncated",
-    description = "Shortening tool results was enough: no message was removed.",
+    description = "Tool results were shortened; no message had to be removed.",
     data = {
-      count = "integer: how many results",
+      count = "integer: number of results",
       before = "integer: size of the next request before",
       after = "integer: and after",
     },
   },
   {
     name = "CodeCompanionPinnedOverTarget",
-    description = "What may never be removed is larger than the target.",
+    description = "Messages that must never be removed are larger than the target.",
     data = {
-      pinned_tokens = "integer: what the kept messages need",
+      pinned_tokens = "integer: size of these messages",
       target_tokens = "integer: the target",
     },
   },
@@ -115,41 +115,41 @@ M.list = {
       warningLevel = 'string: "warning" or "critical"',
       usageTokens = "integer: size of the next request",
       budgetTokens = "integer: the window",
-      compacted = "boolean: it was just compacted",
-      tier = "integer: how, 0 = not at all",
+      compacted = "boolean: the chat was just compacted",
+      tier = "integer: tier of that compaction, 0 = none",
     },
   },
   {
     name = "CodeCompanionContextStillOverBudget",
-    description = "The last tier ran and the request is still too large; it is sent all the same.",
+    description = "The request is still too large after the last tier; it is sent anyway.",
     data = {
       tokens = "integer: size of the next request",
-      budget_tokens = "integer: what it should have",
+      budget_tokens = "integer: the limit it exceeds",
       tier = "integer: the tier that ran last",
     },
   },
   {
     name = "CodeCompanionContextCapacityRecoveryStarted",
-    description = "A provider refused a request as too long: it is being made smaller.",
+    description = "A provider refused a request as too long; it is being shortened.",
     data = {
       attempt = "integer: 1 for the first",
       tokensBefore = "integer: size of the refused request",
-      targetTokens = "integer: what it is to have",
+      targetTokens = "integer: size to reach",
     },
   },
   {
     name = "CodeCompanionContextCapacityRecoveryCompleted",
-    description = "The refused request is smaller now and is sent again.",
+    description = "The refused request was shortened and is sent again.",
     data = {
       attempt = "integer: 1 for the first",
       tokensBefore = "integer: size of the refused request",
       tokensAfter = "integer: size now",
-      removedCount = "integer: messages that left it",
+      removedCount = "integer: number of messages removed from it",
     },
   },
   {
     name = "CodeCompanionContextCapacityRecoveryFailed",
-    description = "The refused request could not be made small enough: the turn ends.",
+    description = "The refused request could not be shortened enough; the turn ends.",
     data = {
       attempt = "integer: the last one",
       tokensBefore = "integer: size of the refused request",
@@ -158,7 +158,7 @@ M.list = {
   },
   {
     name = "CodeCompanionCheckpointFailed",
-    description = "The checkpoint before a compaction could not be written; the compaction goes on.",
+    description = "The checkpoint before a compaction could not be written; the compaction continues.",
     data = { reason = "string: one sentence" },
   },
   {
@@ -166,8 +166,8 @@ M.list = {
     description = "A summary was written to the memory.",
     data = {
       kind = 'string: "compaction" or "pre_compaction"',
-      targets = 'string[]: where it went, of "memory" and "daily_log"',
-      characters = "integer: its length",
+      targets = 'string[]: where it was written: "memory", "daily_log"',
+      characters = "integer: length of the summary",
     },
   },
   {
@@ -187,8 +187,8 @@ M.list = {
     data = {
       source = "integer: 1 checkpoint, 2 snapshot, 3 and 4 the same in an older format, 5 record of events",
       chat = "string: the chat it was restored from",
-      messages = "integer: how many messages there are",
-      upgraded = "boolean: whether it came in an older format",
+      messages = "integer: number of messages",
+      upgraded = "boolean: whether it was in an older format",
       checkpointAt = "integer: time of the newest checkpoint in milliseconds, 0 when there is none",
       snapshotAt = "integer: time of the newest snapshot in milliseconds, 0 when there is none",
       note = "string: one sentence",

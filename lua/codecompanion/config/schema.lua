@@ -38,7 +38,7 @@ return {
   fields = {
     {
       name = "adapters",
-      description = "Where the models are.",
+      description = "Providers and their models.",
       fields = {
         {
           name = "http",
@@ -51,7 +51,7 @@ return {
     },
     {
       name = "interactions",
-      description = "The ways to talk to a model.",
+      description = "Ways to talk to a model.",
       fields = {
         {
           name = "chat",
@@ -68,7 +68,7 @@ return {
     },
     {
       name = "models",
-      description = "What is known about a model, by its name; used before the built-in table.",
+      description = "Facts about models by name; they win over the built-in table.",
       fields = {},
       values = {
         name = "<model>",
@@ -86,28 +86,28 @@ return {
             type = { "integer", "string" },
             check = require("codecompanion.config.tokens").check(),
             optional = true,
-            description = "Tokens reserved for a reply; requests ask for no more.",
+            description = "Tokens reserved for a reply, and the most that a request asks for.",
           },
         },
       },
     },
     {
       name = "workspace",
-      description = "The project that tools may read and change.",
+      description = "Project that tools can read and change.",
       fields = {
         {
           name = "root",
           type = { "string", "function" },
           optional = true,
           signature = "fun(): string",
-          description = "The folder tools may not leave; the working folder when not set. A function is asked when the"
-            .. " host starts.",
+          description = "Folder that tools must not leave, by default the working folder. A function is called when"
+            .. " the host starts.",
         },
       },
     },
     {
       name = "display",
-      description = "What is seen.",
+      description = "Appearance.",
       fields = {
         {
           name = "chat",
@@ -121,8 +121,8 @@ return {
       type = "string",
       enum = { "private", "python3" },
       default = "private",
-      description = "The Python host: `private` is the plugin's own environment; `python3` is Neovim's Python provider"
-        .. " after |:UpdateRemotePlugins|.",
+      description = "Where the Python host runs: `private` is the plugin's own environment, `python3` is Neovim's"
+        .. " Python provider after |:UpdateRemotePlugins|.",
     },
     {
       name = "python",
@@ -132,7 +132,7 @@ return {
           name = "host_prog",
           type = "string",
           optional = true,
-          description = "A Python to use instead of the plugin's own environment. It needs the packages of"
+          description = "Python to use instead of the plugin's own environment. It needs the packages in"
             .. " requirements.lock.",
         },
       },
@@ -146,13 +146,13 @@ return {
           type = "string",
           enum = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR" },
           default = "ERROR",
-          description = "What is written to the log file.",
+          description = "Least severe level that is written to the log file.",
         },
         {
           name = "language",
           type = "string",
           default = "English",
-          description = "The language replies are written in; for a `system_prompt` function.",
+          description = "Language of replies; also passed to a `system_prompt` function.",
         },
       },
     },

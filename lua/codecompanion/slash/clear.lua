@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "clear",
-  description = "Clear the chat; the history keeps everything",
+  description = "Clear the chat (/undo brings it back)",
   run = function(chat)
     require("codecompanion.chat.session").clear(chat)
   end,

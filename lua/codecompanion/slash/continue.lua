@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "continue",
-  description = "Go on with a reply that was cut off",
+  description = "Continue a reply that was cut off",
   run = function(chat)
     require("codecompanion.chat.session").go_on(chat)
   end,

@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "memory",
-  description = "Look at what compactions have written down",
+  description = "List what compactions remembered",
   run = function()
     require("codecompanion.chat.pickers").memory(function(path)
       vim.cmd.split(vim.fn.fnameescape(path))

@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "pins",
-  description = "List what is pinned",
+  description = "List the pins",
   run = function(chat)
     require("codecompanion.chat.history").pins(chat)
   end,

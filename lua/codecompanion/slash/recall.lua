@@ -1,9 +1,9 @@
----`/recall [words]`: search what was taken out of the context.
+---`/recall [words]`: search what was removed from the context.
 
 ---@type CodeCompanion.SlashCommand
 return {
   name = "recall",
-  description = "Search what was taken out of the context",
+  description = "Search what was removed from the context",
   argument = "[words]",
   run = function(chat, argument)
     require("codecompanion.chat.history").recall(chat, argument)

@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "redo",
-  description = "Redo what was undone last",
+  description = "Redo the change that was undone last",
   run = function(chat)
     require("codecompanion.chat.history").redo(chat)
   end,

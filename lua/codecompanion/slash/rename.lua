@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "rename",
-  description = "Give the chat another title",
+  description = "Change the title of the chat",
   argument = "[text]",
   run = function(chat, argument)
     require("codecompanion.chat.session").attach(chat)

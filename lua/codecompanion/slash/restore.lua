@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "restore",
-  description = "Open a checkpoint of this chat as a chat of its own",
+  description = "Open a checkpoint of this chat as a new chat",
   argument = "[checkpoint]",
   run = function(chat, argument)
     local chats = require("codecompanion.chat")

@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "resume",
-  description = "Bring a stored chat back",
+  description = "Resume a stored chat",
   argument = "[title or id]",
   complete = function(lead)
     return require("codecompanion.chat.resume_list").names(lead)

@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "revert",
-  description = "List changes of files, and take them back",
+  description = "List file changes and revert them",
   run = function(chat)
     require("codecompanion.files.list").open(chat)
   end,

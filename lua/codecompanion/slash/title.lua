@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "title",
-  description = "Give the chat a title",
+  description = "Set the title of the chat",
   argument = "[text]",
   run = function(chat, argument)
     require("codecompanion.chat.session").attach(chat)

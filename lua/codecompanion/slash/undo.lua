@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "undo",
-  description = "Undo the newest edit, compaction, pin … of the context",
+  description = "Undo the newest edit, compaction, pin … of the chat",
   run = function(chat)
     require("codecompanion.chat.history").undo(chat)
   end,

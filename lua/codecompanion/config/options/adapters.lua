@@ -43,4 +43,4 @@ vim.list_extend(fields, {
   },
 })
 
-return { fields = fields, other = entry("<name>", "An adapter of your own: see |codecompanion-adapters|.") }
+return { fields = fields, other = entry("<name>", "Your own adapter, see |codecompanion-adapters|.") }

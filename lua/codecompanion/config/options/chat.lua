@@ -25,11 +25,11 @@ local function tool(name, description, overrides)
         name = "enabled",
         type = "boolean",
         default = true,
-        description = "Whether the model is offered the tool.",
+        description = "Offer the tool to the model.",
       },
       {
         name = "opts",
-        description = "How the tool is run.",
+        description = "How the tool runs.",
         fields = vim.list_extend({
           {
             name = "require_approval_before",
@@ -41,14 +41,14 @@ local function tool(name, description, overrides)
             name = "allowed_in_yolo_mode",
             type = "boolean",
             default = not overrides.never_yolo,
-            description = "Whether YOLO mode covers this tool; false asks even then.",
+            description = "Run this tool without asking in YOLO mode; false asks even then.",
           },
           {
             name = "timeout",
             type = "integer",
             min = 1,
             default = overrides.timeout or 60000,
-            description = "The longest a call may take, in milliseconds.",
+            description = "Time limit of a call, in milliseconds.",
           },
         }, overrides.more or {}),
       },
@@ -77,8 +77,7 @@ local prefixes = {
   default = {},
   items = { type = "string", description = "The beginning of a command, such as `git status`." },
   check = check_prefixes,
-  description = "Commands that begin like one of these, word by word, run without asking; see"
-    .. " |codecompanion-approvals|.",
+  description = "Commands that run without asking, given by their first words; see |codecompanion-approvals|.",
 }
 
 local tools = {
@@ -94,45 +93,44 @@ local tools = {
     "Runs a shell command.",
     { ask = true, never_yolo = true, timeout = 300000, more = { prefixes } }
   ),
-  tool("memory", "Keeps notes across chats in a folder of their own."),
-  tool("recall", "Finds and reads what was taken out of the chat."),
+  tool("memory", "Keeps notes across chats, in a separate folder."),
+  tool("recall", "Finds and reads what was removed from the chat."),
 }
 
 table.insert(tools, {
   name = "opts",
   description = "Options of all tools.",
   fields = {
-    { name = "enabled", type = "boolean", default = true, description = "Whether the model is offered any tools." },
+    { name = "enabled", type = "boolean", default = true, description = "Offer tools to the model." },
     {
       name = "yolo",
       type = "boolean",
       default = false,
-      description = "Whether new chats begin in YOLO mode: tools run without asking, except those with"
+      description = "Start new chats in YOLO mode: tools run without asking, except those with"
         .. " `allowed_in_yolo_mode = false`.",
     },
     {
       name = "save_with_autocmds",
       type = "boolean",
       default = true,
-      description = "Whether saving a file that a tool changed in a loaded buffer runs your `BufWrite*` autocommands,"
-        .. " such as format on save. False saves it as `:noautocmd write` does.",
+      description = "Run your `BufWrite*` autocommands, such as format on save, when saving a file that a tool"
+        .. " changed in a loaded buffer. False saves it like `:noautocmd write`.",
     },
     {
       name = "guarded_files",
       type = "list",
       default = {},
       items = { type = "string", description = "A pattern as in a `.gitignore`." },
-      description = "Further files whose change is asked about whatever was granted, as patterns of a `.gitignore`;"
-        .. " one with `!` in front takes files out of the built-in list. The last pattern that matches decides. See"
-        .. " |codecompanion-guarded-files|.",
+      description = "More files whose changes always ask, as patterns of a `.gitignore`; a pattern with `!` in front"
+        .. " excludes files of the built-in list. The last matching pattern wins. See |codecompanion-guarded-files|.",
     },
     {
       name = "max_result_chars",
       type = "integer",
       min = 1000,
       default = 40000,
-      description = "A tool result longer than this (in characters) is kept whole in the history, and the model is"
-        .. " shown its beginning and end with a note how to read the rest.",
+      description = "Maximum length of a tool result in characters. The model gets the beginning and the end of a"
+        .. " longer one and a note on how to read the rest; the history keeps all of it.",
     },
   },
 })
@@ -143,8 +141,8 @@ return {
     type = { "string", "table" },
     default = "offline",
     adapter = true,
-    description = "The adapter of new chats: its name, or { name = …, model = … }. The default answers without a"
-      .. " network or a key.",
+    description = "The adapter of new chats: its name, or { name = …, model = … }. The default works without a"
+      .. " network and without a key.",
   },
   {
     name = "roles",
@@ -171,15 +169,15 @@ return {
   },
   {
     name = "keymaps",
-    description = "Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false to leave"
-      .. " the key alone. Other names are maps of your own and need a `callback`.",
+    description = "Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false"
+      .. " for no mapping. Other names are your own mappings and need a `callback`.",
     fields = require("codecompanion.config.options.keymaps").list(),
     values = require("codecompanion.config.options.keymaps").custom(),
     alias = { goto_file_under_cursor = "open_file", inspect = "debug" },
   },
   {
     name = "tools",
-    description = "The tools the model may call. A tool is switched off by setting its name to false.",
+    description = "Tools that the model can call. Set a tool to false to switch it off.",
     fields = tools,
     alias = { insert_edit_into_file = "insert_edit" },
   },
@@ -192,16 +190,16 @@ return {
         type = { "string", "function" },
         optional = true,
         signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
-        description = "Replaces the built-in system prompt. In a string, `${default_system_prompt}` stands for the"
-          .. " built-in one; a function finds it in `ctx.default_system_prompt`. It is asked when the host starts.",
+        description = "Replaces the built-in system prompt. A string can contain `${default_system_prompt}`, the"
+          .. " built-in one; a function finds it in `ctx.default_system_prompt`. It is called when the host starts.",
       },
       {
         name = "context_window",
         type = { "integer", "string" },
         optional = true,
         check = require("codecompanion.config.tokens").check(),
-        description = 'The context window in tokens, for every model: 32000, "16k" or "1M" (k = 1000), as every number'
-          .. " of tokens. Without it each model has its own: `models`, what the endpoint says, or the built-in table.",
+        description = 'Context window in tokens, for all models: 32000, "16k" or "1M" (k = 1000). Without it each'
+          .. " model has its own, from `models`, the endpoint or the built-in table.",
       },
       {
         name = "policy",
@@ -209,20 +207,21 @@ return {
         items = { type = "string" },
         default = "codecompanion",
         check = require("codecompanion.config.policies").check_choice,
-        description = "The policy of context management: which strategies run, when, and in which order. A name, or"
-          .. ' names by adapter: { default = "codecompanion", anthropic = "cowork" }. `/policy` changes it for a chat.',
+        description = "Policy of context management: which strategies run, when, and in which order. A name, or"
+          .. ' names by adapter: { default = "codecompanion", anthropic = "cowork" }. `/policy` changes it for one'
+          .. " chat.",
       },
       {
         name = "policies",
-        description = "Policies of your own by name, each with `extends` and values for the options of the policy it"
-          .. " extends: see |codecompanion-own-policies|.",
+        description = "Your own policies by name. Each has `extends` and values for the options of the policy it"
+          .. " extends, see |codecompanion-own-policies|.",
         fields = {},
         values = {
           name = "<name>",
           type = "table",
           optional = true,
           check = require("codecompanion.config.policies").check,
-          description = "A policy of your own.",
+          description = "Your own policy.",
         },
       },
       {
@@ -232,8 +231,8 @@ return {
         check = function(value)
           return value == 0 and "0 would forbid every request; a negative number means no limit" or nil, value
         end,
-        description = "After so many requests in answer to one message of yours the turn is ended. A negative number"
-          .. " means no limit.",
+        description = "Maximum number of requests in response to one of your messages; then the turn ends. A negative"
+          .. " number means no limit.",
       },
       {
         name = "max_output_continuations",
@@ -242,16 +241,16 @@ return {
         check = function(value)
           return (value < 0 or value > 2) and "expected 0, 1 or 2" or nil, value
         end,
-        description = "How often in one turn a reply that ended only at the model's output limit is continued by"
-          .. " itself: 0, 1 or 2. `/continue` does it by hand.",
+        description = "How often per turn to continue a reply automatically that reached the model's output limit:"
+          .. " 0, 1 or 2. `/continue` does it by hand.",
       },
       {
         name = "budget",
         type = "number",
         min = 0,
         default = 0,
-        description = "What one chat may cost, in US dollars; 0 = unlimited. When it is used up the next turn ends"
-          .. " before anything is sent. Calls whose price nobody knows are not counted; `/cost` says how many.",
+        description = "What one chat may cost, in US dollars; 0 = unlimited. Once it is spent, the next turn ends"
+          .. " before anything is sent. Calls without a known price are not counted; `/cost` says how many there are.",
       },
       {
         name = "budget_warn",
@@ -259,7 +258,7 @@ return {
         default = 0,
         needs = "budget",
         check = check_share,
-        description = "From this share of `budget` on you are warned, between 0 and 1; 0 = never.",
+        description = "Warn when this share of `budget` is spent, between 0 and 1; 0 = never.",
       },
       {
         name = "total_budget",
@@ -274,30 +273,30 @@ return {
         default = 0,
         needs = "total_budget",
         check = check_share,
-        description = "From this share of `total_budget` on you are warned, between 0 and 1; 0 = never.",
+        description = "Warn when this share of `total_budget` is spent, between 0 and 1; 0 = never.",
       },
       {
         name = "on_compact",
         type = "string",
         enum = { "auto", "submit", "ask", "stop" },
         default = "auto",
-        description = "What happens after a compaction. `auto`: what it interrupted goes on, an idle chat"
-          .. " waits for you; `submit`: the model always goes on; `ask` and `stop`: it always waits, `ask` says so.",
+        description = "What happens after a compaction. `auto`: an interrupted turn continues, an idle chat waits for"
+          .. " you; `submit`: the model always continues; `ask` and `stop`: it always waits, and `ask` says so.",
       },
       {
         name = "tokenizer",
         type = "string",
         enum = { "estimate", "exact" },
         default = "estimate",
-        description = "How texts are counted before the provider reports: a fast estimate (about 1 % off on coding"
-          .. " chats), or the vocabulary o200k_base, which costs 0.2 s at the start and 80 MB.",
+        description = "How tokens are counted until the provider reports them: a fast estimate (about 1 % off in"
+          .. " coding chats), or the vocabulary o200k_base, which takes 0.2 s at start-up and 80 MB.",
       },
       {
         name = "compaction_timeout",
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "How long one model call of a compaction may take, in milliseconds; then nothing is changed.",
+        description = "Time limit of a compaction's model call, in milliseconds; after it nothing is changed.",
       },
       {
         name = "checkpoint_every_messages",
@@ -307,27 +306,27 @@ return {
           local fits = value == false or (type(value) == "number" and value >= 1)
           return not fits and "expected a whole number of messages from 1 on, or false" or nil, value
         end,
-        description = "After so many messages of you and the model a checkpoint of the chat is written beside the"
-          .. " database, and its state after every turn; `:CodeCompanionRestore` brings a chat back from there. false"
-          .. " writes only what a compaction asks for. Without it the policy decides.",
+        description = "Write a checkpoint of the chat beside the database after this many messages (yours and the"
+          .. " model's), and its state after every turn; `:CodeCompanionRestore` restores a chat from them. false:"
+          .. " only before a compaction that asks for one. Without this option the policy decides.",
       },
       {
         name = "memory",
-        description = "What compactions write down for later chats, see |codecompanion-memory|.",
+        description = "What compactions remember for later chats, see |codecompanion-memory|.",
         fields = {
           {
             name = "enabled",
             type = "boolean",
             default = true,
-            description = "Whether anything is written to the memory and to the daily log.",
+            description = "Write to the memory and to the daily log.",
           },
           {
             name = "exclude",
             type = "list",
             default = {},
             items = { type = "string", description = "A regular expression." },
-            description = "Regular expressions (Python's, upper and lower case are the same): a summary that one of"
-              .. " them matches, or that is about words of yours that match, is not remembered.",
+            description = "Python regular expressions, ignoring case. A summary is not remembered if one of them"
+              .. " matches it or your messages that it covers.",
           },
         },
       },
@@ -336,13 +335,13 @@ return {
         type = "string",
         enum = { "default", "terse" },
         optional = true,
-        description = "How long ordinary replies are: `default` says nothing about it, `terse` adds three lines to the"
+        description = "Length of ordinary replies: `default` leaves it to the model, `terse` adds three lines to the"
           .. " system prompt of every turn that ask for brief ones. Without it the policy decides (`terse` with"
-          .. " kodacode, else `default`). It counts for chats opened afterwards.",
+          .. " kodacode, else `default`). A change applies to chats opened afterwards.",
       },
       {
         name = "context_packet",
-        description = "A few facts of the workspace that go along with your messages, so that the model need not ask.",
+        description = "A few facts about the workspace, sent with your messages so that the model need not ask.",
         fields = {
           {
             name = "enabled_sections",
@@ -353,9 +352,9 @@ return {
               enum = { "repo", "git", "git_dirty_summary", "diagnostics" },
               description = "",
             },
-            description = "Which: `repo` (name, whether git is there), `git` (branch, number of changed files),"
-              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few of the editor, when your words"
-              .. " are about errors or tests). Never contents of files. Off by default.",
+            description = "Which facts: `repo` (name, whether it uses git), `git` (branch, number of changed files),"
+              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few from the editor, when your"
+              .. " message is about errors or tests). Never file contents. Off by default.",
           },
         },
       },

@@ -13,12 +13,12 @@ return {
     type = { "boolean", "function" },
     default = true,
     signature = "fun(adapter: CodeCompanion.AdapterInfo): boolean",
-    description = "Whether context editing and compaction run at all. A function is asked when a chat opens and when"
-      .. " its adapter or model changes.",
+    description = "Use context editing and compaction. A function is called when a chat opens and when its adapter or"
+      .. " model changes.",
   },
   {
     name = "editing",
-    description = "Context editing: old tool results are replaced by a placeholder.",
+    description = "Context editing: replace old tool results by a placeholder.",
     fields = {
       {
         name = "trigger",
@@ -34,21 +34,21 @@ return {
         type = "list",
         items = { type = "string" },
         default = { "memory" },
-        description = "Names of tools whose results are never cleared.",
+        description = "Tools whose results are never cleared.",
       },
       {
         name = "keep_cycles",
         type = "integer",
         min = 0,
         default = 3,
-        description = "How many of the newest cycles keep their tool results, the running one included. A cycle is one"
-          .. " message of yours and everything the model did in response.",
+        description = "How many of the newest cycles keep their tool results, including the current one. A cycle is"
+          .. " one of your messages and everything the model did in response.",
       },
     },
   },
   {
     name = "compaction",
-    description = "Compaction: the conversation is replaced by a summary.",
+    description = "Compaction: replace the conversation by a summary.",
     fields = {
       {
         name = "trigger",
@@ -56,30 +56,30 @@ return {
         default = 0.85,
         check = check_trigger,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
-        description = "When compaction runs, in the same forms as the trigger of editing; false for never (`/compact`"
-          .. " still works).",
+        description = "When compaction begins, written like the trigger of editing; false for never (`/compact` still"
+          .. " works).",
       },
       {
         name = "min_token_savings",
         type = { "integer", "string" },
         check = require("codecompanion.config.tokens").check(0),
         default = 10000,
-        description = "An automatic compaction that would save fewer tokens than this is not done.",
+        description = "Skip an automatic compaction that would save fewer tokens than this.",
       },
       {
         name = "adapter",
         type = { "string", "table" },
         optional = true,
         adapter = true,
-        description = "Another adapter for the summary: its name, or { name = …, model = … }. Used for `/compact` too."
-          .. " The chat's own adapter when not set.",
+        description = "Adapter that writes the summary, also for `/compact`: its name, or"
+          .. " { name = …, model = … }. By default the chat's own adapter.",
       },
       {
         name = "fallback_to_chat_adapter",
         type = "boolean",
         default = false,
-        description = "When the adapter above fails, ask the chat's own adapter once. Otherwise a failure skips this"
-          .. " round, nothing is changed, and you are told.",
+        description = "Try the chat's own adapter once if the adapter above fails. Otherwise a failed compaction"
+          .. " changes nothing and shows a message.",
       },
     },
   },

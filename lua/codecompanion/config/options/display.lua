@@ -33,27 +33,27 @@ local window = {
     type = "string",
     enum = { "left", "right", "top", "bottom" },
     optional = true,
-    description = "The side of a split; follows 'splitright' and 'splitbelow' when not set.",
+    description = "Side of a split; by default as 'splitright' and 'splitbelow' say.",
   },
-  { name = "full_height", type = "boolean", default = true, description = "A vertical split takes the full height." },
-  size("width", 0.5, "Width: a share of the editor (up to 1) or columns."),
+  { name = "full_height", type = "boolean", default = true, description = "Use the full height for a vertical split." },
+  size("width", 0.5, "Width: a share of the editor (up to 1), or columns."),
   {
     name = "min_width",
     type = "integer",
     min = 0,
     default = 60,
-    description = "A vertical split whose width is a share of the editor is at least so many columns wide. Where that"
-      .. " leaves fewer than 40 columns beside it, `narrow_layout` is taken instead. 0 = as narrow as it comes.",
+    description = "Minimum columns of a vertical split whose width is a share of the editor. If that leaves fewer than"
+      .. " 40 columns beside it, `narrow_layout` is used instead. 0 = no minimum.",
   },
   {
     name = "narrow_layout",
     type = "string",
     enum = { "float", "buffer", "tab", "horizontal", "vertical" },
     default = "buffer",
-    description = "Where a chat opens when there is no room for a vertical split. `buffer` takes the current window; a"
-      .. " float is taken where that window is narrow itself.",
+    description = "Where a chat opens if there is no room for a vertical split. `buffer` uses the current window, or a"
+      .. " float if that window is narrow as well.",
   },
-  size("height", 0.8, "Height: a share of the editor (up to 1) or lines."),
+  size("height", 0.8, "Height: a share of the editor (up to 1), or lines."),
   {
     name = "border",
     type = { "string", "list" },
@@ -66,7 +66,7 @@ local window = {
     type = "string",
     enum = { "editor", "cursor", "win" },
     default = "editor",
-    description = "What a float is placed by.",
+    description = "What a float is positioned relative to.",
   },
   { name = "buflisted", type = "boolean", default = false, description = "List the chat buffer." },
   {
@@ -83,19 +83,19 @@ return {
     name = "auto_scroll",
     type = "boolean",
     default = true,
-    description = "Windows whose cursor is at the end follow the reply.",
+    description = "Follow the reply in windows whose cursor is at the end.",
   },
   {
     name = "intro_message",
     type = "string",
     default = "Welcome to CodeCompanion. Press g? in normal mode for the keys.",
-    description = "Shown in an empty chat; an empty string shows nothing.",
+    description = "Text of an empty chat; an empty string shows nothing.",
   },
   {
     name = "separator",
     type = "string",
     default = "─",
-    description = "The line of a header separator is made of it.",
+    description = "Character of the line after a header.",
   },
   {
     name = "show_header_separator",
@@ -103,8 +103,8 @@ return {
     default = false,
     description = "Draw a line after each header.",
   },
-  { name = "show_context", type = "boolean", default = true, description = "Show what is attached at the top." },
-  { name = "fold_context", type = "boolean", default = false, description = "Fold the list of what is attached." },
+  { name = "show_context", type = "boolean", default = true, description = "List the attachments at the top." },
+  { name = "fold_context", type = "boolean", default = false, description = "Fold the list of attachments." },
   { name = "show_reasoning", type = "boolean", default = true, description = "Show the model's reasoning." },
   { name = "fold_reasoning", type = "boolean", default = true, description = "Fold the model's reasoning." },
   { name = "fold_tools", type = "boolean", default = true, description = "Fold tool calls and their results." },
@@ -114,30 +114,30 @@ return {
     type = "function",
     optional = true,
     signature = "fun(tokens: integer): string",
-    description = "How a token count is written, in place of `(2.1k tokens)`.",
+    description = "Returns the text of a token count, instead of `(2.1k tokens)`.",
   },
   {
     name = "show_meter",
     type = "boolean",
     default = true,
-    description = "Show how full the context is at the header of the input: where no bar of the chat does, and from"
-      .. " 80 % on.",
+    description = "Show how full the context is at the header of the input, if no bar of the chat does, and always"
+      .. " from 80 % on.",
   },
   {
     name = "winbar",
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Model, state and meter in the 'winbar' of chat windows. `auto`: where the status line does not show"
-      .. " them, that is in a float, with 'laststatus' 0, 1 or 3, or with a status line of your own. A 'winbar' of your"
-      .. " own is never touched.",
+    description = "Show model, state and meter in the 'winbar' of chat windows. `auto`: if the status line does not,"
+      .. " that is in a float, with 'laststatus' 0, 1 or 3, or with your own status line. Your own 'winbar' is never"
+      .. " changed.",
   },
   {
     name = "notify_unseen",
     type = "boolean",
     default = true,
-    description = "Say it once with `vim.notify()` when an approval waits, or a turn is over, in a chat that is not on"
-      .. " the screen or while another program has the focus.",
+    description = "Notify once with `vim.notify()` when an approval is waiting or a turn is complete in a chat that is"
+      .. " not visible, or while another program has the focus.",
   },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
   {
@@ -145,7 +145,7 @@ return {
     type = "integer",
     min = 0,
     default = 2000,
-    description = "The chat colours its Markdown itself, in pieces. A treesitter highlighter that your own autocmds"
-      .. " start for the whole buffer is stopped when the chat is longer than this: it would freeze a streaming reply.",
+    description = "Stop a treesitter highlighter that your autocmds started in a chat of more lines than this, because"
+      .. " it would freeze a streaming reply. The chat highlights its Markdown itself, in pieces.",
   },
 }

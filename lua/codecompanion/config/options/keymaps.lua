@@ -9,10 +9,10 @@ local KEYS = {
   { "options", { n = "g?" }, "Show the keys" },
   { "completion", { i = "<C-_>" }, "Complete slash commands and paths" },
   { "send", { n = { "<CR>", "<C-s>" }, i = "<C-s>" }, "Send the message" },
-  { "regenerate", { n = "gr" }, "Ask for the last reply again" },
-  { "edit_message", { n = "g<CR>" }, "Edit your message under the cursor and send it again" },
+  { "regenerate", { n = "gr" }, "Regenerate the last reply" },
+  { "edit_message", { n = "g<CR>" }, "Edit and resend your message under the cursor" },
   { "close", { n = "<C-c>" }, "Close the chat" },
-  { "stop", { n = "q" }, "Stop what is running (asks when it is out of sight)" },
+  { "stop", { n = "q" }, "Stop what is running (asks if it is not visible)" },
   { "clear", { n = "gC" }, "Clear the chat (/undo brings it back)" },
   { "codeblock", { n = "gc" }, "Insert an empty code block" },
   { "yank_code", { n = "gy" }, "Yank the code block under the cursor, or the last one above" },
@@ -22,22 +22,22 @@ local KEYS = {
   { "previous_header", { n = "[[" }, "Previous header" },
   { "change_adapter", { n = "ga" }, "Change adapter and model" },
   { "toggle_fold", { n = "<Tab>" }, "Open or close the fold under the cursor" },
-  { "debug", { n = "gd" }, "Inspect: what the model will see" },
-  { "preview", { n = "gp" }, "Preview: what editing and compaction would change" },
-  { "show_original", { n = "K" }, "Show the whole content under the cursor" },
-  { "next_change", { n = "]e" }, "Next change of a file" },
-  { "previous_change", { n = "[e" }, "Previous change of a file" },
-  { "revert_change", { n = "gX" }, "Revert the change of a file under the cursor, or bring it back" },
-  { "open_file", { n = { "gf", "gR" } }, "Open the file under the cursor; on a cleared result, show it" },
-  { "restore", { n = "r" }, "Restore what was cleared or compacted under the cursor" },
+  { "debug", { n = "gd" }, "Inspector: what the model will get" },
+  { "preview", { n = "gp" }, "Preview what editing and compaction would change" },
+  { "show_original", { n = "K" }, "Show the full content under the cursor" },
+  { "next_change", { n = "]e" }, "Next file change" },
+  { "previous_change", { n = "[e" }, "Previous file change" },
+  { "revert_change", { n = "gX" }, "Revert the file change under the cursor, or make it again" },
+  { "open_file", { n = { "gf", "gR" } }, "Open the file, or show the cleared result, under the cursor" },
+  { "restore", { n = "r" }, "Restore the cleared or compacted message under the cursor" },
   { "undo", { n = "u" }, "Undo; in the input only what you wrote, on ✂ or a card that change" },
   { "redo", { n = "<C-r>" }, "Redo" },
   { "system_prompt", { n = "gs" }, "Show the system prompt" },
-  { "yolo_mode", { n = "gty" }, "Switch YOLO mode (run tools without asking)" },
-  { "next_approval", { n = "]a" }, "Approval: go to the one that is waiting" },
+  { "yolo_mode", { n = "gty" }, "Toggle YOLO mode (run tools without asking)" },
+  { "next_approval", { n = "]a" }, "Go to the waiting approval" },
   { "approve_once", { n = { "g1", "ga" } }, "On an approval: run this call" },
-  { "approve_always", { n = "g2" }, "On an approval: run this and ask no more in this chat" },
-  { "approve_prefix", { n = "g5" }, "On an approval: run this, and in this chat commands that begin like it" },
+  { "approve_always", { n = "g2" }, "On an approval: run this, and do not ask again in this chat" },
+  { "approve_prefix", { n = "g5" }, "On an approval: run this, and commands with this prefix" },
   { "reject", { n = { "g3", "gr" } }, "On an approval: reject, with a reason" },
   { "cancel_all", { n = "g4" }, "On an approval: cancel all calls" },
   { "show_diff", { n = "d" }, "On an approval: show the diff (as K does)" },
@@ -57,7 +57,12 @@ local function modes_option(modes)
       description = "Keys in this mode.",
     }
   end
-  return { name = "modes", description = "Keys by mode; replaces the default keys.", fields = fields, replace = true }
+  return {
+    name = "modes",
+    description = "Keys by mode; they replace the default keys.",
+    fields = fields,
+    replace = true,
+  }
 end
 
 ---@param modes table<string, string|string[]>
@@ -71,7 +76,7 @@ local function fields_of(modes, description)
       type = "string",
       default = description,
       optional = description == nil,
-      description = "What the `g?` window says.",
+      description = "Text in the `g?` window.",
     },
     {
       name = "callback",
@@ -102,7 +107,7 @@ end
 function M.custom()
   return {
     name = "<name>",
-    description = "A map of your own.",
+    description = "Your own mapping.",
     disable = true,
     fields = fields_of({}, nil),
     require = "callback",

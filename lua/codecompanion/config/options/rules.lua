@@ -31,14 +31,14 @@ local function group_fields(group)
       name = "description",
       type = "string",
       default = group.description or "",
-      description = "What `/rules` shows beside the name.",
+      description = "Text that `/rules` shows next to the name.",
     },
     {
       name = "files",
       type = "list",
       items = { type = { "string", "table" }, check = check_file },
       default = group.files or {},
-      description = "Paths, globs or folders; relative ones are looked for in the working folder. An entry may be"
+      description = "Paths, globs or folders, relative to the working folder. An entry can be"
         .. " { path = …, parser = … }.",
     },
     {
@@ -46,14 +46,14 @@ local function group_fields(group)
       type = "string",
       enum = { "none", "claude" },
       default = "none",
-      description = "Parser of the files that name none: `claude` follows `@path` includes.",
+      description = "Parser of files without their own: `claude` follows `@path` includes.",
     },
     {
       name = "enabled",
       type = { "boolean", "function" },
       default = true,
       signature = "fun(): boolean",
-      description = "Whether the group is offered. A function is asked when the host starts.",
+      description = "Offer the group. A function is called when the host starts.",
     },
   }
 end
@@ -61,7 +61,7 @@ end
 local fields = {
   {
     name = "default",
-    description = "The rule files that are common in projects.",
+    description = "Rule files that are common in projects.",
     disable = true,
     fields = group_fields({
       description = "Rule files common in projects",
@@ -93,7 +93,7 @@ local fields = {
             type = { "boolean", "function" },
             default = true,
             signature = "fun(): boolean",
-            description = "Whether new chats get rules by themselves. A function is asked when the host starts.",
+            description = "Attach rules to new chats. A function is called when the host starts.",
           },
           {
             name = "autoload",
@@ -101,7 +101,7 @@ local fields = {
             items = { type = "string" },
             default = "default",
             signature = "fun(): string|string[]",
-            description = "The group, or groups, that every new chat begins with.",
+            description = "Group or groups that every new chat starts with.",
           },
         },
       },
@@ -111,5 +111,5 @@ local fields = {
 
 return {
   fields = fields,
-  group = { name = "<group>", description = "A group of your own.", disable = true, fields = group_fields() },
+  group = { name = "<group>", description = "Your own group.", disable = true, fields = group_fields() },
 }
