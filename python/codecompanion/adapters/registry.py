@@ -124,20 +124,26 @@ class AdapterRegistry:
         if settings.kind == "offline":
             offline = _options(settings, OfflineOptions, path)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
-        if not settings.base_url.startswith(("http://", "https://")):
+        if not _is_address(settings.base_url):
             raise ConfigError(f"{path}.base_url", f"got {settings.base_url!r}", "http://… or https://…")
         if settings.proxy and not settings.proxy.startswith(("http://", "https://")):
             raise ConfigError("adapters.http.opts.proxy", f"got {settings.proxy!r}", "http://… or https://…")
         return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys)
 
 
+def _is_address(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
 def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
-    """Return whether an entry cannot be used as things are: no key in the environment, no server on this machine.
+    """Return whether an entry cannot be used as things are: no key or address set, no server on this machine.
 
     Such an entry is not offered among the models; it is there for whoever sets the key or starts the server.
     """
     if isinstance(error, MissingKey):
         return settings.key != FROM_FUNCTION
+    if isinstance(error, ConfigError):
+        return not _is_address(settings.base_url)
     return isinstance(error, NetworkFailed) and is_loopback(settings.base_url)
 
 

@@ -82,7 +82,8 @@ class CompactionRecord:
         if not self.is_open:
             return
         self.is_open = False
-        text = f"{self.card.failed}: {reason.rstrip('.')}. Nothing was changed."
+        what = "Compaction stopped" if cancelled else f"{self.card.failed}: {reason.rstrip('.')}"
+        text = f"{what}. Nothing was changed."
         try:
             await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled), *also)
         finally:

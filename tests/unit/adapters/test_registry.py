@@ -132,6 +132,8 @@ async def test_an_adapter_can_be_put_in() -> None:
         ({"base_url": "https://api.openai.com/v1"}, NetworkFailed("x"), False),
         ({"base_url": "http://localhost:11434"}, TimeoutError(), False),
         ({"key": "SOME_KEY"}, AuthenticationFailed("x"), False),
+        ({"base_url": "AZURE_OPENAI_ENDPOINT/openai/v1"}, ConfigError("adapters.http.x.base_url", "no address"), True),
+        ({"base_url": "https://x"}, ConfigError("adapters.http.x.parameters", "wrong"), False),
     ],
 )
 def test_what_cannot_be_used_as_things_are_is_out_of_reach(
