@@ -197,3 +197,18 @@ def test_an_edit_outlives_a_redraw(chat: RealChat, server) -> None:
     chat.nvim.wait_for(lambda: "Answer to two too." in chat.text(), "the answer in the branch")
     chat.wait_state("idle")
     assert shown(chat) == views(chat)
+
+
+def test_ctrl_c_in_the_list_of_branches_chooses_none(chat: RealChat, server) -> None:
+    """It was Neovim's numbered list, and its interrupt a warning with a cut-off traceback."""
+    chat.say("four")
+    chat.send("/fork")
+    chat.nvim.wait_lua("return vim.b.codecompanion_chat.title:find('(2)', 1, true) ~= nil")
+    chat.wait_state("idle")
+    branch = chat.id
+    chat.send("/fork list")
+    chat.nvim.wait_screen("Branches of this chat")
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_for(lambda: "Branches of this chat" not in chat.nvim.screen(), "the end of the list")
+    assert chat.id == branch
+    assert "failed" not in chat.nvim.lua("return vim.fn.execute('messages')")

@@ -214,6 +214,32 @@ def test_typing_in_the_transcript_goes_to_the_input(chat):
     assert "first question" in chat.text()
 
 
+def test_operators_in_the_transcript_take_their_motion_with_them(chat):
+    """`dap` used to read `a` and `p` as keys of their own: with an empty register that was an error wall."""
+    chat.say("first question")
+    before = chat.text()
+    chat.nvim.lua("vim.fn.setreg('\"', '')")
+    for start in ("gg", "gg/an answer<CR>"):
+        for keys in ("dap", "dd", "d2j", "p<C-\\><C-n>"):
+            chat.nvim.feed(start + keys)
+            chat.nvim.settle()
+            assert chat.text() == before, keys
+            assert chat.draft() == ""
+    assert chat.nvim.lua("return vim.api.nvim_get_mode().mode") == "n"
+    chat.nvim.feed("gg/an answer<CR>ciwone<Esc>")
+    chat.nvim.wait_for(lambda: chat.draft() == "one", f"one, not {chat.draft()}")
+    chat.nvim.feed("gg/an answer<CR>cctwo<Esc>")
+    chat.nvim.wait_for(lambda: chat.draft() == "onetwo", f"onetwo, not {chat.draft()}")
+
+
+def test_typing_on_the_header_of_the_input_goes_to_the_input(chat):
+    """`O` there opened a line above the header, where nothing is sent from and the next redraw removes it."""
+    chat.say("first question")
+    for keys, text in (("Oone", "one"), ("cwtwo", "onetwo"), ("othree", "onetwothree"), ("ifour", "onetwothreefour")):
+        chat.nvim.feed("G?^## Me<CR>" + keys + "<Esc>")
+        chat.nvim.wait_for(lambda text=text: chat.draft() == text, f"{text}, not {chat.draft()}")
+
+
 def test_a_context_line_and_its_attachment_go_and_come_together(chat):
     """`dd` detaches, `u` there attaches again."""
     (chat.root / "work" / "notes.txt").write_text("notes\n")

@@ -64,7 +64,7 @@ def test_a_conflict_changes_nothing_unless_the_user_wants_markers(desk):
     user.say()
     user.nvim.feed("5Gccmy own five<Esc>:w<CR>")
     user.nvim.lua(
-        "_G.asked = 0; vim.ui.select = function(items, opts, done) _G.asked = opts.prompt; _G.done = done end"
+        "vim.ui.select = function(items, opts, done) _G.asked, _G.choices, _G.done = opts.prompt, items, done end"
     )
     go_to_change(user)
     user.nvim.feed("gX")
@@ -72,7 +72,7 @@ def test_a_conflict_changes_nothing_unless_the_user_wants_markers(desk):
     assert "later changes overlap" in user.nvim.lua("return _G.asked")
     assert user.lines(buffer)[4] == "my own five"
     assert "my own five\n" in user.disk()
-    user.nvim.lua("_G.done(nil, 2)")
+    user.nvim.lua("_G.done(_G.choices[2], 2)")
     user.nvim.wait_for(lambda: any(line.startswith("<<<<<<< ") for line in user.lines(buffer)), "markers")
     text = "\n".join(user.lines(buffer))
     assert "<<<<<<< the file now\nmy own five\n=======\nline 5\n>>>>>>> before the change" in text

@@ -128,7 +128,7 @@ function M.list(chat)
       return say.line("This chat has no branches yet. /fork makes one.")
     end
     local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
-    vim.ui.select(rows, opts, function(row)
+    require("codecompanion.chat.choose").select(rows, opts, function(row)
       if row and not row.current then
         require("codecompanion.chat").replace(chat, row.id)
       end

@@ -10,11 +10,13 @@ local M = {}
 
 local DESC = "CodeCompanion: the transcript is read-only"
 ---Keys that begin to write: they lead to the input.
-local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "c", "C", "s", "S", "R" }
+local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "C", "s", "S", "R" }
 ---Keys that put text: into the input, too.
 local PUT = { "p", "P" }
 ---Keys that change or remove text: they say why not.
-local CHANGE = { "x", "X", "d", "D", "J", "~", ".", "r" }
+local CHANGE = { "x", "X", "D", "J", "~", ".", "r" }
+---Operators: they take their motion with them, so that the `ap` of `dap` is not read as keys of its own.
+local OPERATOR = { "c", "d" }
 
 ---@param text string
 local function tell(text)
@@ -39,28 +41,84 @@ local function refuse(chat)
 end
 
 ---@param chat CodeCompanion.Chat
+---@return boolean Whether the cursor is on the header of the input: what is typed there would not be sent
+local function is_on_header(chat)
+  return api.nvim_win_get_cursor(0)[1] - 1 == buffer.position(chat, "header")
+end
+
+---Do in the input what a key that writes would have done here.
+---@param chat CodeCompanion.Chat
 ---@param key string
-local function press(chat, key)
-  if not is_inside(chat) then
-    return api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode(key), "in", false)
-  end
+local function write(chat, key)
   local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
-  if vim.list_contains(CHANGE, key) or (item and item.own and not vim.list_contains(PUT, key)) then
+  if is_inside(chat) and item and item.own and not vim.list_contains(PUT, key) then
     return refuse(chat)
   end
   require("codecompanion.chat.outgoing").cursor_to_input(chat)
   M.update(chat)
-  if vim.list_contains(PUT, key) then
-    vim.cmd.normal({ vim.v.count1 .. '"' .. vim.v.register .. "p", bang = true })
-  else
-    vim.cmd.startinsert({ bang = true })
+  if not vim.list_contains(PUT, key) then
+    return vim.cmd.startinsert({ bang = true })
   end
+  local put = vim.v.count1 .. '"' .. vim.v.register .. "p"
+  local ok, problem = pcall(vim.cmd.normal, { put, bang = true })
+  if not ok then
+    tell((tostring(problem):gsub("^.-Vim:", "")))
+  end
+end
+
+---The chat and the key of the operator that waits for its motion.
+---@type { chat: CodeCompanion.Chat, key: string }?
+local pending
+
+---Called with the motion of an operator (|g@|).
+function M.operate()
+  local operator = pending
+  if not operator or api.nvim_get_current_buf() ~= operator.chat.bufnr then
+    return
+  end
+  if operator.key == "c" then
+    write(operator.chat, "c")
+  else
+    refuse(operator.chat)
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param key string
+local function press(chat, key)
+  local inside = is_inside(chat)
+  local leads = inside or (is_on_header(chat) and not vim.list_contains(CHANGE, key) and key ~= "d")
+  if not leads then
+    return api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode(key), "in", false)
+  end
+  if vim.list_contains(OPERATOR, key) then
+    pending = { chat = chat, key = key }
+    vim.o.operatorfunc = "v:lua.require'codecompanion.chat.guard'.operate"
+    return api.nvim_feedkeys("g@", "in", false)
+  end
+  if vim.list_contains(CHANGE, key) then
+    return refuse(chat)
+  end
+  write(chat, key)
+end
+
+---`dd` and `cc`: the operator's own key, pressed again, is the line.
+---@param chat CodeCompanion.Chat
+---@param key string
+---@param on boolean
+local function switch_line(chat, key, on)
+  if not on then
+    return pcall(vim.keymap.del, "o", key, { buffer = chat.bufnr })
+  end
+  vim.keymap.set("o", key, function()
+    return vim.v.operator == "g@" and pending and pending.key == key and "_" or key
+  end, { buffer = chat.bufnr, expr = true, nowait = true, desc = DESC })
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param on boolean
 local function switch_keys(chat, on)
-  for _, keys in ipairs({ WRITE, PUT, CHANGE }) do
+  for _, keys in ipairs({ WRITE, PUT, CHANGE, OPERATOR }) do
     for _, key in ipairs(keys) do
       local known = vim.fn.maparg(key, "n", false, true)
       local ours = known.buffer == 1 and known.desc == DESC
@@ -72,6 +130,9 @@ local function switch_keys(chat, on)
         pcall(vim.keymap.del, "n", key, { buffer = chat.bufnr })
       end
     end
+  end
+  for _, key in ipairs(OPERATOR) do
+    switch_line(chat, key, on)
   end
 end
 
@@ -85,9 +146,10 @@ function M.update(chat)
   if vim.bo[chat.bufnr].modifiable == inside then
     vim.bo[chat.bufnr].modifiable = not inside
   end
-  if inside ~= (chat.guarded == true) then
-    chat.guarded = inside
-    switch_keys(chat, inside)
+  local guarded = inside or is_on_header(chat)
+  if guarded ~= (chat.guarded == true) then
+    chat.guarded = guarded
+    switch_keys(chat, guarded)
   end
 end
 

@@ -54,7 +54,7 @@ local made = 0
 ---@field next_redo? string Id of the change that can be redone
 ---@field undo_kind? string Kind of the change that can be undone
 ---@field fold_states table<string, boolean> What the user opened and closed, by the folds' keys
----@field guarded? boolean The cursor is on what was sent, which cannot be changed
+---@field guarded? boolean The cursor is on what was sent, or on the header of the input: keys that write lead there
 ---@field damaged? boolean Something changed it all the same: it is about to be drawn anew
 ---@field bounds? integer[] First row of the transcript, and the row after it
 ---@field awaiting? "redrawn"|"chat_opened" Nothing is drawn until this event comes

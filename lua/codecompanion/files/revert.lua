@@ -57,8 +57,9 @@ local function ask_about(chat, conflicts)
     if conflict.can_mark then
       local choices = { "Leave the file as it is", "Put conflict markers into its buffer (unsaved)" }
       local prompt = ("%s: %s"):format(conflict.name, conflict.reason)
-      return vim.ui.select(choices, { prompt = prompt, kind = "codecompanion_revert" }, function(_, index)
-        if index == 2 then
+      local options = { prompt = prompt, kind = "codecompanion_revert" }
+      return require("codecompanion.chat.choose").select(choices, options, function(choice)
+        if choice == choices[2] then
           mark(chat, conflict)
         end
       end)
