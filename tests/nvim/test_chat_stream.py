@@ -170,10 +170,12 @@ def test_a_retry_is_visible_and_counts_down(chat: ChatDriver) -> None:
     """Lesson 38: the retry and its wait are shown, once, without a message that blocks."""
     start(chat)
     chat.push(events.Retrying(reason="rate limited", attempt=1, wait_ms=3000))
-    chat.nvim.wait_screen(r"⋯ retry in 3 s: rate limited · q to stop")
-    chat.nvim.wait_screen(r"⋯ retry in 2 s: rate limited")
+    chat.nvim.wait_screen(r"⋯ trying again in 3 s: rate limited · q to stop")
+    chat.nvim.wait_screen(r"⋯ trying again in 2 s: rate limited")
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.label").startswith("trying again in")
+    assert "rate limited" not in chat.nvim.lua("return require('codecompanion').statusline()")
     chat.push(events.Text(text="at last"))
-    assert "retry" not in chat.nvim.screen()
+    assert "trying again" not in chat.nvim.screen()
     assert not chat.nvim.blocked()
     assert chat.nvim.messages() == ""
 

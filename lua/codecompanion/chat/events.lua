@@ -246,6 +246,13 @@ end
 function M.turn_finished(chat, event)
   activity.stop_retry(chat)
   stream.finish(chat)
+  for _, part in ipairs(chat.parts or {}) do
+    local first, last = draw.item_rows(chat, part)
+    if first and part.kind == "text" then
+      draw.cut_off(chat, last - 1)
+    end
+  end
+  chat.parts = {}
   approval.close_all(chat)
   chat.state, chat.label, chat.header = "idle", "", false
   if chat.cut and event.reason ~= "stopped" and event.error == "" then
@@ -300,6 +307,13 @@ function M.host_exit(chat, event)
   chat.attached = "no"
   activity.stop_retry(chat)
   stream.finish(chat)
+  for _, part in ipairs(chat.parts or {}) do
+    local first, last = draw.item_rows(chat, part)
+    if first and part.kind == "text" then
+      draw.cut_off(chat, last - 1)
+    end
+  end
+  chat.parts = {}
   approval.close_all(chat)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   local text = event.text or "The host has ended. The next action starts it again."

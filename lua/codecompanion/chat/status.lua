@@ -126,11 +126,13 @@ end
 
 ---What happens in the chat, "" when it is idle.
 ---@param chat CodeCompanion.Chat
+---@param brief? boolean Without the reason, for bars that are cut at the front
 ---@return string
-function M.activity(chat)
+function M.activity(chat, brief)
   if chat.retry then
     local left = math.max(0, math.ceil((chat.retry.due - vim.uv.now()) / 1000))
-    return ("retry in %d s: %s"):format(left, chat.retry.reason)
+    local text = ("trying again in %d s"):format(left)
+    return brief and text or ("%s: %s"):format(text, chat.retry.reason)
   elseif chat.approvals and #chat.approvals > 0 then
     return "waiting for your approval"
   elseif chat.compaction then
@@ -157,7 +159,7 @@ end
 ---Publish the state in `vim.b.codecompanion_chat` and let status lines redraw.
 ---@param chat CodeCompanion.Chat
 function M.publish(chat)
-  local activity = M.activity(chat)
+  local activity = M.activity(chat, true)
   local parts = {}
   if activity ~= "" then
     parts[1] = activity
@@ -208,7 +210,7 @@ local function bar(win, coloured)
   if chat.yolo then
     parts[#parts + 1] = require("codecompanion.chat.yolo").label()
   end
-  local activity = M.activity(chat)
+  local activity = M.activity(chat, true)
   if activity ~= "" then
     parts[#parts + 1] = activity
   end
