@@ -165,8 +165,9 @@ end
 function M.go()
   local chats = require("codecompanion.chat")
   for _, chat in ipairs(chats.list()) do
-    if #chat.approvals > 0 then
+    if attention.waits(chat) then
       chats.show(chat)
+      chat.seeks_approval = #chat.approvals == 0 -- its buffer was unloaded, and is being drawn
       return go_to_next(chat)
     end
   end
@@ -190,6 +191,24 @@ function M.mark_edited(chat, approval)
   end
 end
 
+---Let the user know of a question, once.
+---@param chat CodeCompanion.Chat
+---@param event table approval_requested
+local function announce(chat, event)
+  if not chat.announced[event.call_id] then
+    chat.announced[event.call_id] = true
+    attention.approval(chat, event)
+  end
+end
+
+---A tool call asks for permission while nothing can be drawn: the drawing of the chat will ask again.
+---@param chat CodeCompanion.Chat
+---@param event table approval_requested
+function M.requested_away(chat, event)
+  chat.put_away[event.call_id] = chat.put_away[event.call_id] or { call_id = event.call_id, event = event }
+  announce(chat, event)
+end
+
 ---A tool call asks for permission; a chat that is drawn anew asks again for what is still open.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
@@ -207,10 +226,11 @@ function M.requested(chat, event)
   chat.approvals[#chat.approvals + 1] = approval
   keys.update(chat)
   M.mark_edited(chat, approval)
-  if not chat.announced[event.call_id] then
-    chat.announced[event.call_id] = true
-    attention.approval(chat, event)
+  announce(chat, event)
+  if chat.seeks_approval and api.nvim_get_current_buf() == chat.bufnr then
+    go_to_next(chat)
   end
+  chat.seeks_approval = nil
 end
 
 ---The windows whose cursor is on these rows.

@@ -71,13 +71,20 @@ function M.finished(chat, event)
   autocmds.fire(chat, "ChatDone", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
+---Whether a tool call of the chat waits for an answer, be it drawn or not.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.waits(chat)
+  return #chat.approvals > 0 or next(chat.put_away) ~= nil
+end
+
 ---For status lines: the chats that wait for an answer, but for the one that is shown there.
 ---@param bufnr? integer The current buffer when not given
 ---@return string? text
 function M.elsewhere(bufnr)
   bufnr = bufnr or api.nvim_get_current_buf()
   local waiting = vim.tbl_filter(function(chat)
-    return #chat.approvals > 0 and chat.bufnr ~= bufnr
+    return M.waits(chat) and chat.bufnr ~= bufnr
   end, require("codecompanion.chat").list())
   if #waiting > 1 then
     return ("%d chats wait for your approval"):format(#waiting)

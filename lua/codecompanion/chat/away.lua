@@ -1,22 +1,13 @@
 ---What a chat takes in while its buffer is unloaded, or waits to be drawn anew: its state, and nothing that is drawn.
 ---What is drawn comes from the log when the buffer is shown again.
 
+local approval = require("codecompanion.chat.approval")
 local autocmds = require("codecompanion.chat.autocmds")
+local outgoing = require("codecompanion.chat.outgoing")
 local severity = require("codecompanion.severity")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
 local M = {}
-
----@param chat CodeCompanion.Chat
----@param submit_id integer
----@return table?
-local function take(chat, submit_id)
-  for index, outgoing in ipairs(chat.outgoing) do
-    if outgoing.submit_id == submit_id then
-      return table.remove(chat.outgoing, index)
-    end
-  end
-end
 
 ---@param chat CodeCompanion.Chat
 ---@param text string
@@ -28,6 +19,15 @@ local function give_back(chat, text)
   local kept = chat.draft.kept or ""
   chat.draft.kept = kept == "" and text or (text .. "\n" .. kept)
   draft.save(chat)
+end
+
+---@param chat CodeCompanion.Chat
+---@param never_ready? boolean
+local function recall_all(chat, never_ready)
+  local text = outgoing.withdraw(chat, never_ready)
+  if text then
+    give_back(chat, text)
+  end
 end
 
 function M.chat_opened(chat, event)
@@ -55,18 +55,18 @@ function M.policy_changed(chat, event)
 end
 
 function M.queued(chat, event)
-  for _, outgoing in ipairs(chat.outgoing) do
-    outgoing.queued = outgoing.queued or outgoing.submit_id == event.submit_id
+  for _, message in ipairs(chat.outgoing) do
+    message.queued = message.queued or message.submit_id == event.submit_id
   end
 end
 
 function M.message_sent(chat, event)
-  take(chat, event.submit_id)
+  outgoing.drop(chat, event.submit_id)
   autocmds.fire(chat, "ChatSubmitted", event)
 end
 
 function M.submit_failed(chat, event)
-  take(chat, event.submit_id)
+  outgoing.drop(chat, event.submit_id)
   give_back(chat, event.text)
   require("codecompanion.say").line(event.error, severity.WARN)
 end
@@ -100,8 +100,20 @@ end
 
 function M.turn_finished(chat, event)
   require("codecompanion.chat.activity").stop_retry(chat)
+  approval.close_all(chat)
   chat.state, chat.label, chat.header, chat.cut = "idle", "", false, false
-  autocmds.fire(chat, event.reason == "stopped" and "ChatStopped" or "ChatDone", event)
+  if event.reason == "stopped" then
+    autocmds.fire(chat, "ChatStopped", event)
+  else
+    require("codecompanion.chat.attention").finished(chat, event)
+  end
+end
+
+M.approval_requested = approval.requested_away
+
+function M.approval_closed(chat, event)
+  approval.closed(chat, event.call_id)
+  autocmds.fire(chat, "ApprovalAnswered", event)
 end
 
 function M.request_failed(chat, event)
@@ -110,6 +122,9 @@ function M.request_failed(chat, event)
   end
   if event.verb == "redraw_chat" or event.verb == "open_chat" then
     chat.attached = "no"
+  end
+  if event.verb == "open_chat" or event.verb == "submit" then
+    recall_all(chat)
   end
   require("codecompanion.say").line(event.error, severity.ERROR)
 end
@@ -124,21 +139,12 @@ function M.host_exit(chat, event)
   chat.attached, chat.awaiting = "no", nil
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   require("codecompanion.chat.activity").stop_retry(chat)
-  local texts = {}
-  for _, outgoing in ipairs(chat.outgoing) do
-    texts[#texts + 1] = outgoing.text
-    if not event.never_ready then
-      chat.unconfirmed[#chat.unconfirmed + 1] = { key = outgoing.key, text = outgoing.text }
-    end
-  end
-  chat.outgoing = {}
-  if #texts > 0 then
-    give_back(chat, table.concat(texts, "\n"))
-  end
+  approval.close_all(chat)
+  recall_all(chat, event.never_ready)
 end
 
 ---These draw nothing themselves.
-local ALWAYS = { state = true, meter = true, policy_event = true, retrying = true }
+local ALWAYS = { state = true, meter = true, policy_event = true, retrying = true, title_changed = true }
 ---The whole chat follows these.
 local BEGINS = { redrawn = true, chat_opened = true }
 

@@ -76,7 +76,7 @@ function M.model_changed(chat, event)
 end
 
 function M.title_changed(chat, event)
-  chat.title = event.title
+  chat.title = blocks.plain(event.title)
 end
 
 function M.policy_changed(chat, event)

@@ -67,9 +67,22 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param outgoing CodeCompanion.Outgoing
 local function remove_block(chat, outgoing)
-  local first, last = draw.item_rows(chat, outgoing.block.item)
+  local first, last
+  if api.nvim_buf_is_loaded(chat.bufnr) then
+    first, last = draw.item_rows(chat, outgoing.block.item)
+  end
   if first then
     buffer.remove(chat, first, last + 1)
+  end
+end
+
+---A message is on its way no more: neither its block nor what is known of it stays.
+---@param chat CodeCompanion.Chat
+---@param submit_id integer
+function M.drop(chat, submit_id)
+  local outgoing = take(chat, submit_id)
+  if outgoing then
+    remove_block(chat, outgoing)
   end
 end
 
@@ -119,17 +132,15 @@ end
 ---@param submit_id integer
 ---@param text string
 function M.failed(chat, submit_id, text)
-  local outgoing = take(chat, submit_id)
-  if outgoing then
-    remove_block(chat, outgoing)
-  end
+  M.drop(chat, submit_id)
   draft.prepend(chat, text)
 end
 
----The host is gone: all that was not stored, as far as we know, goes back into the draft, in order.
+---The host is gone: all that was not stored, as far as we know, is on its way no more.
 ---@param chat CodeCompanion.Chat
 ---@param never_ready? boolean It never took anything, so nothing can be stored
-function M.recall_all(chat, never_ready)
+---@return string? text All of it, in order; nil when there is nothing
+function M.withdraw(chat, never_ready)
   local texts = {}
   for _, outgoing in ipairs(chat.outgoing) do
     texts[#texts + 1] = outgoing.text
@@ -139,8 +150,16 @@ function M.recall_all(chat, never_ready)
     remove_block(chat, outgoing)
   end
   chat.outgoing = {}
-  if #texts > 0 then
-    draft.prepend(chat, table.concat(texts, "\n"))
+  return #texts > 0 and table.concat(texts, "\n") or nil
+end
+
+---The same, and it goes back into the draft.
+---@param chat CodeCompanion.Chat
+---@param never_ready? boolean
+function M.recall_all(chat, never_ready)
+  local text = M.withdraw(chat, never_ready)
+  if text then
+    draft.prepend(chat, text)
   end
 end
 

@@ -33,6 +33,7 @@ local made = 0
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
 ---@field put_away table<string, CodeCompanion.Approval> Open questions while the chat is being drawn anew
+---@field seeks_approval? boolean The cursor goes to the next question that is drawn
 ---@field announced table<string, boolean> Calls whose question the user was told about
 ---@field approval_maps? table<string, table> While a question is open: what its keys mean elsewhere
 ---@field stream? CodeCompanion.Stream

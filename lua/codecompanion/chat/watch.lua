@@ -52,6 +52,7 @@ function M.set(chat)
   on("BufUnload", function()
     -- `:e`, `:bd`: the chat goes on in the host, and is drawn again when the buffer is read
     require("codecompanion.chat.redraw").remember(chat)
+    require("codecompanion.chat.approval").put_away(chat)
     draft.keep(chat)
   end)
   on("BufWipeout", function()

@@ -1,0 +1,85 @@
+"""What happens in a chat while its buffer is unloaded (`:bd`): nothing that waits for the user is missed or lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from approvals import answered, ask
+from chat_driver import ChatDriver
+from codecompanion import events
+
+GO = "CodeCompanion approval"
+
+
+@pytest.fixture
+def hidden(chat: ChatDriver) -> ChatDriver:
+    """A chat that goes on in the host while its buffer is unloaded."""
+    chat.accept("question")
+    chat.nvim.command("enew")
+    chat.nvim.command(f"bdelete {buffer_of(chat)}")
+    return chat
+
+
+def buffer_of(chat: ChatDriver) -> int:
+    return int(chat.nvim.lua("return require('codecompanion.chat').list()[1].bufnr"))
+
+
+def question(call_id: str = "c9") -> events.ApprovalRequested:
+    return events.ApprovalRequested(call_id=call_id, name="run_command", title="rm", body="rm -rf build", filetype="sh")
+
+
+def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
+    """The turn waits for the user, so the user is told, and the command leads to the question."""
+    hidden.push(question())
+    assert "Approval needed" in hidden.nvim.messages()
+    hidden.nvim.command(GO)
+    hidden.nvim.wait_for(lambda: hidden.sent("redraw_chat"), "the chat to be drawn anew")
+    hidden.push(events.Redrawn(), events.Restored(entries=(), first=True, last=True), question())
+    assert hidden.nvim.messages().count("Approval needed") == 1
+    hidden.nvim.feed("]a")
+    hidden.nvim.feed("g1")
+    assert answered(hidden) == [("c9", "once")]
+
+
+def test_an_approval_that_was_open_is_over_with_its_answer(chat: ChatDriver) -> None:
+    """Unloaded while it waits, answered or stopped meanwhile: no chat says that it waits."""
+    chat.accept("question")
+    ask(chat)
+    chat.nvim.command("enew")
+    chat.nvim.command(f"bdelete {buffer_of(chat)}")
+    waits = "return require('codecompanion.chat.attention').elsewhere() or ''"
+    assert "waits for your approval" in chat.nvim.lua(waits)
+    chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"), events.TurnFinished(reason="stopped"))
+    assert chat.nvim.lua(waits) == ""
+    chat.nvim.command(GO)
+    assert "No approval is waiting" in chat.nvim.messages()
+
+
+def test_a_message_that_could_not_be_sent_is_a_draft_again(hidden: ChatDriver) -> None:
+    """The host has refused it while the chat was away."""
+    hidden.nvim.command(f"buffer {buffer_of(hidden)}")
+    hidden.submit("important words")
+    hidden.nvim.command("enew")
+    hidden.nvim.command(f"bdelete {buffer_of(hidden)}")
+    hidden.push(events.RequestFailed(verb="submit", error="The store is locked."))
+    hidden.nvim.command(f"buffer {buffer_of(hidden)}")
+    assert hidden.input() == "important words"
+
+
+def test_the_title_is_followed(hidden: ChatDriver) -> None:
+    hidden.push(events.TitleChanged(title="a new title"))
+    assert hidden.nvim.lua("return require('codecompanion.chat').list()[1].title") == "a new title"
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_message_sent_while_the_chat_is_drawn_anew_is_there_once(chat: ChatDriver, stored: bool) -> None:
+    """Its fate comes after the buffer was emptied and before the log is drawn: no copy of it stays."""
+    number = chat.submit("the words")
+    chat.nvim.command("edit")
+    fate: events.Event = events.MessageSent(submit_id=number, message_id="u1", text="the words", tokens=2, cycle=1)
+    if not stored:
+        fate = events.SubmitFailed(submit_id=number, text="the words", error="The disk is full.")
+    entry = events.Entry(kind="user", text="the words", message_id="u1")
+    chat.push(fate, events.Redrawn(), events.Restored(entries=(entry,) if stored else (), first=True, last=True))
+    assert chat.text().count("the words") == 1
+    assert chat.input() == ("" if stored else "the words")
