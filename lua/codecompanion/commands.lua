@@ -29,25 +29,25 @@ local subcommands = {
     end,
   },
   approval = {
-    description = "go to the tool call that waits for your approval",
+    description = "go to the tool call that is waiting for your approval",
     run = function()
       require("codecompanion.chat.approval").go()
     end,
   },
   resume = {
-    description = "bring a chat back from the history",
+    description = "resume a stored chat",
     run = function(arguments)
       require("codecompanion.chat").resume(table.concat(arguments, " "))
     end,
   },
   restore = {
-    description = "restore a chat from a checkpoint beside the database",
+    description = "restore a chat from a checkpoint",
     run = function(arguments)
       require("codecompanion.chat").restore(arguments[1])
     end,
   },
   install = {
-    description = "make the Python environment anew",
+    description = "create the Python environment anew",
     run = function()
       require("codecompanion.install").run_visibly(function(problem)
         local host = require("codecompanion.host")
@@ -74,7 +74,7 @@ local subcommands = {
     run = function()
       local path = require("codecompanion.host").log_path()
       if not (vim.uv or vim.loop).fs_stat(path) then
-        return say.line("the log is empty: " .. path)
+        return say.line("The log is empty: " .. path)
       end
       vim.cmd.tabedit(vim.fn.fnameescape(path))
       vim.bo.readonly, vim.bo.autoread = true, true
@@ -150,7 +150,7 @@ function M.run(args)
   if name == "" then
     return say.line(":CodeCompanion takes " .. known)
   end
-  complain(("no %s; :CodeCompanion takes %s"):format(args.fargs[1], known))
+  complain(("No command %s; :CodeCompanion takes %s"):format(args.fargs[1], known))
 end
 
 ---@param lead string
@@ -194,7 +194,7 @@ function M.chat(args)
       end
     end
     local names = table.concat(sorted_names(chat_actions), ", ")
-    return complain(("no %s; :CodeCompanionChat takes %s"):format(name, names))
+    return complain(("No command %s; :CodeCompanionChat takes %s"):format(name, names))
   end
   if args.range == 0 then
     return require("codecompanion.chat").open({ reuse = true })
@@ -229,7 +229,7 @@ local function with_chat(show)
   end
   local chat = require("codecompanion.chat").current()
   if not chat then
-    return say.line("there is no chat; :CodeCompanionChat opens one, :CodeCompanionChat Resume brings one back")
+    return say.line("No chat is open; :CodeCompanionChat opens one")
   end
   show(chat)
 end
@@ -274,7 +274,7 @@ local function chat_for(what)
   end
   local chat = require("codecompanion.chat").current()
   if not chat then
-    say.line("there is no chat to " .. what, severity.WARN)
+    say.line("No chat to " .. what, severity.WARN)
   end
   return chat
 end

@@ -67,7 +67,7 @@ local function dispatch(event)
     local ok, err = xpcall(subscriber, debug.traceback, event)
     if not ok and not said[err] then
       said[err] = true
-      say.line(("a %s event could not be shown: %s"):format(event.type, err:match("^[^\n]*")), severity.ERROR)
+      say.line(("Could not show a %s event: %s"):format(event.type, err:match("^[^\n]*")), severity.ERROR)
     end
   end
 end
@@ -138,7 +138,7 @@ local function watch()
     local silent = state.channel == channel and state.status == "ready" and state.batches == batches
     if silent and state.silent_since ~= batches then
       state.silent_since = batches
-      say.line("the host is silent; wait, or :CodeCompanion restart", severity.WARN)
+      say.line("The host does not answer; wait, or :CodeCompanion restart", severity.WARN)
     end
   end, SILENT_MS)
 end
@@ -190,7 +190,7 @@ local function greet()
   local began = uv.hrtime()
   local ok, payload = pcall(hello_payload)
   if not ok then
-    return M.on_failure("The configuration cannot be sent to the host: " .. tostring(payload))
+    return M.on_failure("Could not send the configuration to the host: " .. tostring(payload))
   end
   local channel = state.channel
   send({
@@ -215,7 +215,7 @@ local function greet()
   })
   vim.defer_fn(function()
     if state.channel == channel and state.status == "starting" then
-      say.line("the Python host has not answered for 20 s; see :CodeCompanion log", severity.WARN)
+      say.line("The Python host has not answered for 20 s; see :CodeCompanion log", severity.WARN)
     end
   end, SLOW_START_MS)
 end
@@ -325,7 +325,7 @@ function M.on_events(json)
         local ok, err = xpcall(request.callback, debug.traceback, not event.ok and event.error or nil, event.result)
         if not ok and not said[err] then
           said[err] = true
-          say.line(("the answer to %s failed: %s"):format(request.verb, err:match("^[^\n]*")), severity.ERROR)
+          say.line(("Could not show the answer to %s: %s"):format(request.verb, err:match("^[^\n]*")), severity.ERROR)
         end
       end
     elseif event.type == "ask" then

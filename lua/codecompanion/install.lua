@@ -133,7 +133,7 @@ local function make(dir, report)
   local lock, python = environment.lock_path(), environment.python_of(dir)
   local has_uv = vim.fn.executable("uv") == 1
   local code, printed, base, problem
-  report("making the environment")
+  report("creating the environment")
   if has_uv then
     code, printed = execute({ "uv", "venv", "--no-project", "--python", ">=3.11", dir })
   else
@@ -144,7 +144,7 @@ local function make(dir, report)
     code, printed = execute({ base, "-I", "-m", "venv", dir })
   end
   if code ~= 0 then
-    return nil, output.explain(printed, "the Python environment was not made")
+    return nil, output.explain(printed, "the Python environment was not created")
   end
   report("downloading")
   local read = output.reader(output.count(environment.read(lock) or ""), report)
@@ -331,7 +331,7 @@ local function begin()
       end
       local holder = claims.holder(path)
       if holder then
-        local text = holder.text ~= "" and holder.text or "making the environment"
+        local text = holder.text ~= "" and holder.text or "creating the environment"
         if text ~= M.progress.text then
           tell(text, holder.pid ~= uv.os_getpid())
         end
@@ -393,7 +393,7 @@ end
 local function say_restart()
   local host = package.loaded["codecompanion.host"]
   if host and host.status() ~= "stopped" and host.status() ~= "failed" then
-    require("codecompanion.say").line("the plugin was updated. Restart Neovim to use it; your chats are kept")
+    require("codecompanion.say").line("The plugin was updated. Restart Neovim to use it; your chats are kept")
   end
 end
 
@@ -469,7 +469,7 @@ local function install_for_use(done)
   M.run(report, function(problem)
     local made = environment.find() -- after a failure the one before, if there was one
     if made and problem then
-      local text = "%s. The older environment is used; details: %s"
+      local text = "%s. The previous environment is used; details: %s"
       require("codecompanion.say").line(text:format(problem, short_log_path()), require("codecompanion.severity").WARN)
     elseif made and not host.is_chat_shown() then
       require("codecompanion.say").line("the Python environment is ready")
@@ -477,7 +477,7 @@ local function install_for_use(done)
     if made then
       return done(nil, made.python)
     end
-    local text = "%s. Send again to try again, or run :CodeCompanion install. Details: %s"
+    local text = "%s. Send again to retry, or run :CodeCompanion install. Details: %s"
     done(text:format(problem, short_log_path()))
   end)
 end

@@ -306,7 +306,7 @@ function M.trace(chat, argument)
   local given = vim.trim(argument)
   local turn = given ~= "" and tonumber(given, 10) or nil
   if given ~= "" and not turn then
-    return say.line(("%q is not the number of a turn; /trace takes one, or nothing for the newest"):format(given))
+    return say.line(("%q is not the number of a turn; /trace alone shows the newest"):format(given))
   end
   open(chat, "show_trace", turn)
 end

@@ -91,7 +91,7 @@ def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, bi
     nvim = start(from_git(origin), binary=binary)
     output = nvim.wait_lua(BUILD_OUTPUT)
     assert nvim.lua(PROBLEMS) == []
-    assert "Python packages: making the environment" in output
+    assert "Python packages: creating the environment" in output
     assert "the Python environment is ready" in output
     leave_the_window(nvim)
     assert missing_commands(nvim) == [], "also without a restart"
@@ -109,7 +109,7 @@ def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, bi
     assert missing_commands(nvim) == [], "E492 after the restart"
     assert loaded_modules(nvim) == [], "start-up costs nothing"
     nvim.command("CodeCompanionCost")
-    nvim.wait_for(lambda: "there is no chat" in nvim.messages())
+    nvim.wait_for(lambda: "No chat is open" in nvim.messages())
     talk(nvim)
     assert len(environments(nvim)) == 1, "the one of the build step"
     assert not nvim.blocked()

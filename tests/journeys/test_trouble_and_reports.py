@@ -18,7 +18,7 @@ from tests.journeys.project import lay_out
 REPORTS = [
     (":CodeCompanionCost<CR>", r"Cost of this chat"),
     (":CodeCompanionTrace<CR>", r"Turn 1 of 1"),
-    ("gd", r"What the model will see"),
+    ("gd", r"What the model will get"),
     ("gp", r"Preview"),
     ("gs", r"You are CodeCompanion"),
 ]
@@ -27,7 +27,7 @@ REPORTS = [
 
 def assert_no_trace(screen: str) -> None:
     """Nothing of Lua or of Python is on the screen."""
-    for trace in ("traceback", "Error executing", "Keyboard interrupt", "E5108", "the answer to"):
+    for trace in ("traceback", "Error executing", "Keyboard interrupt", "E5108", "Could not show"):
         assert trace not in screen, screen
 
 

@@ -116,7 +116,7 @@ def test_leaving_the_question_for_a_reason_keeps_the_approval(chat_everywhere: C
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("]agr")
-    chat.nvim.wait_screen("Reason for the rejection")
+    chat.nvim.wait_screen("Reason for rejecting it")
     chat.nvim.feed(way_out)
     chat.nvim.wait_for(
         lambda: not chat.nvim.blocked() and "Reason for" not in chat.nvim.screen(), "the prompt to close"
@@ -319,7 +319,7 @@ def test_the_offered_prefix_can_be_changed_and_called_off(chat: ChatDriver) -> N
     chat.accept("go")
     ask(chat, body="git status --short", prefix="git status")
     chat.nvim.feed("]ag5")
-    chat.nvim.wait_screen("Always run commands that begin with: git status")
+    chat.nvim.wait_screen("Always run commands with this prefix: git status")
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
     assert chat.sent("approve") == []
@@ -425,5 +425,5 @@ def test_the_status_line_of_another_window_names_the_chat_that_waits(chat: ChatD
     chat.open()
     second, chat.id = chat.id, first
     ask(chat)
-    assert chat.nvim.lua("return require('codecompanion').statusline()").startswith("chat 1 waits for your approval")
+    assert chat.nvim.lua("return require('codecompanion').statusline()").startswith("chat 1 is waiting for your approval")
     chat.id = second

@@ -55,13 +55,13 @@ def test_what_is_no_command_is_sent_as_text(chat: ChatDriver, text: str) -> None
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("/comapct", "There is no command /comapct; did you mean /compact? Nothing was sent."),
-        ("/zzzzzz now", "There is no command /zzzzzz; /help lists them. Nothing was sent."),
+        ("/comapct", "No command /comapct; did you mean /compact? Nothing was sent."),
+        ("/zzzzzz now", "No command /zzzzzz; /help lists them. Nothing was sent."),
         ("/clear the table", "/clear takes nothing after it. Nothing was sent."),
         ("/file a\nand more", "/file takes one line. Nothing was sent."),
-        ("/file missing.lua", "There is no readable file missing.lua. Nothing was attached."),
-        ("/buffer none", "No buffer with a file is open."),
-        ("/unpin x", '"x" is no number; /pins lists them. Nothing was unpinned.'),
+        ("/file missing.lua", "Nothing was attached: no readable file missing.lua."),
+        ("/buffer none", "Nothing to attach: no open buffer has a file."),
+        ("/unpin x", 'Nothing was unpinned: "x" is not a number; /pins lists them.'),
     ],
 )
 def test_a_command_that_is_refused_stays_in_the_input(chat: ChatDriver, text: str, said: str) -> None:
@@ -199,7 +199,7 @@ def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
         {"chat": chat.id, "kind": "buffer", "path": str(work / "a.lua"), "text": "unsaved\n"}
     ]
     send(chat, "/buffer nothing")
-    assert "! There is no buffer nothing. Nothing was attached." in chat.text()
+    assert "! Nothing was attached: no buffer nothing." in chat.text()
     assert chat.input() == "/buffer nothing"
 
 

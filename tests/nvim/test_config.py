@@ -152,12 +152,12 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
         (at("interactions.chat.opts.budget_warn", "80"), "budget_warn: got 80; expected a share between 0 and 1"),
         (
             at("interactions.chat.opts.total_budget_warn", "0.5"),
-            "total_budget_warn: it means nothing without `interactions.chat.opts.total_budget`",
+            "total_budget_warn: has no effect without `interactions.chat.opts.total_budget`",
         ),
         (at("interactions.chat.opts.on_compact", "'never'"), 'expected "auto", "submit", "ask" or "stop"'),
         (at("interactions.chat.tools.read_fil", "{}"), "did you mean `interactions.chat.tools.read_file`?"),
         (at("interactions.chat.tools.run_command.opts.timeout", "0"), "run_command.opts.timeout: got 0; the smallest"),
-        (at("interactions.chat.keymaps.mine", "{ modes = { n = 'x' } }"), "keymaps.mine: it needs `callback`"),
+        (at("interactions.chat.keymaps.mine", "{ modes = { n = 'x' } }"), "keymaps.mine: `callback` is missing"),
         (at("interactions.chat.keymaps.send", "'<CR>'"), 'keymaps.send: got string "<CR>"; expected a table or false'),
         (
             at("interactions.chat.keymaps.send.modes.n", "{ 1 }"),
@@ -258,11 +258,11 @@ def test_a_trigger_may_be_a_fraction_tokens_a_percentage_or_false(config: Config
         ("0", "0 is not positive; false turns the stage off"),
         ("-5", "-5 is not positive"),
         ("0/0", "is not positive"),
-        ("math.huge", "is no whole number of tokens"),
-        ("2.5", "2.5 is no whole number of tokens"),
-        ("true", "true is no trigger; false turns the stage off"),
-        ("'banana%'", '"banana%" is no share of the window'),
-        ("'0.85'", '"0.85" is no share of the window'),
+        ("math.huge", "is not a whole number of tokens"),
+        ("2.5", "2.5 is not a whole number of tokens"),
+        ("true", "true is not a trigger; false turns the stage off"),
+        ("'banana%'", '"banana%" is not a share of the window'),
+        ("'0.85'", '"0.85" is not a share of the window'),
         ("'100%'", '"100%" is not between 0% and 100%'),
         ("'0%'", '"0%" is not between 0% and 100%'),
         ("{}", "expected number, string, boolean or function"),
@@ -291,7 +291,7 @@ def test_the_old_name_of_the_compaction_trigger_counts_and_is_warned_about_once(
 def test_the_new_name_wins_over_the_old_one(config: Config) -> None:
     config.setup(at(CM, "{ trigger = 0.7, compaction = { trigger = 0.9 } }"))
     assert config.get(f"{CM}.compaction.trigger") == 0.9
-    assert "the new one is given too and counts" in config.findings["old_names"][0]
+    assert "the new one is set as well and is used" in config.findings["old_names"][0]
 
 
 def test_the_old_name_with_a_bad_value_is_an_error_at_the_new_one(config: Config) -> None:

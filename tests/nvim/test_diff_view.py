@@ -140,13 +140,13 @@ def test_rejecting_there_takes_a_reason_and_can_be_called_off(chat: ChatDriver) 
     """<C-c> leaves the diff as it is."""
     open_view(chat)
     chat.nvim.feed("gr")
-    chat.nvim.wait_screen("Reason for the rejection")
+    chat.nvim.wait_screen("Reason for rejecting it")
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
     assert tabs(chat) == 2
     assert chat.sent("approve") == []
     chat.nvim.feed("gr")
-    chat.nvim.wait_screen("Reason for the rejection")
+    chat.nvim.wait_screen("Reason for rejecting it")
     chat.nvim.feed("no sys<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert chat.sent("approve")[0]["reason"] == "no sys"

@@ -305,7 +305,7 @@ def test_narrow_windows_show_the_useful_half(start: Start, gate: Path) -> None:
     nvim = start(gate=gate, size=(40, 24), init="vim.o.laststatus = 0\n")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"downloading 37 · \d+ s")
-    assert "Messages you send now wait for it." in nvim.screen()
+    assert "You can send messages; they are delivered afterwards." in nvim.screen()
     send(nvim, "hello there")
     nvim.wait_screen(r"⋯ Installing Python packages: down")
     assert "Messages you send now" not in nvim.screen()

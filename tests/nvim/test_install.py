@@ -86,7 +86,7 @@ def test_an_installation_makes_an_environment_with_a_stamp(start: Callable[..., 
     assert made["stamp"]["python"] == "3.12.4"
     assert made["stamp"]["tool"] == "pip"
     said = nvim.lua("return _G.report")
-    assert said[0] == "Installing Python packages: making the environment"
+    assert said[0] == "Installing Python packages: creating the environment"
     assert any("1 of " in text for text in said), said
     assert said[-1] == "Installing Python packages: checking"
 
@@ -319,7 +319,7 @@ def test_the_build_step_runs_as_lazy_nvim_runs_it(start: Callable[..., Nvim]) ->
         """,
         str(REPO / "build.lua"),
     )
-    assert messages[0] == "Python packages: making the environment"
+    assert messages[0] == "Python packages: creating the environment"
     assert messages[-1] == "the Python environment is ready"
     assert environment(nvim) is not None
 

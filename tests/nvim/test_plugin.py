@@ -99,8 +99,8 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
     nvim.command("CodeCompanion isntall")
     nvim.command("CodeCompanionChat Tuggle")
     messages = nvim.wait_for(lambda: "Tuggle" in nvim.messages() and nvim.messages())
-    assert "no isntall; :CodeCompanion takes approval, chat, health, help" in messages
-    assert "no Tuggle; :CodeCompanionChat takes New, Resume, Toggle" in messages
+    assert "No command isntall; :CodeCompanion takes approval, chat, health, help" in messages
+    assert "No command Tuggle; :CodeCompanionChat takes New, Resume, Toggle" in messages
     assert not nvim.blocked()
 
 
@@ -122,7 +122,7 @@ def test_subcommands_are_completed(nvim: Nvim, line: str, expected: list[str]) -
 def test_the_log_command_says_that_there_is_none_yet(nvim: Nvim) -> None:
     """No empty buffer of a file that does not exist."""
     nvim.command("CodeCompanion log")
-    nvim.wait_for(lambda: "the log is empty" in nvim.messages())
+    nvim.wait_for(lambda: "The log is empty" in nvim.messages())
 
 
 @pytest.mark.parametrize("ours_first", [True, False])

@@ -98,7 +98,7 @@ def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
             chat.nvim.command("CodeCompanionChat Toggle")
             chat.nvim.command("CodeCompanionChat Toggle")
             assert time.monotonic() - began < 1
-            chat.nvim.wait_screen("the host is silent")
+            chat.nvim.wait_screen("The host does not answer")
             assert not chat.nvim.blocked()
         finally:
             os.kill(pid, signal.SIGCONT)

@@ -207,7 +207,7 @@ def test_typing_in_the_transcript_goes_to_the_input(chat):
     chat.nvim.feed("u")
     chat.nvim.wait_screen("Nothing to undo here")
     chat.nvim.feed("ggx")
-    chat.nvim.wait_screen("edits this message and sends it again")
+    chat.nvim.wait_screen("edits and resends this message")
     assert "an answer" in chat.text()
     chat.nvim.feed("G0dwu.")
     chat.nvim.settle()

@@ -139,7 +139,7 @@ def test_without_a_chat_the_commands_say_what_to_do(nvim_factory, tmp_path, comm
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opened=False)
         chat.nvim.command(command)
-        chat.nvim.wait_screen("there is no chat; :CodeCompanionChat opens one")
+        chat.nvim.wait_screen("No chat is open; :CodeCompanionChat opens one")
 
 
 def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path):

@@ -106,7 +106,7 @@ def test_titles_complete_and_bring_a_chat_back(chat: ChatDriver) -> None:
         "s3",
     ]
     chat.nvim.command("CodeCompanionChat Resume no such title")
-    chat.nvim.wait_screen('no stored chat is called "no such title"')
+    chat.nvim.wait_screen('No stored chat is called "no such title"')
 
 
 @pytest.mark.parametrize("size", [(40, 20), (80, 24), (200, 60)])
@@ -123,4 +123,4 @@ def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: t
 def test_nothing_stored_is_one_sentence(chat: ChatDriver, tmp_path: Path) -> None:
     chat.answer("list_sessions", [])
     chat.nvim.command("CodeCompanionChat Resume")
-    chat.nvim.wait_screen("codecompanion: no stored chats yet")
+    chat.nvim.wait_screen("codecompanion: No stored chats yet")

@@ -231,7 +231,7 @@ function M.revert_change(chat)
   if item and item.change then
     return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
   end
-  say.hint("no change of a file here; ]e goes to the next one")
+  say.hint("No file change here; ]e goes to the next one")
 end
 
 function M.system_prompt(chat)
@@ -264,7 +264,7 @@ function M.restore(chat)
   if id then
     require("codecompanion.chat.history").restore(chat, id)
   elseif cursor_row() < buffer.position(chat, "header") then
-    say.hint("Nothing to restore here: this was not taken out.")
+    say.hint("Nothing to restore here: this was not removed.")
   else
     -- in front of what was typed since: the character to put there may be waiting
     api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "in", false)
@@ -281,7 +281,7 @@ function M.open_file(chat)
   local path = item and item.label or vim.fn.expand("<cfile>")
   path = vim.fs.normalize(path)
   if vim.fn.filereadable(path) == 0 then
-    say.hint(("no file %s"):format(path))
+    say.hint(("No file %s"):format(path))
     return
   end
   local wins = vim.tbl_filter(function(win)

@@ -105,9 +105,9 @@ local ACTIONS = {
   end,
   approve_prefix = function(chat, approval)
     if approval.event.prefix == "" or approval.event.why ~= "" then
-      return say.line("The shell does more in this than run one program; no beginning of it can be allowed.")
+      return say.line("No prefix can be allowed: in this command the shell does more than run one program.")
     end
-    local opts = { prompt = "Always run commands that begin with: ", default = approval.event.prefix }
+    local opts = { prompt = "Always run commands with this prefix: ", default = approval.event.prefix }
     ask_for(opts, function(prefix)
       if vim.trim(prefix) ~= "" then
         send(chat, approval, "always", { prefix = vim.trim(prefix) })
@@ -115,7 +115,7 @@ local ACTIONS = {
     end)
   end,
   reject = function(chat, approval)
-    ask_for({ prompt = "Reason for the rejection (empty: none): " }, function(reason)
+    ask_for({ prompt = "Reason for rejecting it (optional): " }, function(reason)
       send(chat, approval, "reject", { reason = reason })
     end)
   end,

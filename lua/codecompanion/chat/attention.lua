@@ -87,9 +87,9 @@ function M.elsewhere(bufnr)
     return M.waits(chat) and chat.bufnr ~= bufnr
   end, require("codecompanion.chat").list())
   if #waiting > 1 then
-    return ("%d chats wait for your approval"):format(#waiting)
+    return ("%d chats are waiting for your approval"):format(#waiting)
   end
-  return waiting[1] and ("%s waits for your approval"):format(name_of(waiting[1])) or nil
+  return waiting[1] and ("%s is waiting for your approval"):format(name_of(waiting[1])) or nil
 end
 
 ---A key of an approval was pressed somewhere else.

@@ -53,7 +53,7 @@ end
 function M.edit(chat, row)
   local item = own_message(chat, row)
   if not item then
-    return say.line("Put the cursor on a message of yours to edit it and send it again.", severity.WARN)
+    return say.line("Put the cursor on one of your messages to edit and resend it.", severity.WARN)
   end
   session.request(chat, "show_original", { item = item.message_id }, function(original)
     draft.edit(chat, { message_id = item.message_id, fork = new_id() }, original.text)
@@ -102,7 +102,7 @@ function M.branch(chat, title)
       return say.line(err, severity.WARN)
     end
     require("codecompanion.chat").replace(chat, assert(id))
-    say.line("You are in the branch now; /fork list goes back.")
+    say.line("This is the new branch; /fork list goes back.")
   end)
 end
 
@@ -125,7 +125,7 @@ end
 function M.list(chat)
   session.request(chat, "list_branches", {}, function(rows)
     if #rows < 2 then
-      return say.line("This chat has no branches yet. /fork makes one.")
+      return say.line("No branches yet; /fork makes one.")
     end
     local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
     require("codecompanion.chat.choose").select(rows, opts, function(row)

@@ -35,9 +35,7 @@ end
 local function refuse(chat)
   local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
   local key = item and item.own and require("codecompanion.chat.keymaps").keys("edit_message", "n")[1]
-  tell(
-    key and (key .. " edits this message and sends it again") or "The transcript is read-only; type in the input below."
-  )
+  tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
 end
 
 ---@param chat CodeCompanion.Chat

@@ -104,7 +104,7 @@ end
 function M.pins(chat)
   session.request(chat, "list_pins", {}, function(rows)
     if #rows == 0 then
-      return say.line("nothing is pinned in this chat; /pin pins")
+      return say.line("No pins yet; /pin pins the newest message, /pin text an instruction")
     end
     local status = require("codecompanion.chat.status")
     local lines = vim.tbl_map(function(row)
@@ -153,7 +153,7 @@ end
 function M.recall(chat, words)
   session.request(chat, "recall", { words = words }, function(result)
     if #result.rows == 0 then
-      return say.line(words == "" and "nothing was taken out of this chat" or ("nothing removed contains: " .. words))
+      return say.line(words == "" and "Nothing was removed from this chat" or ("Nothing removed contains: " .. words))
     end
     local lines, at = {}, {}
     for _, row in ipairs(result.rows) do

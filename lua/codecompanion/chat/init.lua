@@ -258,7 +258,7 @@ function M.resume(id, opts)
       if found then
         M.resume(found, opts)
       else
-        require("codecompanion.say").line(("no stored chat is called %q"):format(id), severity.WARN)
+        require("codecompanion.say").line(("No stored chat is called %q"):format(id), severity.WARN)
       end
     end)
   end
@@ -345,7 +345,7 @@ end
 function M.compact(instructions, opts)
   local chat = M.current()
   if not chat then
-    return require("codecompanion.say").line("there is no chat to compact", severity.WARN)
+    return require("codecompanion.say").line("No chat to compact", severity.WARN)
   end
   require("codecompanion.chat.session").compact(chat, instructions or "", not (opts and opts.ask))
 end

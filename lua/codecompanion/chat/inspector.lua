@@ -234,7 +234,7 @@ local function show(chat, result)
   local lines = M.lines(result, chat.meter and chat.meter.exact, columns)
   local current = { result = result }
   local bufnr, win = require("codecompanion.chat.float").open({
-    title = "What the model will see",
+    title = "What the model will get",
     lines = lines,
     width = 1,
     max_width = WIDEST,

@@ -6,7 +6,7 @@ local api = vim.api
 local M = {}
 
 local TICK_MS = 1000
-local HINT = "Messages you send now wait for it."
+local HINT = "You can send messages; they are delivered afterwards."
 local ns = api.nvim_create_namespace("codecompanion.chat.installing")
 
 ---@type uv.uv_timer_t?

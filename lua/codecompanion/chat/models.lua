@@ -107,7 +107,7 @@ function M.use_model(chat, name, refuse)
     end
     local near = nearest.word(name, distinct("model", choices))
     if near then
-      return refuse(("No adapter lists a model %s; did you mean %s? The model was not changed."):format(name, near))
+      return refuse(("No adapter lists the model %s; did you mean %s? The model was not changed."):format(name, near))
     end
     session.set_model(chat, chat.adapter, name)
   end)
@@ -125,7 +125,7 @@ function M.use_adapter(chat, name, refuse)
     end
     local near = nearest.word(name, names)
     local advice = near and ("did you mean %s?"):format(near) or ("there are %s."):format(table.concat(names, ", "))
-    refuse(("There is no adapter %s; %s The adapter was not changed."):format(name, advice))
+    refuse(("No adapter %s; %s The adapter was not changed."):format(name, advice))
   end)
 end
 

@@ -64,7 +64,7 @@ function M.checkpoint(of, callback)
   choose_stored({
     method = "list_checkpoints",
     payload = { of = of },
-    empty = "there is no checkpoint yet",
+    empty = "No checkpoints yet",
     prompt = "Restore a chat from a checkpoint",
     kind = "codecompanion.checkpoint",
     line = function(item)
@@ -83,7 +83,7 @@ function M.memory(callback)
   choose_stored({
     method = "list_memories",
     payload = vim.empty_dict(),
-    empty = "nothing was remembered yet",
+    empty = "No memories yet",
     prompt = "Memories",
     kind = "codecompanion.memory",
     line = function(item)

@@ -66,7 +66,7 @@ local function handle(chat, event)
   if not ok then
     -- an error in drawing must not take the rest of the reply with it
     require("codecompanion.say").once(
-      ("CodeCompanion could not draw %s: %s"):format(event.type, problem),
+      ("CodeCompanion: could not draw %s: %s"):format(event.type, problem),
       severity.ERROR
     )
   end

@@ -301,7 +301,7 @@ end
 function M.pick(callback)
   M.list(function(items)
     if #items == 0 then
-      return say.line("no stored chats yet", severity.WARN)
+      return say.line("No stored chats yet", severity.WARN)
     end
     items = sorted(items)
     local choose = require("codecompanion.chat.choose")
@@ -325,7 +325,7 @@ end
 function M.newest(callback)
   M.list(function(items)
     if #items == 0 then
-      return say.line("no stored chats yet", severity.WARN)
+      return say.line("No stored chats yet", severity.WARN)
     end
     callback(items[1].id)
   end, 1)

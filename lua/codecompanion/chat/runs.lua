@@ -172,7 +172,7 @@ function M.text(run)
     parts[1] = run.from == run.to and ("your message %d"):format(run.from)
       or ("your messages %d–%d"):format(run.from, run.to)
   end
-  local word = WORDS[run.kind] or "left out"
+  local word = WORDS[run.kind] or "removed"
   parts[#parts + 1] = ("%d message%s %s"):format(run.count, run.count == 1 and "" or "s", word)
   return table.concat(parts, " · ")
 end

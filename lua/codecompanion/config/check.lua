@@ -209,7 +209,7 @@ function Walk:without_legacy(node, value, path)
       value = vim.tbl_extend("force", {}, value)
       local former, parts = value[old], vim.split(new, ".", { plain = true })
       value[old] = nil
-      local text = ("%s is the old name of %s: please rename it"):format(
+      local text = ("%s is the old name of %s; please rename it"):format(
         table.concat(at(path, old), "."),
         table.concat(vim.list_extend(vim.list_extend({}, path), parts), ".")
       )
@@ -225,7 +225,7 @@ function Walk:without_legacy(node, value, path)
       if type(parent) == "table" and parent[parts[#parts]] == nil then
         parent[parts[#parts]] = former
       else
-        text = text .. "; the new one is given too and counts"
+        text = text .. "; the new one is set as well and is used"
       end
       table.insert(self.warnings, text)
     end
@@ -245,7 +245,7 @@ function Walk:without_aliases(node, value, path)
       if value[ours] == nil then
         renamed[ours] = value[theirs]
       else
-        self:problem(at(path, theirs), ("is another name of `%s`, which is given too and counts"):format(ours))
+        self:problem(at(path, theirs), ("is another name of `%s`, which is set as well and is used"):format(ours))
       end
       value = renamed
     end
@@ -300,13 +300,13 @@ function Walk:section(node, value, path)
     local needs = field.needs
     if needs and (given[field.name] or 0) ~= 0 and (given[needs] or 0) == 0 then
       local other = table.concat(at(path, needs), ".")
-      self:problem(at(path, field.name), ("it means nothing without `%s`; expected both or none"):format(other))
+      self:problem(at(path, field.name), ("has no effect without `%s`; expected both or none"):format(other))
       merged[field.name], given[field.name] = default_of(field), nil
     end
   end
   self:free_keys(node, source, known, path, merged, given)
   if node.require and given[node.require] == nil then
-    self:problem(path, ("it needs `%s`: there is no built-in one of this name"):format(node.require))
+    self:problem(path, ("`%s` is missing; no built-in one has this name"):format(node.require))
     return nil, nil
   end
   return merged, next(given) ~= nil and given or nil

@@ -16,7 +16,7 @@ return function(value)
     return nil, value
   end
   if value == true then
-    return "true is no trigger; false turns the stage off"
+    return "true is not a trigger; false turns the stage off"
   end
   if type(value) == "string" and value:match("[kKmM]$") and tokens.parse(value) then
     return nil, tokens.parse(value)
@@ -24,7 +24,7 @@ return function(value)
   if type(value) == "string" then
     local percent = tonumber(value:match("^%s*(%d+%.?%d*)%s*%%%s*$"))
     if not percent then
-      return ("%q is no share of the window; a percentage looks like %q"):format(value, "85%")
+      return ("%q is not a share of the window; a percentage looks like %q"):format(value, "85%")
     end
     if percent <= 0 or percent >= 100 then
       return ("%q is not between 0%% and 100%%"):format(value)
@@ -38,7 +38,7 @@ return function(value)
     return "1 could mean 100 % or one token; write a fraction below 1, a number of tokens from 2 on, or false"
   end
   if value > 1 and value % 1 ~= 0 then
-    return ("%s is no whole number of tokens; write a fraction below 1 or a whole number from 2 on"):format(value)
+    return ("%s is not a whole number of tokens; write a fraction below 1 or a whole number from 2 on"):format(value)
   end
   return nil, value
 end

@@ -25,7 +25,7 @@ end
 local function state(row)
   return row.reverted and "reverted"
     or row.state == "unsaved" and "was not saved"
-    or (row.state == "interrupted" or row.state == "unknown") and "perhaps not made"
+    or (row.state == "interrupted" or row.state == "unknown") and "may not be made"
     or ""
 end
 
@@ -73,7 +73,7 @@ end
 local function show(chat, rows, at)
   local lines, by_line = lines_of(rows)
   local float = require("codecompanion.chat.float")
-  local bufnr, win = float.open({ title = "Changes of files", lines = lines, footer = FOOTER })
+  local bufnr, win = float.open({ title = "File changes", lines = lines, footer = FOOTER })
   colour(bufnr, lines, by_line)
   api.nvim_win_set_cursor(win, { math.min(at or 2, #lines), 0 })
   local revert = require("codecompanion.files.revert")
@@ -100,7 +100,7 @@ local function show(chat, rows, at)
       M.open(chat, line)
     end)
   end
-  map("gX", "Revert this change, or bring it back", function(row, line)
+  map("gX", "Revert this change, or make it again", function(row, line)
     take_back({ row.change_id }, line)
   end)
   map("F", "Revert all changes of this file", function(row, line)

@@ -47,7 +47,7 @@ function M.fill(chat, all, turn_id)
     if #items == 0 then
       return require("codecompanion.say").line("The tools of this chat have changed no files that are there now.")
     end
-    vim.fn.setqflist({}, " ", { title = "CodeCompanion: changes of files", items = items })
+    vim.fn.setqflist({}, " ", { title = "CodeCompanion: file changes", items = items })
     vim.cmd("botright copen")
   end)
 end

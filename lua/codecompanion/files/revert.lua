@@ -46,7 +46,7 @@ local function mark(chat, conflict)
       return say.line(result.text, severity.WARN)
     end
     vim.fn.search("^<<<<<<< ", "cw")
-    say.line("Conflict markers are in the buffer, unsaved. u takes them out again.")
+    say.line("Conflict markers are in the buffer, unsaved; u removes them.")
   end)
 end
 
@@ -55,7 +55,7 @@ end
 local function ask_about(chat, conflicts)
   for _, conflict in ipairs(conflicts) do
     if conflict.can_mark then
-      local choices = { "Leave the file as it is", "Put conflict markers into its buffer (unsaved)" }
+      local choices = { "Keep the file unchanged", "Put conflict markers into its buffer (unsaved)" }
       local prompt = ("%s: %s"):format(conflict.name, conflict.reason)
       local options = { prompt = prompt, kind = "codecompanion_revert" }
       return require("codecompanion.chat.choose").select(choices, options, function(choice)
@@ -129,7 +129,7 @@ function M.chosen(chat, what)
     local ids = what == "turn" and M.of_turn(rows) or M.of_file(rows, path)
     if #ids == 0 then
       local text = what == "turn" and "No turn changed a file" or ("No tool changed %s"):format(what)
-      return say.line(text .. ", or it is reverted already.", severity.WARN)
+      return say.line(text .. ", or the changes are already reverted.", severity.WARN)
     end
     M.revert(chat, ids)
   end)

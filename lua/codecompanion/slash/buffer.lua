@@ -77,12 +77,12 @@ return {
   run = function(chat, argument, refuse)
     local buffers = candidates()
     if #buffers == 0 then
-      return refuse("No buffer with a file is open.")
+      return refuse("Nothing to attach: no open buffer has a file.")
     end
     if argument ~= "" then
       local found, missing = parse(argument)
       if #missing > 0 then
-        return refuse(("There is no buffer %s. Nothing was attached."):format(table.concat(missing, ", ")))
+        return refuse(("Nothing was attached: no buffer %s."):format(table.concat(missing, ", ")))
       end
       for _, bufnr in ipairs(found) do
         attach(chat, bufnr)

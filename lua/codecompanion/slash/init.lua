@@ -66,7 +66,7 @@ local function problem_of(name, command, rest)
   if not command then
     local near = require("codecompanion.config.nearest").word(name, NAMES)
     local advice = near and ("did you mean /%s?"):format(near) or "/help lists them."
-    local text = "There is no command /%s; %s Nothing was sent. To send it as text, begin with a space."
+    local text = "No command /%s; %s Nothing was sent. To send it as text, begin with a space."
     return text:format(name, advice)
   end
   if rest:find("\n") and not command.multiline then

@@ -96,7 +96,7 @@ end
 function M.attach_all(chat, kind, argument, refuse)
   local found, missing = M.parse(argument)
   if #missing > 0 then
-    return refuse(("There is no readable file %s. Nothing was attached."):format(table.concat(missing, ", ")))
+    return refuse(("Nothing was attached: no readable file %s."):format(table.concat(missing, ", ")))
   end
   for _, path in ipairs(found) do
     M.attach(chat, kind, path)
@@ -121,7 +121,7 @@ function M.attach_to_current(paths)
     end
   end
   if #missing > 0 then
-    require("codecompanion.slash").say(chat, ("There is no readable file %s."):format(table.concat(missing, ", ")))
+    require("codecompanion.slash").say(chat, ("Not attached: no readable file %s."):format(table.concat(missing, ", ")))
   end
 end
 
@@ -133,7 +133,7 @@ function M.pick(chat, kind, accept)
   M.list(function(paths)
     local choices = vim.tbl_filter(accept, paths)
     if #choices == 0 then
-      require("codecompanion.slash").say(chat, ("No %s was found below %s."):format(kind, vim.fn.getcwd()))
+      require("codecompanion.slash").say(chat, ("No %s found below %s."):format(kind, vim.fn.getcwd()))
       return
     end
     local prompt = kind == "file" and "Attach files" or "Attach images"

@@ -10,7 +10,7 @@ return {
     if number then
       require("codecompanion.chat.history").unpin(chat, { number = number })
     elseif argument ~= "" then
-      refuse(("%q is no number; /pins lists them. Nothing was unpinned."):format(argument))
+      refuse(("Nothing was unpinned: %q is not a number; /pins lists them."):format(argument))
     else
       require("codecompanion.chat.history").pins(chat)
     end
