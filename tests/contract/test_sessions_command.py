@@ -90,9 +90,9 @@ def test_search_as_json_keeps_to_the_chat_and_the_limit(data_dir):
     ("arguments", "said"),
     [
         (("search", "?!"), "'?!' has no word to search for"),
-        (("search", "--chat", "nope", "x"), "there is no stored chat 'nope'"),
+        (("search", "--chat", "nope", "x"), "no stored chat 'nope'"),
         (("search", "--limit", "0", "x"), "--limit 0"),
-        (("show", "nope"), "there is no stored chat 'nope'"),
+        (("show", "nope"), "no stored chat 'nope'"),
         (("export", "chat-"), "2 chats begin with 'chat-'"),
         (("list", "--limit", "0"), "--limit 0"),
     ],

@@ -425,5 +425,7 @@ def test_the_status_line_of_another_window_names_the_chat_that_waits(chat: ChatD
     chat.open()
     second, chat.id = chat.id, first
     ask(chat)
-    assert chat.nvim.lua("return require('codecompanion').statusline()").startswith("chat 1 is waiting for your approval")
+    assert chat.nvim.lua("return require('codecompanion').statusline()").startswith(
+        "chat 1 is waiting for your approval"
+    )
     chat.id = second

@@ -114,7 +114,7 @@ def test_a_created_file_that_was_changed_since_is_not_deleted(desk):
     (user.root / "new.py").write_text("print(2)\n")
     go_to_change(user, "create_file")
     user.nvim.feed("gX")
-    user.nvim.wait_for(lambda: "Left as it is: new.py (changed since)." in user.nvim.messages(), "the refusal")
+    user.nvim.wait_for(lambda: "Not changed: new.py (changed since then)." in user.nvim.messages(), "the refusal")
     assert (user.root / "new.py").read_text() == "print(2)\n"
 
 

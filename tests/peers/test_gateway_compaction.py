@@ -154,7 +154,7 @@ def test_what_the_gateway_clears_is_told(start, aimock):
     assert "You are welcome." in chat.text()
     upstream = [message["content"] for message in aimock.requests()[-1]["messages"] if message["role"] == "tool"]
     assert [content.startswith("[Cleared") for content in upstream] == [True, True, False]
-    assert re.search(r"left out 2 old tool results on its side \([\d,]+ tokens", chat.text())
+    assert re.search(r"cleared 2 old tool results on its side \([\d,]+ tokens", chat.text())
 
 
 def test_on_demand_the_summary_is_ours_when_the_gateway_has_none(start, tap, aimock):

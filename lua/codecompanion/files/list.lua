@@ -100,7 +100,7 @@ local function show(chat, rows, at)
       M.open(chat, line)
     end)
   end
-  map("gX", "Revert this change, or make it again", function(row, line)
+  map("gX", "Revert this change, or reapply it", function(row, line)
     take_back({ row.change_id }, line)
   end)
   map("F", "Revert all changes of this file", function(row, line)

@@ -107,7 +107,7 @@ def _find_chat(store: Store, wanted: str) -> str:
     if len(exact) > 1:
         raise InputError(f"{len(exact)} chats begin with {wanted!r}: {', '.join(exact[:5])}; expected one")
     if not exact:
-        raise InputError(f"there is no stored chat {wanted!r}; `sessions list` shows them all")
+        raise InputError(f"no stored chat {wanted!r}; `sessions list` shows all chats")
     return exact[0]
 
 
@@ -180,7 +180,7 @@ def _delete(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     about = f"{chat}  {info.messages} messages  {info.title}" if info else chat
     if not arguments.yes:
         if not sys.stdin.isatty():
-            raise InputError(f"{about}: expected --yes, for nobody can answer here; nothing was deleted")
+            raise InputError(f"{about}: expected --yes, because nobody can answer here; nothing was deleted")
         print(f"Delete for good: {about}  [y/N] ", end="", file=sys.stderr, flush=True)
         progress.stop()
         if not sys.stdin.readline().strip().lower().startswith("y"):

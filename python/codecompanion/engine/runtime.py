@@ -164,7 +164,7 @@ class Runtime:
     def services(self) -> Services:
         """Return the services; there are none before `hello`."""
         if self._services is None:
-            raise InputError("the host is still starting")
+            raise InputError("The host is still starting.")
         return self._services
 
     # ---- the host

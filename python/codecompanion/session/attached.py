@@ -56,7 +56,7 @@ def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Messag
         InputError: no PDF, or too large; names the path.
     """
     if not is_pdf(data):
-        raise InputError(f"{path} is not a PDF, although its name ends so")
+        raise InputError(f"{path} is not a PDF, although its name says so")
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InputError(f"{path} has {len(data)} bytes; at most {MAX_DOCUMENT_BYTES} can be sent")
     digest = hashlib.sha256(data).hexdigest()

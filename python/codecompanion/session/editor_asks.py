@@ -63,7 +63,7 @@ class EditorAsks:
         answer = await self._ask("change", fields, self._look_limit_s, self._look_limit_s + self._change_limit_s)
         if answer is None:
             reason = (
-                f"The editor did not answer while {file.path} was being changed there; whether it was is not known."
+                f"The editor did not answer in time, so {file.path} may or may not have been changed."
                 " Read the file again before the next edit."
             )
             return Changed(state="unknown", reason=reason)

@@ -60,7 +60,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
     place = next((at for at, event in enumerate(events) if _is_message(event, message_id)), None)
     edited = events[place].payload if place is not None else None
     if place is None or not isinstance(edited, MessageAdded) or not is_typed_by_user(edited.message):
-        raise InputError("Only a message of your own can be edited and sent again.")
+        raise InputError("Only your own messages can be edited and resent.")
     kept, turn_id = events[:place], edited.message.turn_id
     is_first = not any(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in kept)
     names = [event.payload for event in events if isinstance(event.payload, TitleSet)]
@@ -143,7 +143,7 @@ async def fork(services: Services, request: ForkChat) -> str:
     events = await asyncio.to_thread(store.load_events, request.chat)
     source = await asyncio.to_thread(store.find_session, request.chat)
     if not events:
-        raise InputError(f"there is no stored chat {request.chat!r}")
+        raise InputError(f"No stored chat has the id {request.chat!r}")
     if await asyncio.to_thread(store.knows, chat_id):
         # The text may have been changed before it was tried again.
         await durable(store.save_draft(chat_id, request.draft))

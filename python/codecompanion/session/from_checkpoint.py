@@ -44,7 +44,7 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
     """
     keeping = services.keeping
     if keeping is None:
-        raise InputError("no checkpoints are kept, because the state folder cannot be used")
+        raise InputError("No checkpoints are kept, because the state folder cannot be used.")
     chat, _, name = wanted.partition("/")
     events = await asyncio.to_thread(_events_of, services.store, chat)
     now = services.clock()
@@ -79,7 +79,7 @@ def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[Lo
     state = choose(candidates, from_record, usage_from_events(events) if events else UsageTotals())
     if state is None:
         told = f" ({candidates[0].problem})" if candidates and candidates[0].problem else ""
-        raise InputError(f"nothing to restore for chat {chat!r}{told}")
+        raise InputError(f"Nothing to restore for chat {chat!r}{told}")
     _log.info(
         "restored from source %d; checkpoint of %d, snapshot of %d",
         state.source,

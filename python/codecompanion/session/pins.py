@@ -62,7 +62,7 @@ def to_unpin(view: View, item: str, number: int) -> Message:
     """
     pins = pinned(view)
     if not pins:
-        raise InputError("Nothing is pinned in this chat.")
+        raise InputError("No pins in this chat.")
     if not item and 1 <= number <= len(pins):
         return pins[number - 1]
     found = find(pins, item) if item else None

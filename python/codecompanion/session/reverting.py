@@ -75,7 +75,7 @@ class Reverter:
                 return await self._show(change_id)
             case RevertChanges():
                 if self._session.state is not State.IDLE:
-                    raise InputError("Changes can be reverted once the reply is complete; q stops it.")
+                    raise InputError("Wait until the reply is complete, or stop it with q, then revert.")
                 answer: dict[str, Any] = {}
 
                 async def work() -> str:
@@ -131,7 +131,7 @@ class Reverter:
         everything = changes_of(await self._session.log.events())
         changes = [change for change in everything if change.id in set(wanted)]
         if not changes:
-            raise InputError("There is no change of a file to revert.")
+            raise InputError("Nothing to revert: no tool changed a file.")
         todo = [change for change in changes if not change.reverted]
         is_back = not todo
         if is_back:  # what is reverted already is brought back: the reverts are reverted
@@ -150,7 +150,7 @@ class Reverter:
                 conflicts.append(found)
         self.tell(await self._session.log.events())
         return {
-            "text": _sentence(done, conflicts, "Brought back" if is_back else "Reverted"),
+            "text": _sentence(done, conflicts, "Reapplied" if is_back else "Reverted"),
             "reverted": len(done),
             "conflicts": conflicts,
         }
@@ -228,7 +228,7 @@ class Reverter:
         """Tell the model in one line, with the next request."""
         name = changes[0].began.name
         back = all(change.began.reverts for change in changes)
-        what = "brought back your change" if back else "reverted your change"
+        what = "reapplied your change" if back else "reverted your change"
         if len(changes) > 1:
             what += "s"
         text = f"The user {what} of `{name}`. Read the file again before you change it."
@@ -261,14 +261,14 @@ def taken_back(now: str | None, before: str | None, after: str | None) -> str | 
     if after is None:
         raise Clash("exists again")
     if before is None:
-        raise Clash("changed since")
+        raise Clash("changed since then")
     if now is None:
-        raise Clash("deleted since")
+        raise Clash("deleted since then")
     merged = merge(after, now, before, LABELS)
     if merged.problem:
         raise Clash(merged.problem)
     if merged.conflicts:
-        raise Clash("later changes overlap with it", merged.text)
+        raise Clash("later changes overlap", merged.text)
     return merged.text
 
 
@@ -294,5 +294,5 @@ def _sentence(done: Sequence[str], conflicts: Sequence[Conflict], verb: str) -> 
     if conflicts:
         names = ", ".join(f"{one.name} ({one.reason})" for one in conflicts[:3])
         more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
-        parts.append(f"Left as it is: {names}{more}.")
+        parts.append(f"Not changed: {names}{more}.")
     return " ".join(parts)

@@ -30,7 +30,7 @@ def given_title(text: str) -> str:
     """
     title = title_of(text, GIVEN_CHARS)
     if not title:
-        raise InputError("a title needs at least one word")
+        raise InputError("The title is empty; give at least one word.")
     return title
 
 
@@ -48,7 +48,7 @@ async def rename(services: Services, chat_id: str, title: str, log: ChatLog | No
         await _must_be_stored(services, chat_id)
         await durable(services.store.append(chat_id, [TitleSet(title=given, by_user=True)]))
     services.emit(TitleChanged(chat=chat_id, title=given))
-    return f"The chat is called “{given}” now."
+    return f"Title changed to “{given}”."
 
 
 async def delete(services: Services, chat_id: str, open_chats: Mapping[str, object]) -> str:
@@ -78,4 +78,4 @@ def _title(services: Services, chat_id: str) -> str:
 
 async def _must_be_stored(services: Services, chat_id: str) -> None:
     if not await asyncio.to_thread(services.store.knows, chat_id):
-        raise InputError(f"there is no stored chat {chat_id!r}")
+        raise InputError(f"No stored chat has the id {chat_id!r}")

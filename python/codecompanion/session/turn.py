@@ -298,7 +298,7 @@ class Turn:
         session.control.window.tell_no_room()
         for edit in finished.server_edits:
             self._notice(
-                f"{self._prepared_for[0]} left out {edit.cleared_items} old tool results on its side"
+                f"{self._prepared_for[0]} cleared {edit.cleared_items} old tool results on its side"
                 f" ({edit.cleared_tokens:,} tokens; {edit.kind})."
             )
         session.show_meter()
@@ -363,7 +363,7 @@ class Turn:
             if calls:
                 await session.tool_round(calls, self.cycle, self.turn_id).complete_as_cancelled()
         except CodeCompanionError as failure:
-            self._notice(f"What arrived could not be stored: {failure}")
+            self._notice(f"The part that arrived could not be stored: {failure}")
         self._reply = self.arrived = None
 
     async def _end(self, reason: Reason, error: str) -> None:

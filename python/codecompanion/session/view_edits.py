@@ -171,7 +171,7 @@ class ViewEdits:
         if text.strip():
             same = next((m for m in view.messages if m.tag == PIN_TAG and m.text == instruction(text)), None)
             if same is not None:
-                raise InputError(f"{title_of(same)} is pinned already.")
+                raise InputError(f"{title_of(same)} is already pinned.")
             message = Message(
                 id=self.services.new_token(), role="user", content=instruction(text), tag=PIN_TAG, pinned=True,
                 cycle=max(1, view.cycle), ts=self.services.clock(),

@@ -113,6 +113,6 @@ def check_prefix(prefix: str, question: ApprovalQuestion) -> None:
     """
     problem = problem_with(prefix)
     if not problem and not covers(prefix, question.command):
-        problem = f"this command does not begin with “{prefix}”, or the shell does more in it than run one program"
+        problem = f"This command does not begin with “{prefix}”, or its shell runs more than one program"
     if problem:
         raise InputError(f"{problem}. The approval is still open.")

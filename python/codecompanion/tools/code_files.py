@@ -23,7 +23,7 @@ _HOOKS = (
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
-        "version control runs or follows it",
+        "version control runs or uses it",
         (
             *".git git~1 .hg .svn .jj .bzr .gitmodules .gitconfig .config/git/ .githooks/ .husky/ .lefthook/".split(),
             *"lefthook.yml .lefthook.yml lefthook.yaml .pre-commit-config.yaml .pre-commit-hooks.yaml".split(),
@@ -32,14 +32,14 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "it is run on entering the folder",
+        "entering the folder runs it",
         tuple(
             ".envrc .direnv/ mise.toml .mise.toml mise.*.toml .mise.*.toml .mise/ .config/mise/ .rtx.toml flake.nix"
             " shell.nix default.nix .devcontainer/ .devcontainer.json".split()
         ),
     ),
     (
-        "an editor runs it on opening the project",
+        "opening the project in an editor runs it",
         tuple(
             ".nvim.lua .nvimrc .exrc _exrc .vimrc _vimrc .gvimrc .lvimrc .local.vimrc .vim/ .nvim/ .config/nvim/"
             " .lazy.lua .neoconf.json .vscode/ *.code-workspace .idea/ .zed/ .fleet/ .dir-locals.el .dir-locals-2.el"
@@ -89,7 +89,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Reason → patterns as in a `.gitignore`, in any folder; upper and lower case are the same."""
 
-OWN_PATTERN = "tools.opts.guarded_files names it"
+OWN_PATTERN = "it is listed in tools.opts.guarded_files"
 
 
 @cache

@@ -75,12 +75,10 @@ def problem_with(prefix: str) -> str:
     """Return why the prefix cannot be allowed, one sentence, or ""."""
     found = words(prefix)
     if found is None:
-        return (
-            f"“{prefix.strip()}” is no plain beginning of a command: no operators, variables, wildcards or assignments"
-        )
+        return f"“{prefix.strip()}” is not a plain prefix: it has operators, variables, wildcards or assignments"
     program = found[0].rpartition("/")[2]
     if program in _NEVER:
-        return f"“{program}” can run any program, whatever it begins with"
+        return f"“{program}” can run any program, whatever follows it"
     if program in RUNNERS and all(word.startswith("-") for word in found[1:]):
         return f"“{' '.join(found)}” could run any program; add what it is to run, such as “{_example(program)}”"
     return ""

@@ -85,7 +85,7 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
         made = await in_thread(lambda _check, seen=seen: plan(seen))  # type: ignore[misc]
         proposal, note = await asyncio.to_thread(as_accepted, made.proposal, context.accepted)
         if proposal.before is not None and proposal.after == proposal.before:
-            same = f"{proposal.name} has this content already; nothing was changed."
+            same = f"{proposal.name} already has this content; nothing was changed."
             return ToolOutput(text=note or same, summary="nothing accepted" if note else counts(0, 0))
         outcome = await carry_out(proposal, seen)
         if outcome is not None:
@@ -139,7 +139,7 @@ async def _carry_out(
         await recorder.end(change_id, state="failed", reason=str(error))
         raise
     if changed.state == "stale":
-        await recorder.end(change_id, state="failed", reason="the buffer changed meanwhile")
+        await recorder.end(change_id, state="failed", reason="the buffer changed in the meantime")
         return None
     if changed.state in ("refused", "unknown"):
         # An editor that fell silent may have made the change: the log must not say that it did not.
@@ -215,7 +215,7 @@ def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str)
     if outcome.state == "unsaved":
         summary += " · not saved"
         notes.append(
-            "The file has unsaved changes in the editor, so the edit is in the editor's buffer and not on disk yet:"
+            "The file has unsaved changes in the editor, so the edit was made in the buffer and is not on disk yet:"
             " read_file and grep_search show it, commands do not see it until the user saves the file."
         )
     if outcome.stays_open:

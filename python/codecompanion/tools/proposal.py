@@ -74,7 +74,7 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
     text = with_own_line_ends(like, accepted.text)
     if proposal.before is not None and split_lines(accepted.text) == split_lines(accepted.before):
         nothing = msgspec.structs.replace(proposal, after=proposal.before)
-        return nothing, f"The user left out all of this change; {proposal.name} was not changed."
+        return nothing, f"The user removed everything from this change; {proposal.name} was not changed."
     written = msgspec.structs.replace(proposal, after=msgspec.structs.replace(like, text=text))
     diff = file_diff(proposal.name, accepted.after if proposal.after is not None else None, accepted.text)
     return written, (

@@ -62,7 +62,7 @@ async def test_yolo_asks_about_files_that_something_runs_and_says_why(tmp_path):
     assert (asked.call_id, asked.why) == ("c2", "a build, test or install command runs it")
     session.desk.answer(Approve(call_id="c2", decision="always"))
     asked = await _asked(bench, 2)
-    assert (asked.call_id, asked.why) == ("c3", "version control runs or follows it")
+    assert (asked.call_id, asked.why) == ("c3", "version control runs or uses it")
     session.desk.answer(Approve(call_id="c3", decision="reject"))
     await bench.idle(session)
     assert (tmp_path / "a.txt").exists()

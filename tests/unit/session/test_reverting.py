@@ -25,9 +25,9 @@ def test_what_is_unchanged_goes_back_exactly() -> None:
 @pytest.mark.parametrize(
     ("now", "before", "after", "reason"),
     [
-        ("changed\n", None, "new\n", "changed since"),
+        ("changed\n", None, "new\n", "changed since then"),
         ("other\n", BEFORE, None, "exists again"),
-        (None, BEFORE, AFTER, "deleted since"),
+        (None, BEFORE, AFTER, "deleted since then"),
         (AFTER.replace("four", "mine"), BEFORE, AFTER, "later changes overlap"),
     ],
 )

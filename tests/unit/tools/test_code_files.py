@@ -21,7 +21,7 @@ def _why(path: str, *extra: str) -> str:
         ("sub/module/.git", "version control"),
         ("templates/hooks/post-merge", "version control"),
         (".husky/pre-push", "version control"),
-        (".envrc", "it is run on entering the folder"),
+        (".envrc", "entering the folder runs it"),
         ("sub/.nvim.lua", "an editor"),
         (".exrc", "an editor"),
         (".vscode/tasks.json", "an editor"),

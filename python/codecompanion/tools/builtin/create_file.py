@@ -38,7 +38,7 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
     if path.is_dir() or arguments["path"].endswith("/"):
         raise ToolError(f"{name} is a folder; give the path of a file.")
     if is_there(path, context) and not arguments.get("overwrite", False):
-        raise ToolError(f"{name} exists already; nothing was changed. Use insert_edit, or set overwrite.")
+        raise ToolError(f"{name} already exists; nothing was changed. Use insert_edit, or set overwrite.")
     for parent in path.parents:
         if parent.exists():
             if not parent.is_dir():

@@ -43,7 +43,7 @@ def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Ed
     path = context.resolve(arguments["path"])
     if not is_there(path, context):
         error = missing_file(path, context)
-        raise ToolError(f"{error} create_file makes new files.")
+        raise ToolError(f"{error} create_file creates new files.")
     before = current_text(path, context)
     try:
         edited = replace_text(before, arguments["old_text"], arguments["new_text"], arguments.get("replace_all", False))

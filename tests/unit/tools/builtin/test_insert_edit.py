@@ -43,7 +43,7 @@ async def test_a_character_the_encoding_lacks_changes_nothing(root: Path, call: 
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("none.py", "There is no file none.py. file_search finds files by name. create_file makes new files."),
+        ("none.py", "There is no file none.py. file_search finds files by name. create_file creates new files."),
         ("link", "outside the workspace"),
         ("binary", "is a binary file"),
         ("readonly", "is read-only. Nothing was changed"),
