@@ -121,6 +121,12 @@ class Nvim:
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(5)
 
+    def end(self, number: int) -> None:
+        """Send a signal that ends Neovim (a closed terminal sends SIGHUP) and wait until it is gone."""
+        assert self._process is not None
+        os.kill(self.pid, number)
+        self._process.wait(TIMEOUT_S)
+
     def request(self, method: str, *args: Any, timeout: float = TIMEOUT_S) -> Any:
         """Call an API function and return its result.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from harness import find_nvim, other_nvims
@@ -105,12 +107,19 @@ def test_a_reply_goes_on_while_the_buffer_is_away(chat):
     comes_back(chat, before)
 
 
-def test_a_session_file_brings_the_chat_back(chat, nvim_factory, tmp_path):
-    """`:mksession` and `nvim -S`, before any command of ours (E95 before)."""
+@pytest.mark.parametrize("end", ["quit", "SIGHUP", "SIGTERM"])
+def test_a_session_file_brings_the_chat_back(chat, nvim_factory, tmp_path, end):
+    """`:mksession` and `nvim -S`, before any command of ours (E95 before), also when the terminal was closed.
+
+    Neovim closes its buffers before it says that it goes then, and a draft read from them is empty.
+    """
     before, chat_id = said_something(chat), chat.id
     session = tmp_path / "Session.vim"
     chat.nvim.command(f"mksession! {session}")
-    chat.nvim.__exit__()
+    if end == "quit":
+        chat.nvim.__exit__()
+    else:
+        chat.nvim.end(getattr(signal, end))
     init = init_lua(chat.url) + COUNT_TURNS
     again = nvim_factory(
         root=tmp_path, init=init, env={"LOOP_KEY": KEY}, args=["-S", str(session)], size=(100, 40),

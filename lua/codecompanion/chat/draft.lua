@@ -120,6 +120,9 @@ function M.save(chat)
     return
   end
   local text = chat.draft.kept or buffer.input_text(chat)
+  if vim.v.dying > 0 then -- the terminal is gone: Neovim has closed its buffers already, and they read as empty
+    text = draft.shown or draft.saved
+  end
   if text ~= draft.saved then
     draft.saved = text
     require("codecompanion.host").notify("save_draft", { chat = chat.id, text = text })
