@@ -36,7 +36,7 @@ end
 local function lines_of(rows)
   local name_width, count_width = 0, 0
   for _, row in ipairs(rows) do
-    row.title = row.tool .. " " .. row.name
+    row.title = require("codecompanion.chat.blocks").one_line(row.tool .. " " .. row.name)
     name_width = math.max(name_width, api.nvim_strwidth(row.title))
     count_width = math.max(count_width, api.nvim_strwidth(counts(row)))
   end

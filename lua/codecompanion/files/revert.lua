@@ -120,12 +120,21 @@ function M.of_file(rows, path)
   end)
 end
 
+---The file that is meant: `%` and `#` are buffers, anything else is a name as it stands. expand() would run what a file
+---that a tool has made is called (backticks), and take brackets for a pattern.
+---@param what string
+---@return string
+local function path_of(what)
+  local name = what:find("^[%%#]") and vim.fn.expand(what) or what
+  return require("codecompanion.files.buffers").real_path(vim.fn.fnamemodify(name, ":p"))
+end
+
 ---`:CodeCompanionRevert turn` or `:CodeCompanionRevert {path}`
 ---@param chat CodeCompanion.Chat
 ---@param what string
 function M.chosen(chat, what)
   require("codecompanion.chat.session").request(chat, "list_changes", {}, function(rows)
-    local path = require("codecompanion.files.buffers").real_path(vim.fn.fnamemodify(vim.fn.expand(what), ":p"))
+    local path = path_of(what)
     local ids = what == "turn" and M.of_turn(rows) or M.of_file(rows, path)
     if #ids == 0 then
       local text = what == "turn" and "No turn changed a file" or ("No tool changed %s"):format(what)

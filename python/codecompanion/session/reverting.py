@@ -8,6 +8,7 @@ markers in the editor.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -219,8 +220,10 @@ class Reverter:
 
     async def _log_as_done(self, path: Path, name: str, ids: tuple[str, ...], context: ToolContext) -> None:
         """Log a revert of what was so already: from here on it counts as reverted."""
-        there = await asyncio.to_thread(is_there, path, context)
-        now = text_files.encode(await asyncio.to_thread(current_text, path, context)) if there else None
+        now = None
+        if await asyncio.to_thread(is_there, path, context):
+            with contextlib.suppress(text_files.UnreadableFile):  # a link that was restored
+                now = text_files.encode(await asyncio.to_thread(current_text, path, context))
         change_id = await context.recorder.begin(path, name, before=now, after=now, reverts=ids)
         await context.recorder.end(change_id, state="written")
 

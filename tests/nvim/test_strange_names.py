@@ -1,0 +1,41 @@
+"""File names and titles that mean something to Vim or the shell are names and nothing else."""
+
+from __future__ import annotations
+
+import os
+
+from files_desk import tool
+from tests.adapters.chat_answers import reply
+
+
+def test_the_name_of_a_file_is_never_run_nor_expanded(desk):
+    """`:CodeCompanionRevert {path}`: backticks run a command in `expand()`, brackets match other files."""
+    name = "`touch pwned`.txt"
+    user = desk(tool("create_file", path=name, content="x\n"), reply("ok"))
+    user.say()
+    assert (user.root / name).exists()
+    user.nvim.command("tabfirst")
+    user.nvim.lua("vim.cmd.CodeCompanionRevert(...)", name)
+    user.nvim.wait_for(lambda: not (user.root / name).exists(), "the revert")
+    assert not (user.root / "pwned").exists()
+
+
+def test_a_name_with_a_line_break_is_listed(desk):
+    user = desk(tool("create_file", path="two\nlines.txt", content="x\n"), reply("ok"))
+    user.say()
+    user.nvim.command("CodeCompanionRevert")
+    user.nvim.wait_screen("Changes of files")
+    assert any("create_file two" in line for line in user.nvim.lines())
+
+
+def test_a_deleted_link_to_nothing_comes_back(desk):
+    user = desk(tool("delete_file", path="link"), reply("ok"))
+    (user.root / "link").symlink_to("nowhere")
+    user.chat.send("go")
+    user.nvim.wait_screen("needs your approval")
+    user.nvim.feed("]ag1")
+    user.nvim.wait_screen("Done")
+    assert not os.path.lexists(user.root / "link")
+    user.nvim.command("CodeCompanionRevert turn")
+    user.nvim.wait_screen("Reverted link")
+    assert (user.root / "link").readlink().as_posix() == "nowhere"
