@@ -55,40 +55,43 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param ns integer
 ---@param from integer
----@param to integer Inclusive
----@return table[]
+---@param to integer Exclusive
+---@return [integer, integer, integer][] marks In order; without details, which cost more than all the rest
 local function marks_of(chat, ns, from, to)
-  return api.nvim_buf_get_extmarks(chat.bufnr, ns, { from, 0 }, { to, -1 }, { details = true })
+  return to > from and api.nvim_buf_get_extmarks(chat.bufnr, ns, { from, 0 }, { to - 1, -1 }, {}) or {}
 end
 
----Items and headers of the model in these rows, in order.
+---Items and headers of the model in these rows, in order, and the lines of the runs that are drawn.
 ---@param chat CodeCompanion.Chat
 ---@param from integer
 ---@param to integer Exclusive
----@return table[] atoms { first, last, item?, header? }
+---@return table[] atoms { first, item?, header? }
+---@return { row: integer, item: table }[] drawn
 local function atoms(chat, from, to)
-  local found = {}
-  if to <= from then
-    return found
+  local found, drawn = {}, {}
+  local headers, at = marks_of(chat, draw.roles, from, to), 1
+  ---@param row integer
+  local function add_headers(row)
+    while headers[at] and headers[at][2] <= row do
+      if chat.roles[headers[at][1]] == "llm" then
+        found[#found + 1] = { first = headers[at][2], header = true }
+      end
+      at = at + 1
+    end
   end
-  for _, mark in ipairs(marks_of(chat, draw.items, from, to - 1)) do
+  for _, mark in ipairs(marks_of(chat, draw.items, from, to)) do
     local item = chat.items[mark[1]]
-    if item and not mark[4].invalid and not item.run then
-      found[#found + 1] = { first = mark[2], last = mark[4].end_row, item = item }
+    if item and item.run then
+      if draw.item_rows(chat, item) then
+        drawn[#drawn + 1] = { row = mark[2], item = item }
+      end
+    elseif item then
+      add_headers(mark[2])
+      found[#found + 1] = { first = mark[2], item = item }
     end
   end
-  for _, mark in ipairs(marks_of(chat, draw.roles, from, to - 1)) do
-    if chat.roles[mark[1]] == "llm" and not mark[4].invalid then
-      found[#found + 1] = { first = mark[2], last = mark[2] + 1, header = true }
-    end
-  end
-  table.sort(found, function(a, b)
-    if a.first ~= b.first then
-      return a.first < b.first
-    end
-    return a.header == true and not b.header
-  end)
-  return found
+  add_headers(to)
+  return found, drawn
 end
 
 ---What is below a header of the model, up to the next one who speaks: "gone" when something is and nothing is sent,
@@ -121,7 +124,7 @@ end
 ---@param seen table<string, true>
 local function join(run, chat, atom, kind, seen)
   local item = atom.item
-  run.last, run.tail = atom.last, item
+  run.last, run.tail = atom.first + 1, item
   run.kind = kind == "compacted" and kind or run.kind
   for _, id in ipairs({ item.message_id or false, item.reply_id or false }) do
     if id and not seen[id] and chat.gone[id] then
@@ -135,13 +138,14 @@ local function join(run, chat, atom, kind, seen)
   end
 end
 
----The runs there should be in these rows.
+---The runs there should be in these rows, and those that are drawn.
 ---@param chat CodeCompanion.Chat
 ---@param from integer
 ---@param to integer
----@return CodeCompanion.Run[]
-local function wanted(chat, from, to)
-  local list = atoms(chat, from, to)
+---@return CodeCompanion.Run[] wanted
+---@return { row: integer, item: table }[] drawn By their line
+local function compare(chat, from, to)
+  local list, drawn = atoms(chat, from, to)
   local found, seen = {}, {}
   local run, begin ---@type CodeCompanion.Run?, integer?
   for index, atom in ipairs(list) do
@@ -157,11 +161,17 @@ local function wanted(chat, from, to)
       end
       join(run, chat, atom, kind, seen)
       begin = nil
-    elseif below == "live" or not below and not neutral(chat, atom.item) then
-      run, begin = nil, nil
+    elseif (run or begin) and (below == "live" or not below and not neutral(chat, atom.item)) then
+      if below or draw.item_rows(chat, atom.item) then -- its text is there
+        run, begin = nil, nil
+      end
     end
   end
-  return found
+  for _, made in ipairs(found) do
+    local _, last = draw.item_rows(chat, made.tail)
+    made.last = last or made.last
+  end
+  return found, drawn
 end
 
 ---@param run CodeCompanion.Run
@@ -197,20 +207,15 @@ local function add(chat, run)
   })
 end
 
----The runs that are drawn in these rows, by their line.
 ---@param chat CodeCompanion.Chat
----@param from integer
----@param to integer
----@return { row: integer, item: table }[]
-local function drawn(chat, from, to)
-  local found = {}
-  for _, mark in ipairs(marks_of(chat, draw.items, from, to)) do
-    local item = chat.items[mark[1]]
-    if item and item.run and not mark[4].invalid then
-      found[#found + 1] = { row = mark[2], item = item }
+---@return boolean
+local function has_runs(chat)
+  for _, item in pairs(chat.items) do
+    if item.run then
+      return true
     end
   end
-  return found
+  return false
 end
 
 ---Fold what is gone in these rows, and nothing else; what is right already stays untouched.
@@ -220,12 +225,16 @@ end
 function M.refresh(chat, from, to)
   from = from or buffer.position(chat, "top")
   to = to or buffer.position(chat, "header")
+  if not next(chat.gone) and not has_runs(chat) then
+    return
+  end
+  local list, drawn = compare(chat, from, to)
   ---@type table<table, CodeCompanion.Run|false>
   local keep, stale = {}, {}
-  for _, run in ipairs(wanted(chat, from, to)) do
+  for _, run in ipairs(list) do
     keep[run.head] = run
   end
-  for _, line in ipairs(drawn(chat, from, to)) do
+  for _, line in ipairs(drawn) do
     local old = line.item.run
     local new = keep[old.head]
     if new and new.tail == old.tail and M.text(new) == M.text(old) and old.fold and folds.rows(chat, old.fold) then
@@ -253,7 +262,9 @@ function M.refresh(chat, from, to)
       buffer.remove(chat, line.row, line.row + 1)
       to = to - 1
     end
-    local list = wanted(chat, from, to)
+    if #stale > 0 then
+      list = compare(chat, from, to)
+    end
     for index = #list, 1, -1 do
       if keep[list[index].head] then
         add(chat, list[index])

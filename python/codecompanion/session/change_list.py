@@ -37,6 +37,8 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
     """Return the changes that were made, or may have been when the host was interrupted, oldest first."""
+    if not any(isinstance(event.payload, FileChangeBegan) for event in events):
+        return []  # most chats: nothing else of a long log need be read
     ended = {e.payload.change_id: e.payload for e in events if isinstance(e.payload, FileChangeEnded)}
     found: list[FileChanged] = []
     turn, question = 0, ""

@@ -6,6 +6,7 @@ A projection of the log alone. What left the view is drawn as well and marked as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -46,6 +47,8 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
 def _with_reverted(events: Sequence[LogEvent], shown: list[Entry]) -> list[Entry]:
     """Return the entries, those marked whose changes of files do not count now."""
     reverted = {change.id for change in changes_of(events) if change.reverted}
+    if not reverted:
+        return shown
     return [
         msgspec.structs.replace(entry, change=msgspec.structs.replace(entry.change, reverted=True))
         if entry.change is not None and entry.change.change_id in reverted
@@ -71,14 +74,14 @@ class _Drawing:
     def take(self, payload: EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
         """Take in one event; `is_old`: it is no newer than the last `/clear` (`is_page`); `unseen` is not drawn."""
         match payload:
-            case Created(adapter=adapter, model=model) | ModelSet(adapter=adapter, model=model):
-                self._adapter, self._model, self._turn = adapter, model, None
             case MessageAdded(message=message):
                 self._typed += is_typed_by_user(message)
                 for call in message.tool_calls:
                     self._calls[call.id] = (call.name, recorded_title(call), message.id)
                 if not (is_old and message.id in unseen):
                     self.shown += self._message_entries(message)
+            case Created(adapter=adapter, model=model) | ModelSet(adapter=adapter, model=model):
+                self._adapter, self._model, self._turn = adapter, model, None
             case ViewChanged(kind="cleared") as change if is_old and is_page:
                 self.shown.append(Entry(kind="cleared", change_id=change.change_id))
             case ViewChanged() as change if not is_old:
@@ -107,35 +110,35 @@ class _Drawing:
         self.shown[at:at] = _change_entries(change, change.change_id in self._undone, gone)
 
     def _message_entries(self, message: Message) -> Iterator[Entry]:
-        for entry in self._entries_of(message):
-            opens = entry.kind in ("reply", "reasoning", "tool") and message.turn_id != self._turn
-            self._turn = message.turn_id if opens else self._turn
-            yield msgspec.structs.replace(
-                entry,
-                opens=opens,
-                message_id=message.id,
-                cleared=message.id in self._cleared,
-                pinned=message.id in self._pinned,
-                gone=self._gone.get(message.id, ""),
-            )
-
-    def _entries_of(self, message: Message) -> Iterator[Entry]:
+        common: dict[str, Any] = {
+            "message_id": message.id,
+            "cleared": message.id in self._cleared,
+            "pinned": message.id in self._pinned,
+            "gone": self._gone.get(message.id, ""),
+        }
         adapter, model = self._adapter, self._model
         if is_typed_by_user(message):
-            yield Entry(kind="user", text=message.text, tokens=message.tokens, number=self._typed)
+            yield Entry(kind="user", text=message.text, tokens=message.tokens, number=self._typed, **common)
         elif message.tag == SUMMARY_TAG:
             # A chat restored from a checkpoint begins with it; elsewhere summaries come with the change that made them.
-            yield Entry(kind="compacted", text=bare_summary(message.text), summary_ids=(message.id,))
+            yield Entry(kind="compacted", text=bare_summary(message.text), summary_ids=(message.id,), **common)
         elif message.role == "assistant":
+            common |= {"adapter": adapter, "model": model}
             reasoning = "" if isinstance(message.content, str) else _reasoning(message)
             if reasoning:
-                yield Entry(kind="reasoning", text=reasoning, adapter=adapter, model=model)
-            if message.text.strip() or not message.tool_calls:
-                yield Entry(kind="reply", text=message.text, adapter=adapter, model=model, cut=message.cut)
+                yield Entry(kind="reasoning", text=reasoning, opens=self._opens(message), **common)
+            text = message.text
+            if text.strip() or not message.tool_calls:
+                yield Entry(kind="reply", text=text, cut=message.cut, opens=self._opens(message), **common)
         elif message.role == "tool":
-            yield self._tool_entry(message)
+            yield self._tool_entry(message, common)
 
-    def _tool_entry(self, message: Message) -> Entry:
+    def _opens(self, message: Message) -> bool:
+        """Return whether the model's side of a turn begins here; what is drawn next goes on with it."""
+        opens, self._turn = message.turn_id != self._turn, message.turn_id
+        return opens
+
+    def _tool_entry(self, message: Message, common: dict[str, Any]) -> Entry:
         call_id = message.tool_call_id or ""
         record = self._ran.get(message.id)
         name, title, reply_id = self._calls.get(call_id, ("tool", "tool", ""))
@@ -153,6 +156,8 @@ class _Drawing:
             duration_ms=record.duration_ms if record else 0,
             change=told_change(record.change) if record else None,
             reply_id=reply_id,
+            opens=self._opens(message),
+            **common,
         )
 
 
