@@ -220,6 +220,18 @@ def test_what_happens_is_cut_before_how_to_stop_it(nvim_factory: Callable[..., N
     chat.nvim.wait_screen(r"⋯ waiting for .*… · q to stop")
 
 
+@pytest.mark.parametrize("columns", [44, 60, 80])
+def test_the_status_line_has_no_half_of_a_name(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """`<fline  waiting for your approval`: the model goes before what happens and the meter are cut."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    chat.accept("go")
+    chat.push(METER, events.Retrying(reason="too many requests", attempt=1, wait_ms=60_000))
+    chat.nvim.wait_screen(r"⋯ trying again")
+    line = next(row for row in chat.nvim.screen().split("\n") if "28%" in row and "⋯" not in row)
+    assert line.strip().startswith(("trying again in", "openai · gpt-4o  trying again in"))
+    assert line.startswith(" openai") is (columns >= 80)
+
+
 USERS_LINE = "vim.o.statusline = 'my line'\n"
 
 

@@ -124,3 +124,14 @@ def test_nothing_stored_is_one_sentence(chat: ChatDriver, tmp_path: Path) -> Non
     chat.answer("list_sessions", [])
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("codecompanion: No stored chats yet")
+
+
+def test_a_list_that_is_left_for_a_window_is_closed(chat: ChatDriver) -> None:
+    """It stayed on the screen, over the text, while the keys went to the window below."""
+    chat.answer("list_sessions", [stored(chat, 1)])
+    chat.nvim.command("split")
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    chat.nvim.feed("<C-w>p")
+    chat.nvim.wait_for(lambda: "Resume a chat" not in chat.nvim.screen(), "the end of the list")
+    assert chat.nvim.lua("return vim.api.nvim_win_get_config(0).relative") == ""

@@ -155,6 +155,15 @@ function M.list(lines, at, options, done)
       vim.schedule(close)
     end,
   })
+  api.nvim_create_autocmd("WinEnter", { -- who goes on working elsewhere has chosen nothing
+    callback = function()
+      local here = api.nvim_get_current_win()
+      if open and here ~= win and api.nvim_win_get_config(here).relative == "" then
+        vim.schedule(close)
+      end
+      return not open
+    end,
+  })
   return bufnr
 end
 

@@ -9,7 +9,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-M.READ_ONLY = "This chat is open in another Neovim; it can be read here, not continued."
+M.READ_ONLY = "This chat is open in another Neovim and can only be read here. Close it there to go on with it here."
 
 ---@return table
 local function host()

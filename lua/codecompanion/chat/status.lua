@@ -214,10 +214,15 @@ local function bar(win, coloured)
   if activity ~= "" then
     parts[#parts + 1] = activity
   end
-  local left = table.concat(parts, "  ")
   local width = api.nvim_win_get_width(win)
   local least = chat.meter and api.nvim_strwidth(M.meter_text(chat.meter)) or 0
-  local meter = M.meter_chunks(chat, math.max(width - api.nvim_strwidth(left) - 8, math.min(least, width - 6)))
+  if #parts > 1 and api.nvim_strwidth(table.concat(parts, "  ")) + least + 8 > width then
+    parts[1] = "" -- rather no name than half of one
+  end
+  local left = vim.trim(table.concat(parts, "  "))
+  left = left == "" and left or " " .. left
+  local room = width - api.nvim_strwidth(left) - 8
+  local meter = M.meter_chunks(chat, math.max(room, #parts > 1 and 4 or math.min(least, width - 6)))
   return "%<" .. escaped(left) .. "%=  " .. as_line(meter, coloured)
 end
 

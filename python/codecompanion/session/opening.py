@@ -56,9 +56,8 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     chat_id, store, read_only = request.resume, services.store, False
     try:
         await durable(store.acquire(chat_id))
-    except LeaseHeld as error:
-        read_only = True
-        services.emit(Notice(chat=request.chat, level=Severity.WARN, text=str(error)))
+    except LeaseHeld:
+        read_only = True  # the editor says so, once
     events = await asyncio.to_thread(store.load_events, chat_id)
     if not events:
         await durable(store.release(chat_id))
