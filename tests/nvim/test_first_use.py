@@ -260,7 +260,7 @@ def test_an_outdated_environment_is_used_when_it_cannot_be_renewed(start: Start,
     nvim.wait_screen("ctx~")
     send(nvim, "hello there")
     nvim.wait_for(lambda: answers(nvim) == 1, "the answer")
-    assert nvim.messages().count("The older environment is used") == 1
+    assert nvim.messages().count("The previous environment is used") == 1
     assert not nvim.blocked()
 
 
@@ -305,7 +305,7 @@ def test_narrow_windows_show_the_useful_half(start: Start, gate: Path) -> None:
     nvim = start(gate=gate, size=(40, 24), init="vim.o.laststatus = 0\n")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"downloading 37 · \d+ s")
-    assert "You can send messages; they are delivered afterwards." in nvim.screen()
+    assert "Messages you send now are queued." in nvim.screen()
     send(nvim, "hello there")
     nvim.wait_screen(r"⋯ Installing Python packages: down")
     assert "Messages you send now" not in nvim.screen()

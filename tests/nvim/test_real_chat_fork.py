@@ -148,7 +148,9 @@ def test_fork_goes_on_in_a_copy(chat: RealChat, server) -> None:
 def test_only_own_messages_are_edited(chat: RealChat) -> None:
     chat.nvim.lua("vim.fn.search('Answer to two')")
     chat.nvim.feed("g<CR>")
-    chat.nvim.wait_for(lambda: "a message of yours" in chat.nvim.lua("return vim.fn.execute('messages')"), "a sentence")
+    chat.nvim.wait_for(
+        lambda: "one of your messages" in chat.nvim.lua("return vim.fn.execute('messages')"), "a sentence"
+    )
     assert chat.draft() == ""
 
 

@@ -166,5 +166,5 @@ def test_while_the_model_works_nothing_is_reverted(desk):
     user.chat.send("and now a command, which asks even in YOLO mode")
     user.chat.wait_state("awaiting_approval")
     user.nvim.command("CodeCompanionRevert turn")
-    user.nvim.wait_screen("once the reply is complete")
+    user.nvim.wait_screen("Wait until the reply is complete")
     assert "five\n" in user.disk()

@@ -29,15 +29,14 @@ return {
     option = true,
     type = "string",
     kinds = { "anthropic" },
-    description = "What the provider is told to write when it compacts, instead of its own prompt ("
-      .. '"" = its own).',
+    description = "Prompt for the provider's compaction, instead of its own (" .. '"" = its own).',
   },
   pause_after_compaction = {
     field = "pause_after_compaction",
     option = true,
     type = "boolean",
     kinds = { "anthropic" },
-    description = "Let the provider stop behind its compaction; the request is then sent again at once (false).",
+    description = "Let the provider stop after its compaction; the request is then resent at once (false).",
   },
   clear_tool_uses = {
     field = "clear_tool_uses",

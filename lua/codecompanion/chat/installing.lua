@@ -6,7 +6,7 @@ local api = vim.api
 local M = {}
 
 local TICK_MS = 1000
-local HINT = "You can send messages; they are delivered afterwards."
+local HINT = "Messages you send now are queued."
 local ns = api.nvim_create_namespace("codecompanion.chat.installing")
 
 ---@type uv.uv_timer_t?

@@ -159,9 +159,9 @@ async def test_only_own_messages_are_edited(tmp_path: Path) -> None:
     bench = Bench(tmp_path, chatter())
     session = await talked(bench, 1)
     for wrong in (session.log.view.messages[-1].id, "nowhere"):
-        with pytest.raises(InputError, match="a message of your own"):
+        with pytest.raises(InputError, match="Only your own messages"):
             await fork(bench.services, request(wrong))
-    with pytest.raises(InputError, match="no stored chat"):
+    with pytest.raises(InputError, match="No stored chat"):
         await fork(bench.services, request(chat="nowhere"))
     assert [info.id for info in bench.store.list_sessions()] == [CHAT]
 

@@ -174,7 +174,7 @@ async def test_nothing_is_told_as_nothing(tmp_path):
     with pytest.raises(InputError, match="Nothing to restore for chat 'nope'"):
         await restore_chat(bench.services, "nope", "")
     bench.services.keeping = None
-    with pytest.raises(InputError, match="no checkpoints are kept"):
+    with pytest.raises(InputError, match="No checkpoints are kept"):
         await restore_chat(bench.services, "nope", "")
 
 

@@ -49,7 +49,7 @@ async def test_bad_names_and_unknown_chats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least one word"):
         await stored_chats.rename(bench.services, "chat-1", " \n ", None)
     for act in (stored_chats.rename(bench.services, "x", "t", None), stored_chats.delete(bench.services, "x", {})):
-        with pytest.raises(InputError, match="no stored chat 'x'"):
+        with pytest.raises(InputError, match="No stored chat has the id 'x'"):
             await act
 
 

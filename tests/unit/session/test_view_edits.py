@@ -148,7 +148,7 @@ async def test_without_text_the_newest_message_is_pinned_and_what_bears_no_pin_i
         with pytest.raises(InputError, match=why):
             await ask(session, Pin(chat=CHAT, item=item))
     await ask(session, Unpin(chat=CHAT, item=session.log.view.messages[-1].id))
-    with pytest.raises(InputError, match="Nothing is pinned"):
+    with pytest.raises(InputError, match="No pins in this chat"):
         await ask(session, Unpin(chat=CHAT, number=1))
     await compacted(bench, session)
     with pytest.raises(InputError, match="neither can be pinned"):
@@ -296,7 +296,7 @@ async def test_the_same_instruction_is_pinned_once(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     await ask(session, Pin(chat=CHAT, text="use tabs"))
-    with pytest.raises(InputError, match="“use tabs” is pinned already"):
+    with pytest.raises(InputError, match="“use tabs” is already pinned"):
         await ask(session, Pin(chat=CHAT, text=" use tabs\n"))
     assert len(session.log.view.messages) == 1
     await ask(session, Unpin(chat=CHAT, number=1))

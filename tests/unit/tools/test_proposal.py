@@ -52,7 +52,7 @@ def test_a_proposal_of_which_nothing_was_accepted_changes_nothing_and_says_so() 
     proposed = proposal(b"one\n", b"two\n")
     written, note = as_accepted(proposed, accepted(proposed, "one\n"))
     assert written.after == written.before
-    assert "left out all" in note
+    assert "removed everything" in note
 
 
 def test_an_edited_proposal_for_a_file_that_has_changed_since_is_refused() -> None:

@@ -25,7 +25,7 @@ async def test_an_existing_file_is_only_replaced_when_asked(root: Path, call: Ca
     (root / "a").write_text("old")
     output = await call("create_file", path="a", content="new")
     assert output.is_error
-    assert "a exists already" in output.text
+    assert "a already exists" in output.text
     assert (root / "a").read_text() == "old"
     assert (await call("create_file", path="a", content="new", overwrite=True)).text == "Replaced a: 1 line."
     assert (root / "a").read_text() == "new"
@@ -65,7 +65,7 @@ def test_the_question_shows_the_new_file_or_what_changes_in_the_old(root: Path, 
     question = ask("create_file", path="a", content="x\n", overwrite=True)
     assert question is not None
     assert (question.title, question.body) == ("Replace a", "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-y\n+x\n")
-    with pytest.raises(ToolError, match="exists already"):
+    with pytest.raises(ToolError, match="already exists"):
         ask("create_file", path="a", content="x\n")
 
 
