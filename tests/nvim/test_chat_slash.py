@@ -336,6 +336,7 @@ def test_a_chat_of_another_neovim_takes_no_command(chat: ChatDriver, command: st
 )
 def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb: str, payload: dict[str, Any]) -> None:
     """What commands and keys can do can be typed."""
+    chat.answer("list_sessions", [])
     send(chat, text)
     chat.nvim.wait_for(lambda: len(chat.sent(verb)) == (2 if verb == "open_chat" else 1), verb)
     sent = chat.sent(verb)[-1]

@@ -214,3 +214,23 @@ def test_ctrl_c_in_the_list_of_branches_chooses_none(chat: RealChat, server) -> 
     chat.nvim.wait_for(lambda: "Branches of this chat" not in chat.nvim.screen(), "the end of the list")
     assert chat.id == branch
     assert "failed" not in chat.nvim.lua("return vim.fn.execute('messages')")
+
+
+def test_words_typed_while_the_branch_is_made_are_kept(chat: RealChat, server) -> None:
+    """The host takes its time for a long chat: what is typed after <CR> stands in the input of the branch."""
+    edit(chat, "two")
+    chat.nvim.lua(
+        """local host = require('codecompanion.host')
+        local request = host.request
+        host.request = function(verb, payload, callback)
+          if verb ~= 'fork_chat' then return request(verb, payload, callback) end
+          _G.make = function() request(verb, payload, callback) end
+        end"""
+    )
+    chat.nvim.feed("A and a half<Esc><CR>")
+    chat.nvim.wait_lua("return _G.make ~= nil")
+    chat.nvim.feed("Go and more words<Esc>")
+    chat.nvim.lua("_G.make()")
+    chat.nvim.wait_for(lambda: "Answer to two and a half." in chat.text(), "the answer")
+    assert sent(server) == ["one", "Answer to one.", "two and a half"]
+    assert "and more words" in chat.draft()

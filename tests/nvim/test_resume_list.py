@@ -135,3 +135,11 @@ def test_a_list_that_is_left_for_a_window_is_closed(chat: ChatDriver) -> None:
     chat.nvim.feed("<C-w>p")
     chat.nvim.wait_for(lambda: "Resume a chat" not in chat.nvim.screen(), "the end of the list")
     assert chat.nvim.lua("return vim.api.nvim_win_get_config(0).relative") == ""
+
+
+def test_a_title_of_one_word_brings_its_chat_back(chat: ChatDriver) -> None:
+    """The completion offers it; it looks like an id and is none."""
+    chat.answer("list_sessions", [stored(chat, 1, title="hello")])
+    chat.nvim.command("CodeCompanionChat Resume hello")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.sent("open_chat")[1]["resume"] == "s1"

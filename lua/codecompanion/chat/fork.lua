@@ -4,6 +4,7 @@
 ---to it, and then the draft is sent like any other. What fails leaves the text in the input it was typed in.
 
 local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
 local draft = require("codecompanion.chat.draft")
 local draw = require("codecompanion.chat.draw")
 local say = require("codecompanion.say")
@@ -61,6 +62,14 @@ function M.edit(chat, row)
   end)
 end
 
+---What was typed after a text was sent: what comes after it, or all of it when it was changed.
+---@param typed string
+---@param sent string
+---@return string
+local function rest_of(typed, sent)
+  return vim.startswith(typed, sent) and (typed:sub(#sent + 1):gsub("^%s+", "")) or typed
+end
+
 ---Send what was edited: the chat goes on in a branch without that message and all that came after it.
 ---@param chat CodeCompanion.Chat
 ---@param edit CodeCompanion.Edit
@@ -77,9 +86,11 @@ function M.send(chat, edit, text)
       local text_is_kept = "Not sent; your text is still in the input. " .. err
       return say.chat(chat, text_is_kept, severity.WARN)
     end
+    local typed = buffer.input_text(chat)
     draft.end_edit(chat, edit)
     local branch = require("codecompanion.chat").replace(chat, assert(id))
     branch.send_when_opened = true
+    branch.typed_since = typed ~= text and rest_of(typed, text) or nil
     require("codecompanion.chat").close(chat)
   end)
 end
@@ -88,8 +99,12 @@ end
 ---@param chat CodeCompanion.Chat
 function M.opened(chat)
   if chat.send_when_opened then
-    chat.send_when_opened = nil
+    local typed = chat.typed_since
+    chat.send_when_opened, chat.typed_since = nil, nil
     session.submit(chat)
+    if typed then
+      draft.prepend(chat, typed)
+    end
   end
 end
 

@@ -238,6 +238,25 @@ function M.show(chat, layout)
   require("codecompanion.chat.window").open(chat, layout)
 end
 
+---So many hexadecimal digits are an id (`record.new_id`); anything shorter may be a title.
+local ID_DIGITS = 16
+
+---@param id string
+---@param opts? { layout?: string }
+local function resume_stored(id, opts)
+  local open = by_id(id)
+  if open then
+    return M.show(open, opts and opts.layout)
+  end
+  local chat = create(id)
+  last = chat
+  require("codecompanion.chat.window").open(chat, opts and opts.layout)
+  chat.stored = true
+  vim.schedule(function()
+    require("codecompanion.chat.session").attach(chat)
+  end)
+end
+
 ---Resume a stored chat; without an id the user chooses.
 ---@param id? string Id or title of a stored chat, or "last"
 ---@param opts? { layout?: string }
@@ -249,25 +268,14 @@ function M.resume(id, opts)
     end)
     return
   end
-  local open = by_id(id)
-  if open then
-    return M.show(open, opts and opts.layout)
+  if by_id(id) or (#id >= ID_DIGITS and id:find("^%x+$")) then
+    return resume_stored(id, opts)
   end
-  if id:find("%s") or not id:find("^[%w_-]+$") then -- no id: a title
-    return require("codecompanion.chat.resume_list").find(id, function(found)
-      if found then
-        M.resume(found, opts)
-      else
-        require("codecompanion.say").line(("No stored chat is called %q"):format(id), severity.WARN)
-      end
-    end)
-  end
-  local chat = create(id)
-  last = chat
-  require("codecompanion.chat.window").open(chat, opts and opts.layout)
-  chat.stored = true
-  vim.schedule(function()
-    require("codecompanion.chat.session").attach(chat)
+  require("codecompanion.chat.resume_list").find(id, function(found)
+    if found or id:find("^[%w_-]+$") then
+      return resume_stored(found or id, opts)
+    end
+    require("codecompanion.say").line(("No stored chat is called %q"):format(id), severity.WARN)
   end)
 end
 

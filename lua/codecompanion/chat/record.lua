@@ -69,6 +69,7 @@ local made = 0
 ---@field retry? table
 ---@field view? integer[] Cursor when it was hidden, nil at the input
 ---@field send_when_opened? boolean A branch that was made by sending: its draft goes out once it is drawn
+---@field typed_since? string What was typed while that branch was being made
 ---@field replaced? integer Buffer it took the place of
 
 ---@return string
