@@ -114,19 +114,20 @@ function M.hint(text)
 end
 
 ---How a sentence is put into the buffer of a chat; the chat gives it when it is loaded.
----@type fun(chat: CodeCompanion.Chat, text: string, level: CodeCompanion.Severity)?
+---@type fun(chat: CodeCompanion.Chat, text: string, level: CodeCompanion.Severity, hint?: string)?
 M.draw = nil
 
 ---Say something in the buffer of a chat, below what is there; the same sentence twice in a row is said once.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level? CodeCompanion.Severity INFO when not given
-function M.chat(chat, text, level)
+---@param hint? string What can be done about it now
+function M.chat(chat, text, level, hint)
   if chat.tail_kind == "notice" and chat.said == text then
     return -- one failure may be reported for several requests
   end
   if M.draw then
-    M.draw(chat, text, level or severity.INFO)
+    M.draw(chat, text, level or severity.INFO, hint)
     chat.said = text
   else
     M.line(text, level)

@@ -156,6 +156,7 @@ def test_an_incomplete_reply_says_so(chat: ChatDriver) -> None:
     chat.push(events.Text(text="half an ans"), events.ReplyFinished(message_id="r", stop="cut"))
     chat.push(events.TurnFinished(reason="failed", error="openai: the connection was lost."))
     assert "half an ans\n\n✗ openai: the connection was lost.\n\n## Me" in chat.text()
+    assert "the connection was lost. · gr asks again" in chat.nvim.screen()
 
 
 def test_who_stops_a_reply_is_not_told_that_it_is_incomplete(chat: ChatDriver) -> None:

@@ -243,6 +243,13 @@ function M.retrying(chat, event)
   activity.retry(chat, event)
 end
 
+---The key that answers the last message again, in words.
+---@return string?
+local function asks_again()
+  local key = require("codecompanion.chat.keymaps").keys("regenerate", "n")[1]
+  return key and (" · %s asks again"):format(key) or nil
+end
+
 function M.turn_finished(chat, event)
   activity.stop_retry(chat)
   stream.finish(chat)
@@ -260,9 +267,9 @@ function M.turn_finished(chat, event)
   end
   chat.cut = false
   if event.error ~= "" then
-    say.chat(chat, event.error, severity.ERROR)
+    say.chat(chat, event.error, severity.ERROR, event.reason == "failed" and asks_again() or nil)
   elseif event.reason == "stopped" then
-    say.chat(chat, "Stopped.", severity.INFO)
+    say.chat(chat, "Stopped.", severity.INFO, asks_again())
   end
   if event.reason == "stopped" then
     autocmds.fire(chat, "ChatStopped", event)
@@ -352,9 +359,13 @@ function M.after(chat)
   status.publish(chat)
 end
 
-say.draw = function(chat, text, level)
+say.draw = function(chat, text, level, hint)
   stream.finish(chat)
-  draw.append(chat, blocks.notice(text, level))
+  local block = blocks.notice(text, level)
+  if hint then
+    block.eol = { { row = 0, col = #block.lines[1], pos = "inline", chunks = { { hint, "CodeCompanionHint" } } } }
+  end
+  draw.append(chat, block)
 end
 
 return M

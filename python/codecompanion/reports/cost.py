@@ -220,11 +220,11 @@ def _turns(record: Record, page: Page) -> list[str]:
         for stretch, sums in summed
     ]
     head = ("turn", "cost", "prompt", "hits", "output", "calls", "question")
-    lines = ["", "## Turns, dearest first", ""]
+    lines = ["", "## Turns, most expensive first", ""]
     dearest, sums = summed[0]
     if sums.priced and dearest.number:
         lines += [
-            f"Turn {dearest.number} was the dearest: {usd_text(sums.usd)}. `/trace {dearest.number}` shows it.",
+            f"Turn {dearest.number} was the most expensive: {usd_text(sums.usd)}. `/trace {dearest.number}` shows it.",
             "",
         ]
     return [*lines, *table(head, rows, page.width, "rrrrrr")]

@@ -42,7 +42,7 @@ def test_the_report_has_every_figure_of_the_requirement() -> None:
         "- 1 call for summaries: 31.5k tokens, $0.11",
         "- 1 summary update, 0 pruning passes",
         "- 2 tool calls: 1 error, 1 ok",
-        "Turn 1 was the dearest",
+        "Turn 1 was the most expensive",
     ):
         assert part in text, part
     costs = [line.split("|")[2].strip() for line in text.splitlines() if line.endswith(" |") and "red?" in line]
