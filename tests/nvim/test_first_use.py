@@ -151,6 +151,22 @@ def test_leaving_in_the_middle_ends_the_work_and_keeps_the_message(start: Start,
     assert draft(nvim) == "", "it is given back once"
 
 
+def test_a_chat_whose_buffer_was_deleted_keeps_its_words_too(start: Start, gate: Path) -> None:
+    """`:bd`, then `:qa`, while the packages are downloaded."""
+    nvim = start(gate=gate)
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("downloading 37")
+    send(nvim, "a long question")
+    nvim.wait_screen("sent when ready")
+    nvim.feed("Giand a second thought<Esc>")
+    nvim.command("enew | bdelete #")
+    nvim.__exit__()
+    gate.touch()
+    nvim = start()
+    nvim.command("CodeCompanionChat")
+    assert draft(nvim) == "a long question\nand a second thought"
+
+
 def test_without_a_chat_the_command_line_says_it(start: Start, gate: Path) -> None:
     """`:CodeCompanionChat Resume` asks the host for the list before there is a chat."""
     nvim = start(gate=gate, fails=NO_NETWORK)

@@ -15,11 +15,13 @@ end
 function M.keep(chats)
   local texts = {}
   for _, chat in ipairs(chats) do
-    if chat.attached ~= "yes" and vim.api.nvim_buf_is_loaded(chat.bufnr) then
+    if chat.attached ~= "yes" then
       for _, outgoing in ipairs(chat.outgoing) do
         table.insert(texts, outgoing.text)
       end
-      table.insert(texts, require("codecompanion.chat.buffer").input_text(chat))
+      local loaded = vim.api.nvim_buf_is_loaded(chat.bufnr)
+      local draft = loaded and require("codecompanion.chat.buffer").input_text(chat) or chat.draft.kept
+      table.insert(texts, draft or "")
     end
   end
   local text = vim.trim(table.concat(texts, "\n"))
