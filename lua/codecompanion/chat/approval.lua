@@ -5,14 +5,23 @@
 local api = vim.api
 local attention = require("codecompanion.chat.attention")
 local buffer = require("codecompanion.chat.buffer")
-local diff_view = require("codecompanion.chat.diff_view")
 local draw = require("codecompanion.chat.draw")
 local keys = require("codecompanion.chat.approval_keys")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local visible = require("codecompanion.chat.visible")
 
 local M = {}
+
+---Loaded by the first question: a new chat is painted sooner without them.
+---@return table
+local function diff_view()
+  return require("codecompanion.chat.diff_view")
+end
+
+---@return table
+local function visible()
+  return require("codecompanion.chat.visible")
+end
 
 local GONE = "This approval was already answered or cancelled."
 local edited_ns = api.nvim_create_namespace("codecompanion.chat.approval.edited")
@@ -46,10 +55,10 @@ local function send(chat, approval, decision, more)
   end
   local payload = { chat = chat.id, call_id = approval.call_id, decision = decision, reason = "" }
   if decision == "once" or decision == "always" then
-    payload.text = diff_view.edited_text(approval)
+    payload.text = diff_view().edited_text(approval)
   end
   approval.answered = true
-  diff_view.close(chat, approval)
+  diff_view().close(chat, approval)
   session.attach(chat)
   require("codecompanion.host").request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
     if err then
@@ -124,12 +133,12 @@ local ACTIONS = {
   end,
   show_diff = function(chat, approval)
     local event = approval.event
-    if diff_view.fits(event) then
-      return diff_view.open(chat, approval)
+    if diff_view().fits(event) then
+      return diff_view().open(chat, approval)
     end
-    local text = visible.text(event.body, event.filetype == "diff")
+    local text = visible().text(event.body, event.filetype == "diff")
     require("codecompanion.chat.float").show({
-      title = visible.line(event.title).text,
+      title = visible().line(event.title).text,
       text = text,
       filetype = event.filetype,
       state = "",
@@ -184,7 +193,7 @@ function M.mark_edited(chat, approval)
   local first = draw.item_rows(chat, approval.item)
   if first then
     api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, first + 1)
-    if diff_view.edited_text(approval) then
+    if diff_view().edited_text(approval) then
       local opts = { virt_text = { { "  with your changes", "CodeCompanionWarning" } }, virt_text_pos = "eol" }
       api.nvim_buf_set_extmark(chat.bufnr, edited_ns, first, 0, opts)
     end
@@ -264,7 +273,7 @@ local function take_away(chat, call_id)
       end
       chat.items[approval.item.id] = nil
       table.remove(chat.approvals, index)
-      diff_view.closed(chat, approval)
+      diff_view().closed(chat, approval)
       break
     end
   end
@@ -290,7 +299,7 @@ function M.closed(chat, call_id)
   local away = chat.put_away[call_id]
   if away then
     chat.put_away[call_id] = nil
-    diff_view.closed(chat, away)
+    diff_view().closed(chat, away)
   end
 end
 
@@ -302,7 +311,7 @@ function M.close_all(chat)
   end
   for call_id, approval in pairs(chat.put_away) do
     chat.put_away[call_id] = nil
-    diff_view.closed(chat, approval)
+    diff_view().closed(chat, approval)
   end
 end
 
@@ -312,7 +321,7 @@ function M.abandon(chat)
   local open = vim.list_extend(vim.tbl_values(chat.put_away), chat.approvals)
   chat.put_away, chat.approvals = {}, {}
   for _, approval in ipairs(open) do
-    diff_view.closed(chat, approval)
+    diff_view().closed(chat, approval)
   end
 end
 

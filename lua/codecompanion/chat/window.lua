@@ -103,8 +103,11 @@ function M.refit(chat)
   if api.nvim_buf_is_loaded(chat.bufnr) then
     require("codecompanion.chat.activity").draw(chat)
     require("codecompanion.chat.draft").hint(chat)
-    require("codecompanion.chat.context").refit(chat)
-    require("codecompanion.chat.changes").refit(chat)
+    for name, drawn in pairs({ context = chat.context_items, changes = chat.changes }) do
+      if next(drawn) then -- a new chat need not wait for modules that have nothing to place
+        require("codecompanion.chat." .. name).refit(chat)
+      end
+    end
   end
 end
 
