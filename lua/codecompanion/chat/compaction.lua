@@ -219,6 +219,25 @@ local function header_above(chat, row)
   return mark and chat.roles[mark[1]] == "llm" and row - 1 or nil
 end
 
+---The header of the model above `row` when nothing but notices is between them: it heads nothing that is sent.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return integer? mark
+---@return integer? header Its row
+local function bare_header(chat, row)
+  local marks = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { row - 1, -1 }, 0, { limit = 1 })
+  local id, header = unpack(marks[1] or {})
+  if not id or chat.roles[id] ~= "llm" then
+    return nil
+  end
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.items, { header, 0 }, { row - 1, -1 }, {})) do
+    if chat.items[mark[1]] then
+      return nil
+    end
+  end
+  return id, header
+end
+
 ---Put the card above the message that follows it in the next request; within a reply the header is said again.
 ---@param chat CodeCompanion.Chat
 ---@param row integer Where that message begins
@@ -231,6 +250,13 @@ local function insert_card(chat, row, item, block)
     return
   end
   buffer.edit(chat, function()
+    local mark, bare = bare_header(chat, row)
+    if mark and bare then
+      api.nvim_buf_del_extmark(chat.bufnr, draw.roles, mark)
+      chat.roles[mark] = nil
+      buffer.remove(chat, bare, bare + 1)
+      row = row - 1
+    end
     if row > 0 and api.nvim_buf_get_lines(chat.bufnr, row - 1, row, false)[1] ~= "" then
       buffer.insert(chat, row, { "" })
       row = row + 1
