@@ -153,7 +153,7 @@ def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
     assert nvim.lua("return require('codecompanion').given") == []
     assert missing_commands(nvim) == []
     nvim.command("CodeCompanion isntall")
-    nvim.wait_for(lambda: "no isntall" in nvim.messages())
+    nvim.wait_for(lambda: "No command isntall" in nvim.messages())
     assert not nvim.blocked()
 
 

@@ -168,10 +168,10 @@ def test_edits_across_the_header_keep_the_draft(chat: ChatDriver) -> None:
     )
     chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'draft')")
     chat.nvim.feed("GkA typed<Esc>")
-    chat.nvim.wait_for(lambda: chat.text().endswith("\n\n## Me\n typeddraft"), "typed text in the draft")
+    chat.nvim.wait_for(lambda: chat.text().endswith("\n\n## Me\ndraft typed"), "typed text in the draft")
     chat.nvim.feed("Gkkddd")
     chat.nvim.settle()
-    assert chat.text().endswith("\n\n## Me\n typeddraft")
+    assert chat.text().endswith("\n\n## Me\ndraft typed")
 
 
 def test_a_selection_from_a_reply_into_the_draft_deletes_neither(chat: ChatDriver) -> None:
