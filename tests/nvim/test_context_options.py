@@ -105,7 +105,7 @@ def test_the_meter_changes_its_colour(config: Config, ratio: float, group: str) 
     """R-303: a warning from 80 % on, an error from 95 % on."""
     meter = {"tokens": 1, "window": 1000, "ratio": ratio, "exact": True}
     chunks = config.nvim.lua(
-        "return require('codecompanion.chat.status').meter_chunks({ bufnr = 1, meter = ... })", meter
+        "return require('codecompanion.chat.status').meter_chunks({ bufnr = 1, meter = ... }, 200)", meter
     )
     assert {chunk[1] for chunk in chunks} == {group}
 

@@ -24,7 +24,7 @@ def test_a_name_with_a_line_break_is_listed(desk):
     user = desk(tool("create_file", path="two\nlines.txt", content="x\n"), reply("ok"))
     user.say()
     user.nvim.command("CodeCompanionRevert")
-    user.nvim.wait_screen("Changes of files")
+    user.nvim.wait_screen("File changes")
     assert any("create_file two" in line for line in user.nvim.lines())
 
 

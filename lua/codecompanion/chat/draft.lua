@@ -120,8 +120,8 @@ function M.save(chat)
     return
   end
   local text = chat.draft.kept or buffer.input_text(chat)
-  if vim.v.dying > 0 then -- the terminal is gone: Neovim has closed its buffers already, and they read as empty
-    text = draft.shown or draft.saved
+  if vim.v.exiting ~= vim.NIL and text == "" then
+    text = draft.shown or draft.saved -- a terminal that was closed: Neovim has closed its buffers, they read as empty
   end
   if text ~= draft.saved then
     draft.saved = text
