@@ -329,6 +329,7 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
     user.chat.send("go")
     user.chat.wait_state("awaiting_approval")
     user.nvim.wait_screen("which has unsaved changes")
+    user.nvim.wait_lua("return #require('codecompanion.chat').current().approvals > 0")
     user.nvim.lua(
         """local chat, text = require('codecompanion.chat').current(), ...
            require('codecompanion.host').notify('approve', {

@@ -210,6 +210,7 @@ def test_ctrl_c_in_the_list_of_branches_chooses_none(chat: RealChat, server) -> 
     branch = chat.id
     chat.send("/fork list")
     chat.nvim.wait_screen("Branches of this chat")
+    chat.nvim.settle()  # while Neovim is busy <C-c> interrupts it instead of being a key
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: "Branches of this chat" not in chat.nvim.screen(), "the end of the list")
     assert chat.id == branch
