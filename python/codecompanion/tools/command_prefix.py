@@ -79,9 +79,17 @@ def problem_with(prefix: str) -> str:
     program = found[0].rpartition("/")[2]
     if program in _NEVER:
         return f"“{program}” can run any program, whatever follows it"
-    if program in RUNNERS and all(word.startswith("-") for word in found[1:]):
+    if program in RUNNERS and not _names_what_runs(found[1:]):
         return f"“{' '.join(found)}” could run any program; add what it is to run, such as “{_example(program)}”"
     return ""
+
+
+def _names_what_runs(rest: tuple[str, ...]) -> bool:
+    """Return whether the words after a program name what it is to run.
+
+    An option before it may take the next word (`git -C /x`), and more options could follow that run anything.
+    """
+    return bool(rest) and (not rest[0].startswith("-") or (len(rest) > 1 and rest[0] == "-m"))
 
 
 def _example(program: str) -> str:

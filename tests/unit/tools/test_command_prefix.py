@@ -94,3 +94,10 @@ def test_what_counts_as_plain_is_read_by_a_shell_as_these_very_words(command: st
         env={},
     ).stdout
     assert tuple(printed.split("\0")[:-1]) == found
+
+
+@pytest.mark.parametrize("prefix", ["git -C /x", "make -C d", "git -C /x status", "git --git-dir x"])
+def test_options_before_what_runs_are_no_prefix(prefix):
+    """`git -C /x` would cover `git -C /x -c alias.z=!cmd z`."""
+    assert problem_with(prefix)
+    assert not covers(prefix, f"{prefix} -c alias.z=cmd z")
