@@ -95,6 +95,21 @@ function M.line(text, level)
   end)
 end
 
+---The callback of a request whose answer is one sentence: it is said, or the error is.
+---@param done? fun() Called after a success
+---@return fun(err: string?, sentence: string?)
+function M.answer(done)
+  return function(err, sentence)
+    if err then
+      return M.line(err, severity.WARN)
+    end
+    M.line(sentence)
+    if done then
+      done()
+    end
+  end
+end
+
 local said_once = {}
 
 ---Say something that would be said again and again, once.

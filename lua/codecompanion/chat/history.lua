@@ -17,15 +17,7 @@ local function ask(chat, verb, payload, done)
   end
   session.attach(chat)
   payload.chat = chat.id
-  require("codecompanion.host").request(verb, payload, function(err, sentence)
-    if err then
-      return say.line(err, severity.WARN)
-    end
-    say.line(sentence)
-    if done then
-      done()
-    end
-  end)
+  require("codecompanion.host").request(verb, payload, say.answer(done))
 end
 
 ---Take the newest change back; `change_id` names the one under the cursor, which has to be that one.

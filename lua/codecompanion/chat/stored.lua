@@ -1,7 +1,6 @@
 ---Stored chats as a whole: rename and delete, also those that are not open. The host decides, and answers one sentence.
 
 local say = require("codecompanion.say")
-local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -9,15 +8,7 @@ local M = {}
 ---@param payload table
 ---@param done? fun()
 local function ask(verb, payload, done)
-  require("codecompanion.host").request(verb, payload, function(err, sentence)
-    if err then
-      return say.line(err, severity.WARN)
-    end
-    say.line(sentence)
-    if done then
-      done()
-    end
-  end)
+  require("codecompanion.host").request(verb, payload, say.answer(done))
 end
 
 ---Give a chat another title; without one the user is asked.

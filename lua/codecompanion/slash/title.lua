@@ -1,12 +1,7 @@
----`/title [text]`: call the chat something; without a text the user is asked.
+---`/title [text]`: `/rename` under another name.
 
 ---@type CodeCompanion.SlashCommand
-return {
+return vim.tbl_extend("force", require("codecompanion.slash.rename"), {
   name = "title",
   description = "Set the title of the chat",
-  argument = "[text]",
-  run = function(chat, argument)
-    require("codecompanion.chat.session").attach(chat)
-    require("codecompanion.chat.stored").rename(chat.id, argument, { present = chat.title })
-  end,
-}
+})
