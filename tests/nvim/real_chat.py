@@ -82,6 +82,17 @@ class RealChat:
         """Wait until the chat is in one of the states."""
         self.nvim.wait_for(lambda: self.state() in states, f"state {states}", timeout=30)
 
+    def approve(self, text: str | None = None) -> None:
+        """Approve the waiting call, once, when its block is shown; `text` is the proposal as the user left it."""
+        self.nvim.wait_lua("return #require('codecompanion.chat').current().approvals > 0")
+        self.nvim.lua(
+            """local chat, text = require('codecompanion.chat').current(), ...
+               require('codecompanion.host').notify('approve', {
+                 chat = chat.id, call_id = chat.approvals[1].call_id, decision = 'once', reason = '', text = text,
+               })""",
+            *([] if text is None else [text]),
+        )
+
     def state(self) -> str:
         return str(self.nvim.lua("return (vim.b.codecompanion_chat or {}).state or ''"))
 

@@ -161,10 +161,7 @@ def test_a_command_that_changes_files_reloads_open_ones_without_a_prompt(desk, a
     user.nvim.command("tabfirst")
     user.chat.send("go")
     user.chat.wait_state("awaiting_approval")
-    user.nvim.lua(
-        "local c = require('codecompanion.chat').current() require('codecompanion.host').notify('approve',"
-        " { chat = c.id, call_id = c.approvals[1].call_id, decision = 'once', reason = '' })"
-    )
+    user.chat.approve()
     user.chat.wait_state("idle")
     user.nvim.wait_for(lambda: user.lines(plain)[0] == "row 1", "the open file to be reloaded")
     user.nvim.wait_for(lambda: user.lines(new) == ["hi"], "the new file to be read")
@@ -184,10 +181,7 @@ def test_a_file_is_created_under_the_buffer_that_waits_for_it_and_deleted_under_
     user.nvim.command("tabfirst")
     user.chat.send("delete")
     user.chat.wait_state("awaiting_approval")
-    user.nvim.lua(
-        "local c = require('codecompanion.chat').current() require('codecompanion.host').notify('approve',"
-        " { chat = c.id, call_id = c.approvals[1].call_id, decision = 'once', reason = '' })"
-    )
+    user.chat.approve()
     user.chat.wait_state("idle")
     assert not (user.root / "new/a.py").exists()
     user.nvim.command("checktime")
@@ -329,14 +323,7 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
     user.chat.send("go")
     user.chat.wait_state("awaiting_approval")
     user.nvim.wait_screen("which has unsaved changes")
-    user.nvim.wait_lua("return #require('codecompanion.chat').current().approvals > 0")
-    user.nvim.lua(
-        """local chat, text = require('codecompanion.chat').current(), ...
-           require('codecompanion.host').notify('approve', {
-             chat = chat.id, call_id = chat.approvals[1].call_id, decision = 'once', text = text,
-           })""",
-        TEXT.replace("line 1\nline 2\n", "mine\ntwo\n"),
-    )
+    user.chat.approve(TEXT.replace("line 1\nline 2\n", "mine\ntwo\n"))
     user.chat.wait_state("idle")
     assert user.lines(buffer)[:3] == ["mine", "two", "line 3"]
     assert user.disk() == TEXT

@@ -91,10 +91,7 @@ def test_reverts_of_created_and_deleted_files_work_without_the_editor_too(desk):
     user.say("create")
     user.chat.send("delete")
     user.chat.wait_state("awaiting_approval")
-    user.nvim.lua(
-        "local c = require('codecompanion.chat').current() require('codecompanion.host').notify('approve',"
-        " { chat = c.id, call_id = c.approvals[1].call_id, decision = 'once', reason = '' })"
-    )
+    user.chat.approve()
     user.chat.wait_state("idle")
     assert not (user.root / "a.txt").exists()
     user.nvim.command("CodeCompanionRevert")
