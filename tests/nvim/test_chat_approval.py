@@ -17,10 +17,10 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     chat = chat_everywhere
     chat.accept("go")
     ask(chat)
-    screen = chat.nvim.wait_screen(r"\? run_command needs your approval: rm")
+    screen = chat.nvim.wait_screen(r"\? run_command: rm · needs your approval")
     assert "rm -rf build" in screen
     assert "g1 once   g2 always this command   g3 reject…   g4 cancel all   K show all" in screen
-    assert "⋯ waiting for your approval · ]a goes there" in screen
+    assert "⋯ waiting for your approval: rm · ]a goes there" in screen
     chat.nvim.feed("]ag2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert chat.sent("approve") == [{"chat": chat.id, "call_id": "c9", "decision": "always", "reason": ""}]
@@ -229,7 +229,7 @@ def test_a_long_approval_says_so_first_and_shows_both_ends(chat: ChatDriver) -> 
     chat.accept("go")
     ask(chat, body="".join(f"line {number}\n" for number in range(100)) + "rm -rf ~\n")
     first = next(line for line in chat.text().split("\n") if line.startswith("? "))
-    assert first == "? run_command needs your approval: rm · 101 lines, 18 shown · K shows all"
+    assert first == "? run_command: rm · 101 lines, 18 shown · K shows all"
     screen = chat.nvim.wait_screen("<83 lines not shown>")
     assert first in screen
     assert "line 0\n" in screen
@@ -286,13 +286,17 @@ def test_blank_lines_of_a_diff_are_folded_by_sign(chat: ChatDriver) -> None:
     assert "@@ -1 +1 @@\n <3 blank lines>\n+<4 blank lines>\n+x\n" in chat.text()
 
 
-@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("columns", [40, 60, 80])
 def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
     """Keys are broken between two of them; nothing is wider than the window."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
-    ask(chat, body="git status --short", prefix="git status", title="Run")
+    long = f"git status --short {'x' * 60}"
+    ask(chat, body=long, prefix="git status", title=long[:60] + "…")
     screen = chat.nvim.wait_screen("g4 cancel all")
+    first = next(line.rstrip() for line in screen.splitlines() if line.startswith("? run_command: git status --short"))
+    assert len(first) <= columns
+    assert first.endswith("…")
     for words in ("g1 once", "g2 always this command", "g5 always git status …", "g3 reject…", "K show all"):
         assert words in screen
     ask(chat, "c2", body="".join(f"+line {n} {'x' * 60}\n" for n in range(80)), filetype="diff", title="Edit a/b.py")
@@ -361,9 +365,9 @@ def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> N
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
     chat.accept("go")
     chat.nvim.lua("require('codecompanion.chat').toggle()")
-    ask(chat, title="Run")
+    ask(chat, title="rm -rf build")
     told = chat.nvim.wait_lua("return #_G.told > 0 and _G.told")
-    assert told == ["codecompanion: Approval needed in chat 1: Run: rm -rf build · :CodeCompanion approval"]
+    assert told == ["codecompanion: Approval needed in chat 1: run_command: rm -rf build · :CodeCompanion approval"]
     assert chat.fired()[-1] == (
         "CodeCompanionApprovalWaiting",
         {
@@ -371,7 +375,7 @@ def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> N
             "bufnr": chat.fired()[-1][1]["bufnr"],
             "call_id": "c9",
             "name": "run_command",
-            "title": "Run",
+            "title": "rm -rf build",
             "unseen": True,
         },
     )

@@ -128,7 +128,7 @@ def test_closing_keeps_the_question_open_and_what_was_edited(chat_everywhere: Ch
     chat.nvim.feed("ccimport json<Esc>" + keys)
     chat.nvim.wait_for(lambda: tabs(chat) == 1 and in_chat(chat), "the chat")
     assert chat.sent("approve") == []
-    chat.nvim.wait_screen(r"needs your approval: Edit src/stack.py +with your changes")
+    chat.nvim.wait_screen(r"Edit src/stack.py · needs your approval +with your changes")
     chat.nvim.feed("K")
     chat.nvim.wait_for(lambda: tabs(chat) == 2, "the diff")
     assert "import json" in chat.nvim.lines()

@@ -73,3 +73,35 @@ def test_bytes_that_are_no_text_stay_in_the_lines_left_alone(nvim, tmp_path):
         encoded(shown.replace("last", "the end")),
     )
     assert path.read_bytes() == b"one \xff\xfe\ntwo \xed\xa0\x80\nfour\x01 \x00 nul\nthe end\n"
+
+
+def test_a_buffer_that_holds_another_file_by_now_is_not_written(nvim, tmp_path):
+    """A rename and a folder that became a link change no tick, but where `:write` writes."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    for folder in ("in", "out"):
+        (tmp_path / folder / "a.txt").write_text("old\n")
+
+    def change_after(setup):
+        return nvim.lua(
+            """local path, setup = ...
+               local file = require('codecompanion.files.buffers').look({ path })[1]
+               loadstring(setup)()
+               return require('codecompanion.files.edit').change({
+                 path = path, buffer = file.buffer, tick = file.tick, text = 'new\\n',
+               }).state""",
+            str(tmp_path / "in" / "a.txt"),
+            setup,
+        )
+
+    nvim.command(f"edit {tmp_path}/in/a.txt")
+    assert change_after(f"vim.api.nvim_buf_set_name(0, '{tmp_path}/out/a.txt')") == "stale"
+    nvim.command(f"bwipeout! | edit {tmp_path}/in/a.txt")
+    swap = f"vim.uv.fs_rename('{tmp_path}/in', '{tmp_path}/was') vim.uv.fs_symlink('{tmp_path}/out', '{tmp_path}/in')"
+    assert change_after(swap) == "stale"
+    nvim.command(f"bwipeout! | edit {tmp_path}/new")
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'typed' })")
+    (tmp_path / "new").symlink_to(tmp_path / "made")
+    found = nvim.lua("return require('codecompanion.files.buffers').path_of(0)")
+    assert found == str(tmp_path / "made")
+    assert [(tmp_path / name / "a.txt").read_text() for name in ("was", "out")] == ["old\n", "old\n"]

@@ -3,6 +3,7 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.blocks")
+local fit = require("codecompanion.chat.fit")
 local keymaps = require("codecompanion.chat.keymaps")
 local visible = require("codecompanion.chat.visible")
 
@@ -140,21 +141,36 @@ local function key_lines(event, width)
   return lines, marks
 end
 
+---Columns that are kept free in the first line of a change: for `with your changes`.
+local EDITED_MARK = 19
+local LEAST_TITLE = 12
+
+---`? run_command: npm test · needs your approval`, in one line of the window: what is asked is cut last.
 ---@param event table
 ---@param total integer Lines of the whole body
 ---@param shown integer
+---@param width integer
 ---@return string
-local function title_of(event, total, shown)
-  local title = ("? %s needs your approval"):format(event.name)
+local function title_of(event, total, shown, width)
+  local title, what = "? " .. event.name, ""
   if event.title ~= "" and event.title ~= event.name then
-    title = title .. ": " .. visible.line(blocks.one_line(event.title)).text
+    what = visible.line(blocks.one_line(event.title)).text
   end
+  local notice = " · needs your approval"
   local key = keymaps.keys("show_original", "n")[1]
   if shown < total then
     local all = key and (" · %s shows all"):format(key) or ""
-    title = ("%s · %d lines, %d shown%s"):format(title, total, shown, all)
+    notice = (" · %d lines, %d shown%s"):format(total, shown, all)
   end
-  return title
+  if what ~= "" then
+    local space = width - api.nvim_strwidth(title .. ": ") - (event.path ~= "" and EDITED_MARK or 0)
+    local besides = api.nvim_strwidth(notice)
+    if shown == total and api.nvim_strwidth(what) + besides > space then
+      notice, besides = "", 0
+    end
+    title = title .. ": " .. fit.cut(what, math.max(LEAST_TITLE, space - besides))
+  end
+  return title .. notice
 end
 
 ---@param event table
@@ -185,7 +201,7 @@ function M.block(chat, event)
   end
   local body, left_out = fitting(all, width, rows, wraps)
   local marks = {}
-  local lines = { title_of(event, total, left_out > 0 and #all - left_out or total) }
+  local lines = { title_of(event, total, left_out > 0 and #all - left_out or total, width) }
   for _, warning in ipairs(warnings(event, hidden)) do
     marks[#marks + 1] = { row = #lines, from = 0, to = #warning, group = "CodeCompanionWarning" }
     lines[#lines + 1] = warning

@@ -49,9 +49,9 @@ function M.approval(chat, event)
   local hidden = unseen(chat)
   if hidden then
     local what = event.title ~= "" and event.title or event.name
+    what = require("codecompanion.chat.visible").line(what).text
     if event.filetype == "sh" then
-      local visible = require("codecompanion.chat.visible")
-      what = ("%s: %s"):format(what, vim.fn.strcharpart(visible.lines(event.body)[1].text, 0, 60))
+      what = ("%s: %s"):format(event.name, vim.fn.strcharpart(what, 0, 60))
     end
     tell(("Approval needed in %s: %s · :CodeCompanion approval"):format(name_of(chat), what), severity.WARN)
   end

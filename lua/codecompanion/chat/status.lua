@@ -134,7 +134,9 @@ function M.activity(chat, brief)
     local text = ("trying again in %d s"):format(left)
     return brief and text or ("%s: %s"):format(text, chat.retry.reason)
   elseif chat.approvals and #chat.approvals > 0 then
-    return "waiting for your approval"
+    local title = chat.approvals[1].event.title
+    local what = not brief and title ~= "" and require("codecompanion.chat.visible").line(title).text
+    return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
   elseif chat.compaction then
     local label = chat.compaction.label
     return (label and label ~= "" and label or "Compacting the chat") .. "..."

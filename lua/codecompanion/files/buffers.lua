@@ -10,10 +10,14 @@ local MAX_BYTES = 20000000
 
 local REPLACEMENT = "\239\191\189"
 
----The real path of a file, also of one that does not exist yet.
+---So many links lead on to each other at most, as for the system.
+local MOST_LINKS = 40
+
+---The real path of a file, also of one that does not exist yet, be it named by a link.
 ---@param path string
+---@param links? integer Followed so far
 ---@return string
-function M.real_path(path)
+function M.real_path(path, links)
   local real = uv.fs_realpath(path)
   if real then
     return real
@@ -22,8 +26,13 @@ function M.real_path(path)
   if folder == path or name == "" then
     return path
   end
-  folder = M.real_path(folder)
-  return (folder == "/" and "" or folder) .. "/" .. name
+  folder = M.real_path(folder, links)
+  local below = folder == "/" and "/" or folder .. "/"
+  local target = (links or 0) < MOST_LINKS and uv.fs_readlink(below .. name)
+  if target then
+    return M.real_path(target:sub(1, 1) == "/" and target or below .. target, (links or 0) + 1)
+  end
+  return below .. name
 end
 
 ---A buffer that holds a file's text.
@@ -33,16 +42,24 @@ local function is_open_file(bufnr)
   return api.nvim_buf_is_loaded(bufnr) and vim.bo[bufnr].buftype == "" and api.nvim_buf_get_name(bufnr) ~= ""
 end
 
+---The real path of the file that a buffer holds, nil when it holds none.
+---@param bufnr integer
+---@return string?
+function M.path_of(bufnr)
+  if is_open_file(bufnr) then
+    local name = api.nvim_buf_get_name(bufnr)
+    return not name:find("^%a[%w+.-]+://") and M.real_path(name) or nil
+  end
+end
+
 ---All loaded files.
 ---@return { bufnr: integer, path: string }[]
 function M.open_files()
   local found = {}
   for _, bufnr in ipairs(api.nvim_list_bufs()) do
-    if is_open_file(bufnr) then
-      local name = api.nvim_buf_get_name(bufnr)
-      if not name:find("^%a[%w+.-]+://") then
-        found[#found + 1] = { bufnr = bufnr, path = M.real_path(name) }
-      end
+    local path = M.path_of(bufnr)
+    if path then
+      found[#found + 1] = { bufnr = bufnr, path = path }
     end
   end
   return found

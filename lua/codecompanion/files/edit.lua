@@ -212,10 +212,12 @@ end
 ---@return { state: string, text: string?, reason: string? }
 function M.change(fields)
   local bufnr = fields.buffer
-  if api.nvim_buf_is_loaded(bufnr) then
+  if buffers.path_of(bufnr) == fields.path then
     reload.buffer(bufnr) -- what came to disk since the host looked is not written over
   end
-  if not api.nvim_buf_is_loaded(bufnr) or api.nvim_buf_get_changedtick(bufnr) ~= fields.tick then
+  -- a rename (`:file`, `:saveas`) and a folder that became a link change no tick, but where `:write` would write
+  local is_same_file = buffers.path_of(bufnr) == fields.path
+  if not is_same_file or api.nvim_buf_get_changedtick(bufnr) ~= fields.tick then
     return { state = "stale" }
   end
   local was_modified, before, state = vim.bo[bufnr].modified, buffers.text(bufnr), undo_state(bufnr)

@@ -28,6 +28,7 @@ from codecompanion.session.state import State
 from codecompanion.text_files import TextFile, printable
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.diff import file_diff, hunk_places
+from codecompanion.tools.disk import make_link, set_mode
 from codecompanion.tools.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
 from codecompanion.tools.open_files import Opened
 from codecompanion.tools.proposal import Proposal, with_own_line_ends
@@ -185,6 +186,7 @@ class Reverter:
         """Return the change that takes all of them back, None when the file is so already; and whether to save it."""
         first = changes[-1].began
         path, name = Path(first.path), first.name
+        _check_still_there(path)
         if first.link:
             _restore_link(path, first.link)
             return None, True
@@ -275,19 +277,31 @@ def taken_back(now: str | None, before: str | None, after: str | None) -> str | 
     return merged.text
 
 
+def _check_still_there(path: Path) -> None:
+    """Check that the logged path, which had no links in it, still means the same file.
+
+    Raises:
+        Clash: a link leads elsewhere now: out of the workspace, or to a file that something runs.
+    """
+    folder = Path(os.path.realpath(path.parent))
+    if folder != path.parent:
+        raise Clash(f"its folder is now a link to {folder}")
+
+
 def _restore_link(path: Path, target: str) -> None:
     if os.path.lexists(path):
         raise Clash("exists again")
     try:
-        path.symlink_to(target)
+        make_link(path, target)
     except OSError as error:
         raise Clash(f"it cannot be restored: {text_files.reason(error)}") from error
 
 
 def _restore_mode(path: Path, oldest: FileChanged) -> None:
     """Give a file that was deleted its permissions back."""
-    if oldest.began.mode and not oldest.after and path.is_file():
-        path.chmod(oldest.began.mode)
+    if oldest.began.mode and not oldest.after:
+        with contextlib.suppress(OSError, ToolError):
+            set_mode(path, oldest.began.mode)
 
 
 def _sentence(done: Sequence[str], conflicts: Sequence[Conflict], verb: str) -> str:

@@ -24,7 +24,7 @@ from codecompanion.session.approval_desk import ApprovalDesk, Verdict
 from codecompanion.tools.base import ApprovalQuestion, FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.registry import ToolRegistry
-from codecompanion.tools.runner import approval_question, failed, question_now, run_call
+from codecompanion.tools.runner import ResolveOnce, approval_question, failed, question_now, run_call
 
 Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
@@ -148,13 +148,20 @@ class ToolRound:
             tool = services.tools.get(call.name)
             arguments = services.tools.validate(call.name, call.arguments)
             recorder = services.recorder(self._turn_id, call.id)
-            context = msgspec.structs.replace(services.context(call.name), recorder=recorder)
+            context = services.context(call.name)
+            resolve = ResolveOnce(context.resolve)
+            context = msgspec.structs.replace(context, recorder=recorder, resolve=resolve)
             question = await approval_question(tool, arguments, context, services.desk.approvals)
         except ToolError as error:
             return _Ran(call, failed(str(error)), "error", title)
         if question is not None:
             try:
-                verdict = await self._ask(call, question, lambda: question_now(tool, arguments, context))
+
+                async def now() -> ApprovalQuestion | None:
+                    resolve.forget()
+                    return await question_now(tool, arguments, context, services.desk.approvals)
+
+                verdict = await self._ask(call, question, now)
             except ToolError as error:
                 return _Ran(call, failed(str(error)), "error", title)
             if verdict.refusal is not None:
@@ -183,7 +190,7 @@ class ToolRound:
             lost = "" if verdict.accepted is None else " What you had changed in the proposal was not written."
             text = f"{Path(question.path).name} changed while the approval was open; here is the change again.{lost}"
             self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=text))
-            question = msgspec.structs.replace(current, why=question.why)
+            question = current
 
     async def _record(self, index: int, ran: _Ran) -> None:
         """Log the result, then show it; from here on the call counts as answered."""

@@ -113,6 +113,6 @@ def check_prefix(prefix: str, question: ApprovalQuestion) -> None:
     """
     problem = problem_with(prefix)
     if not problem and not covers(prefix, question.command):
-        problem = f"This command does not begin with “{prefix}”, or its shell runs more than one program"
+        problem = f"This command does not begin with “{prefix}”, or could run another program or write to any file"
     if problem:
         raise InputError(f"{problem}. The approval is still open.")

@@ -179,7 +179,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What the user is asked. `key` is what `always` covers.
 
-    It is the tool's name, for a shell the exact command (`run_command:make test`), for a deletion the path.
+    It is the tool's name, for a shell the folder and the exact command, for a deletion the path.
     File tools fill in the whole texts: `before` and `after` are "" where there is no file, and both for a file too
     large to be compared in the editor. A shell fills in `command` and `folder` ("" is the root). `why` says why it is
     asked whatever was granted; `approval` sets it.

@@ -2,7 +2,9 @@
 
 `git status` covers `git status --short` and `git status "a b"`, not `git statusx`. A command in which the shell does
 more than start one program is covered by nothing: operators, redirections, substitutions, variables, globs, braces,
-escapes, assignments, comments, several lines. Quotes are allowed around text the shell takes as it is.
+escapes, assignments, comments, several lines. Quotes are allowed around text the shell takes as it is. Nor does a
+prefix cover options after it that are known to run another program or to write to any file (`git diff --output=x`).
+What a program reads (`core.fsmonitor` of a hostile repository, a script) cannot be seen from its arguments.
 """
 
 from __future__ import annotations
@@ -16,14 +18,54 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 RUNNERS = frozenset(
-    "sh bash dash zsh ksh fish csh tcsh env sudo doas su xargs eval exec source command builtin nohup nice time timeout"
-    " setsid stdbuf parallel watch ssh chroot unshare python python3 node deno bun perl ruby php lua luajit nvim vim"
-    " awk gawk sed find fd git npx uvx pipx make".split()
+    "sh bash dash zsh ksh fish csh tcsh python python3 node deno bun perl ruby php lua luajit git npx uvx pipx make"
+    " gmake".split()
 )
 """Programs that run whatever their arguments say: none of them is a prefix without something that says what it runs."""
 
-_NEVER = frozenset("eval exec source . find fd xargs parallel awk gawk ssh su sudo doas".split())
+_NEVER = frozenset(
+    "eval exec source . command builtin find fd xargs parallel awk gawk mawk sed ssh su sudo doas env nice nohup time"
+    " timeout setsid stdbuf watch chroot unshare script strace ltrace gdb busybox vi vim nvim view emacs ed ex".split()
+)
 """Programs whose later arguments can still name any program."""
+
+_ANYTHING = {"git": frozenset("config bisect submodule filter-branch difftool mergetool".split())}
+"""Subcommands that run a program, or change what later commands run, whatever the option."""
+
+_DANGEROUS = (
+    "--exec --exec-batch --output --compress-program --use-compress-program --to-command --checkpoint-action"
+    " --info-script --new-volume-script --rsh --rsh-command --rsync-path --upload-pack --receive-pack --extcmd"
+    " --open-files-in-pager --pager --pre --hostname-bin --preprocessor --eval --script-shell --node-options"
+    " --toolexec --vettool --unzip-command --init-command --command --python-executable --config --config-env"
+    " --template"
+).split()
+"""Long options with which programs run another one, or write to a file of any name. Their abbreviations count too."""
+
+_LETTERS = {
+    "git grep": "O",
+    "git rebase": "x",
+    "git archive": "o",
+    "git format-patch": "o",
+    "git clone": "cu",
+    "sort": "o",
+    "tree": "o",
+    "tar": "IFC",
+    "man": "PH",
+    "less": "oO",
+    "make": "fCIE",
+    "gmake": "fCIE",
+    "rsync": "e",
+    "zip": "T",
+    "curl": "oOKD",
+    "wget": "Oo",
+}
+"""The same as single letters, which can be joined with others."""
+
+_DANGEROUS_SINGLE = {"go": ("-exec", "-toolexec", "-vettool", "-o", "-overlay", "-modfile")}
+"""Long options that some programs take with one dash."""
+
+_WRITES_LAST = frozenset("uniq xxd".split())
+"""Programs that write to their second operand."""
 
 
 def words(command: str) -> tuple[str, ...] | None:
@@ -68,7 +110,33 @@ def covers(prefix: str, command: str) -> bool:
     wanted, given = words(prefix), words(command)
     if wanted is None or given is None or problem_with(prefix):
         return False
-    return given[: len(wanted)] == wanted
+    return given[: len(wanted)] == wanted and not _reaches_further(given, given[len(wanted) :])
+
+
+def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
+    """Return whether words after the prefix let the program run another one, or write where they say.
+
+    What the prefix itself says is granted. An option too many that is asked about costs a key.
+    """
+    program = given[0].rpartition("/")[2]
+    letters = _LETTERS.get(program, "") or _LETTERS.get(" ".join((program, *given[1:2])), "")
+    if program in _WRITES_LAST and sum(not word.startswith("-") for word in given[1:]) > 1:
+        return True
+    return any(
+        _is_dangerous(word, letters, _DANGEROUS_SINGLE.get(program, ()))
+        or (program == "git" and "::" in word)  # the address of a helper: ext::sh -c …
+        or (program in ("make", "gmake") and word.partition("=")[0] in ("SHELL", "MAKEFLAGS", "MAKEFILES", "MAKE"))
+        for word in added
+    )
+
+
+def _is_dangerous(word: str, letters: str, single: tuple[str, ...]) -> bool:
+    if word.startswith("--"):
+        name = word.partition("=")[0]
+        return (len(name) > 2 and any(option.startswith(name) for option in _DANGEROUS)) or name[1:] in single
+    if not word.startswith("-"):
+        return False
+    return word.partition("=")[0] in single or any(letter in word for letter in letters)
 
 
 def problem_with(prefix: str) -> str:
@@ -79,6 +147,8 @@ def problem_with(prefix: str) -> str:
     program = found[0].rpartition("/")[2]
     if program in _NEVER:
         return f"“{program}” can run any program, whatever follows it"
+    if len(found) > 1 and found[1] in _ANYTHING.get(program, ()):
+        return f"“{program} {found[1]}” can run any program, whatever follows it"
     if program in RUNNERS and not _names_what_runs(found[1:]):
         return f"“{' '.join(found)}” could run any program; add what it is to run, such as “{_example(program)}”"
     return ""
@@ -105,7 +175,7 @@ def suggested(command: str) -> str:
     for count in (length, *range(length + 1, len(found) + 1)):
         prefix = " ".join(_quoted(word) for word in found[:count])
         if not problem_with(prefix):
-            return prefix
+            return prefix if covers(prefix, command) else ""
     return ""
 
 

@@ -2,16 +2,20 @@
 
 A file is written beside its place and renamed into it: a crash, a full disk or a cancel leaves the old content. The
 mode is kept, and the owner where permitted; a hard link is broken, other names keep the old content.
+
+Paths come here resolved and checked (`workspace.paths`). No link on the way is followed: a folder that has become one
+since that check leads out of the workspace, perhaps.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -49,30 +53,113 @@ async def in_thread(work: Callable[[Check], T]) -> T:
         raise
 
 
+# O_PATH opens a folder that may be entered but not listed.
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+@contextlib.contextmanager
+def opened_folder(path: Path, *, make: bool = False) -> Iterator[int]:
+    """Yield a descriptor of the folder: what is done relative to it is done there, whatever its path means by then.
+
+    `make`: missing folders are made.
+
+    Raises:
+        ToolError: a part of the path is a symbolic link.
+        OSError: no such folder, no permission.
+    """
+    descriptor = os.open(path.anchor, _FOLDER)
+    try:
+        for depth, name in enumerate(path.parts[1:], 2):
+            below = _step(descriptor, name, Path(*path.parts[:depth]), make)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _step(above: int, name: str, path: Path, make: bool) -> int:
+    try:
+        if make:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=above)
+        return os.open(name, _FOLDER, dir_fd=above)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP) and _is_link(above, name):
+            raise ToolError(f"{path} has become a symbolic link. Nothing was changed.") from error
+        raise
+
+
+def _is_link(folder: int, name: str) -> bool:
+    with contextlib.suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return False
+
+
 def write_atomic(path: Path, content: bytes, check: Check = lambda: None) -> None:
     """Write the file, new or over an existing one; missing folders are made.
 
     Raises:
-        ToolError: read-only, no permission, disk full, a folder of this name; what was there is unchanged.
+        ToolError: read-only, no permission, disk full, a folder of this name, a link on the way; what was there is
+            unchanged.
     """
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
+    temporary = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
     try:
-        before = _writable_status(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_new(temporary, content, before)
-        check()
-        temporary.replace(path)
+        with opened_folder(path.parent, make=True) as folder:
+            before = _writable_status(path, folder)
+            try:
+                _write_new(temporary, content, before, folder)
+                check()
+                os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
     except OSError as error:
         raise ToolError(f"{path} was not written: {reason(error)}. Nothing was changed.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
-def _writable_status(path: Path) -> os.stat_result | None:
+def remove_file(path: Path) -> None:
+    """Delete a file, or a link itself.
+
+    Raises:
+        ToolError: a folder on the way has become a link.
+        OSError: it cannot be deleted.
+    """
+    with opened_folder(path.parent) as folder:
+        os.unlink(path.name, dir_fd=folder)
+
+
+def make_link(path: Path, target: str) -> None:
+    """Make a symbolic link; what is there already is left alone.
+
+    Raises:
+        ToolError: a folder on the way has become a link.
+        OSError: it cannot be made.
+    """
+    with opened_folder(path.parent) as folder:
+        os.symlink(target, path.name, dir_fd=folder)
+
+
+def set_mode(path: Path, mode: int) -> None:
+    """Give a regular file these permissions; a link is not followed.
+
+    Raises:
+        ToolError: a folder on the way has become a link.
+        OSError: it is not there, or is a link.
+    """
+    with opened_folder(path.parent) as folder:
+        descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)
+
+
+def _writable_status(path: Path, folder: int) -> os.stat_result | None:
     """Return the status of the regular file to be replaced, None when there is nothing yet."""
     try:
-        status = path.lstat()
+        status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
@@ -81,12 +168,13 @@ def _writable_status(path: Path) -> os.stat_result | None:
     # Renaming over a read-only file would succeed, and root may write anything; who made it read-only meant it.
     if not status.st_mode & 0o222:
         raise ToolError(f"{path} is read-only. Nothing was changed; ask the user to make it writable.")
-    os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+    os.close(os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder))
     return status
 
 
-def _write_new(path: Path, content: bytes, like: os.stat_result | None) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+def _write_new(name: str, content: bytes, like: os.stat_result | None, folder: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o666, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as stream:
         if like is not None:
             with contextlib.suppress(PermissionError):

@@ -21,7 +21,7 @@ from codecompanion.errors import ToolError
 from codecompanion.text_files import TextFile
 from codecompanion.tools.base import FileChange, ToolContext, ToolOutput
 from codecompanion.tools.diff import count_lines, file_diff
-from codecompanion.tools.disk import in_thread, write_atomic
+from codecompanion.tools.disk import in_thread, opened_folder, remove_file, write_atomic
 from codecompanion.tools.open_files import Changed, OpenFile
 from codecompanion.tools.proposal import Proposal, as_accepted, shown
 
@@ -167,8 +167,16 @@ async def _carry_out(
 
 async def _change_in_editor(proposal: Proposal, context: ToolContext, opened: OpenFile, save: bool) -> Changed:
     after = proposal.after or TextFile("")
-    await asyncio.to_thread(lambda: proposal.path.parent.mkdir(parents=True, exist_ok=True))
+    await asyncio.to_thread(_make_folder, proposal.path.parent)
     return await context.editor.change(opened, after.text, save=save)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        with opened_folder(folder, make=True):
+            pass
+    except OSError as error:
+        raise ToolError(f"{folder} was not made: {text_files.reason(error)}. Nothing was changed.") from error
 
 
 async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
@@ -178,7 +186,7 @@ async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
             return
         check()
         try:
-            proposal.path.unlink()
+            remove_file(proposal.path)
         except OSError as error:
             raise ToolError(f"{proposal.name} was not deleted: {text_files.reason(error)}.") from error
 

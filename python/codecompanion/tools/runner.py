@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +21,24 @@ from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOu
 from codecompanion.tools.limit import STORED_PREFIX
 
 _log = logging.getLogger(__name__)
+
+
+class ResolveOnce:
+    """Resolves each path once: what is asked about is what is changed, whatever has become a link in between."""
+
+    def __init__(self, resolve: Callable[[str], Path]) -> None:
+        self._resolve = resolve
+        self._known: dict[str, Path] = {}
+
+    def __call__(self, path: str) -> Path:
+        """Return the real path, as it was found the first time."""
+        if path not in self._known:
+            self._known[path] = self._resolve(path)
+        return self._known[path]
+
+    def forget(self) -> None:
+        """Look again from here on: the user is asked again."""
+        self._known.clear()
 
 
 async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
@@ -55,23 +75,26 @@ async def approval_question(
     """
     if not approvals.may_ask(tool):
         return None
-    question = await question_now(tool, arguments, context)
-    if question is not None:
-        question = approvals.with_reason(question, str(arguments.get("path", "")), str(context.root))
+    question = await question_now(tool, arguments, context, approvals)
     if not approvals.needs_question(tool, question):
         return None
     return question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
 
 
-async def question_now(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    """Return what the tool has to ask, as things are now.
+async def question_now(
+    tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals
+) -> ApprovalQuestion | None:
+    """Return what the tool has to ask, as things are now, and why it is asked whatever was granted.
 
     Raises:
         ToolError: the call can only fail; the text says why.
     """
     try:
         seen = await look(tool, arguments, context)
-        return await asyncio.to_thread(tool.question, arguments, seen)
+        question = await asyncio.to_thread(tool.question, arguments, seen)
+        if question is None:
+            return None
+        return approvals.with_reason(question, str(arguments.get("path", "")), str(context.root))
     except CodeCompanionError as error:
         raise ToolError(str(error)) from error
     except Exception as error:

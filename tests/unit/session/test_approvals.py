@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from codecompanion.errors import InputError
@@ -102,3 +103,50 @@ async def test_a_change_that_became_impossible_meanwhile_is_an_error_for_the_mod
     session.desk.answer(Approve(call_id="c1", decision="once"))
     await bench.idle(session)
     assert [event.status for event in bench.of(ToolFinished)] == ["error"]
+
+
+async def test_what_was_looked_at_is_what_is_changed(tmp_path):
+    """A link that changes between the look and the change (a program left running) does not lead to another file."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("text\n")
+    link = tmp_path / "link"
+    link.symlink_to("one")
+    edit = _call(1, "insert_edit", path="link/a.txt", old_text="text", new_text="new")
+    bench = Bench(tmp_path, ScriptedAdapter("s", [calls(edit), says("done")]), tools={"yolo": True})
+    session = await bench.open()
+    known = session._tool_context
+
+    def flipping(name):
+        context = known(name)
+
+        def resolve(path):
+            real = context.resolve(path)
+            link.unlink()
+            link.symlink_to("two")
+            return real
+
+        return msgspec.structs.replace(context, resolve=resolve)
+
+    session._tool_context = flipping
+    session.submit(submit("go"))
+    await bench.idle(session)
+    assert (tmp_path / "one" / "a.txt").read_text() == "new\n"
+    assert (tmp_path / "two" / "a.txt").read_text() == "text\n"
+
+
+async def test_a_link_that_leads_to_a_guarded_file_meanwhile_says_why_it_asks_again(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "link").symlink_to("src")
+    create = _call(1, "create_file", path="link/x", content="x")
+    bench, session = await _start(tmp_path, calls(create))
+    assert (await _asked(bench, 1)).why == ""
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(".git")
+    session.desk.answer(Approve(call_id="c1", decision="always"))
+    again = await _asked(bench, 2)
+    assert again.why == "version control runs or uses it"
+    session.desk.answer(Approve(call_id="c1", decision="reject"))
+    await bench.idle(session)
+    assert not (tmp_path / ".git" / "x").exists()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codecompanion.events import ApprovalRequested, ToolFinished
+from codecompanion.requests import Approve, ListChanges, RevertChanges
 from codecompanion.session.reverting import Clash, taken_back
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 BEFORE = "".join(f"line {number}\n" for number in range(12))
 AFTER = BEFORE.replace("line 4\n", "four\nand more\n").replace("line 9\n", "")
@@ -63,3 +69,69 @@ def _outcome(now: str) -> tuple[str, str]:
         return "", taken_back(now, BEFORE, AFTER) or ""
     except Clash as clash:
         return clash.marked or now, ""
+
+
+async def _changed(tmp_path, *wanted):
+    """Let a model make changes in a workspace; return the chat and the ids of the changes, oldest first."""
+    root = tmp_path / "workspace"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "a.txt").write_text("one\n")
+    (root / "sub" / "link").symlink_to("a.txt")
+    replies = [calls(*((f"c{at}", name, json.dumps(given)) for at, (name, given) in enumerate(wanted)))]
+    bench = Bench(root, ScriptedAdapter("s", [*replies, says("done")]))
+    session = await bench.open()
+    session.submit(submit("go"))
+    if wanted[0][0] == "delete_file":
+        await bench.until(lambda: bench.of(ApprovalRequested))
+        session.desk.answer(Approve(call_id="c0", decision="once"))
+    await bench.idle(session)
+    assert {event.status for event in bench.of(ToolFinished)} == {"ok"}
+    rows = await session.changes.carry_out(ListChanges())
+    return root, session, [row["change_id"] for row in reversed(rows)]
+
+
+def _contents(folder):
+    return {entry.name: entry.is_symlink() or entry.read_bytes() for entry in folder.iterdir()}
+
+
+CHANGES = [
+    ("insert_edit", {"path": "sub/a.txt", "old_text": "one", "new_text": "two"}),
+    ("create_file", {"path": "sub/new.txt", "content": "new\n"}),
+    ("delete_file", {"path": "sub/a.txt"}),
+    ("delete_file", {"path": "sub/link"}),
+]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
+async def test_a_revert_does_not_go_through_a_folder_that_became_a_link(tmp_path, change, inside):
+    """Out of the workspace, or within it to where something runs the file: neither was agreed to."""
+    root, session, ids = await _changed(tmp_path, change)
+    elsewhere = root / ".git" if inside else tmp_path / "outside"
+    elsewhere.mkdir()
+    shutil.copytree(root / "sub", elsewhere, dirs_exist_ok=True, symlinks=True)
+    shutil.rmtree(root / "sub")
+    before = _contents(elsewhere)
+    (root / "sub").symlink_to(elsewhere)
+    answer = await session.changes.carry_out(RevertChanges(changes=tuple(ids)))
+    assert "its folder is now a link to" in answer["text"]
+    assert answer["reverted"] == 0
+    assert _contents(elsewhere) == before
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_revert_does_not_write_through_a_link_in_place_of_the_file(tmp_path, change, there):
+    """Also not through one that dangles: what it names would be made."""
+    root, session, ids = await _changed(tmp_path, change)
+    target = tmp_path / "target"
+    if there:
+        target.write_text("two\n")
+    path = root / change[1]["path"]
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+    answer = await session.changes.carry_out(RevertChanges(changes=tuple(ids)))
+    assert answer["reverted"] == 0
+    assert path.is_symlink()
+    assert target.exists() == there
+    assert not there or target.read_text() == "two\n"

@@ -101,3 +101,48 @@ def test_options_before_what_runs_are_no_prefix(prefix):
     """`git -C /x` would cover `git -C /x -c alias.z=!cmd z`."""
     assert problem_with(prefix)
     assert not covers(prefix, f"{prefix} -c alias.z=cmd z")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("git diff", "git diff --output=.git/hooks/post-commit"),
+        ("git diff", "git diff --outp .bashrc"),
+        ("git log", "git log -1 --output x"),
+        ("git grep", "git grep -nO./evil x"),
+        ("git grep", "git grep --open-files=sh x"),
+        ("git rebase", "git rebase -x ./evil main"),
+        ("git rebase", "git rebase --exec=./evil main"),
+        ("git fetch", "git fetch --upload-pack=./evil origin"),
+        ("git fetch", "git fetch 'ext::sh -c evil'"),
+        ("git push", "git push --receive-pack=./evil"),
+        ("git archive", "git archive -o x.tar HEAD"),
+        ("git clone", "git clone -c core.sshCommand=evil host:x"),
+        ("rg", "rg --pre ./evil x"),
+        ("sort", "sort -o .bashrc x"),
+        ("sort", "sort --compress-program=./evil x"),
+        ("tar xf", "tar xf a.tar --to-command=./evil"),
+        ("go test", "go test -exec ./evil ./..."),
+        ("go test", "go test --exec=./evil"),
+        ("make test", "make test -f evil.mk"),
+        ("make test", "make test --eval='x:'"),
+        ("make test", "make test SHELL=./evil"),
+        ("npm test", "npm test --script-shell=./evil"),
+        ("uniq", "uniq in .bashrc"),
+        ("mypy", "mypy --python-executable=./evil x"),
+    ],
+)
+def test_what_follows_the_prefix_does_not_reach_further(prefix: str, command: str) -> None:
+    assert not covers(prefix, command)
+    assert suggested(command) == ""
+
+
+def test_an_option_that_is_part_of_the_prefix_was_agreed_to() -> None:
+    assert covers("git diff --output=a.patch", "git diff --output=a.patch HEAD")
+    assert covers("rg", "rg --pretty -o word")
+    assert covers("git log", "git log --oneline -n 3 --pretty=x")
+
+
+@pytest.mark.parametrize("prefix", ["nohup sh", "env git", "timeout 5", "watch ls", "sed p", "vim x", "git config"])
+def test_programs_that_start_others_are_no_prefix(prefix: str) -> None:
+    assert "any program" in problem_with(prefix)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import ToolError
-from codecompanion.tools.disk import Check, Stopped, in_thread, write_atomic
+from codecompanion.tools.disk import Check, Stopped, in_thread, make_link, remove_file, set_mode, write_atomic
 from tests.unit.tools.conftest import names_in
 
 
@@ -97,6 +97,39 @@ def test_a_write_that_is_stopped_before_its_end_changes_nothing(tmp_path: Path) 
         write_atomic(file, b"new", check)
     assert file.read_text() == "old"
     assert names_in(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("deeper", ["", "below"])
+def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path, deeper: str) -> None:
+    """The path was resolved before: a link in it came later, and nothing is written, deleted or made through it."""
+    outside = tmp_path / "outside"
+    (outside / "below").mkdir(parents=True)
+    for folder in (outside, outside / "below"):
+        (folder / "file").write_text("secret")
+        (folder / "file").chmod(0o600)
+    (tmp_path / "inside").symlink_to(outside)
+    folder = tmp_path / "inside" / deeper
+    for change in (
+        lambda: write_atomic(folder / "file", b"x"),
+        lambda: write_atomic(folder / "new" / "file", b"x"),
+        lambda: remove_file(folder / "file"),
+        lambda: make_link(folder / "link", "file"),
+        lambda: set_mode(folder / "file", 0o777),
+    ):
+        with pytest.raises(ToolError, match=r"inside has become a symbolic link\. Nothing was changed"):
+            change()
+    assert names_in(outside) == ["below", "file"]
+    assert names_in(outside / "below") == ["file"]
+    assert (outside / "file").read_text() == "secret"
+    assert stat.S_IMODE((outside / "file").stat().st_mode) == 0o600
+
+
+def test_the_mode_of_what_a_link_names_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0o600)
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(OSError, match="symbolic link"):
+        set_mode(tmp_path / "link", 0o777)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
 
 
 async def test_cancelling_waits_for_the_thread_to_stop() -> None:

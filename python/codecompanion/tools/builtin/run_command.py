@@ -24,6 +24,9 @@ from codecompanion.tools.process import Ended, clean_environment, run_program
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
 
+TITLE_CHARS = 60
+"""So much of a command heads its approval; the block shows all of it."""
+
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 
@@ -144,9 +147,10 @@ def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuesti
     command = arguments["command"]
     folder = shown_path(_folder(arguments, context), context)
     folder = "" if folder == "." else folder
+    head = one_line(command, TITLE_CHARS)
     return ApprovalQuestion(
-        key=f"run_command:{folder}:{command}" if folder else f"run_command:{command}",
-        title=f"Run in {folder}" if folder else "Run",
+        key=f"run_command:{folder}\0{command}",
+        title=f"{head} (in {folder})" if folder else head,
         body=command,
         filetype="sh",
         command=command,

@@ -104,12 +104,18 @@ def test_a_question_is_asked_per_exact_command_and_folder(root: Path, ask: Ask) 
     (root / "sub").mkdir()
     question = ask("run_command", command="make test")
     assert question == ApprovalQuestion(
-        key="run_command:make test", title="Run", body="make test", filetype="sh", command="make test"
+        key="run_command:\0make test", title="make test", body="make test", filetype="sh", command="make test"
     )
     elsewhere = ask("run_command", command="make test", cwd="sub")
     assert elsewhere is not None
-    assert (elsewhere.key, elsewhere.title) == ("run_command:sub:make test", "Run in sub")
+    assert (elsewhere.key, elsewhere.title) == ("run_command:sub\0make test", "make test (in sub)")
     assert (elsewhere.command, elsewhere.folder) == ("make test", "sub")
+    in_root = ask("run_command", command="sub:make test")
+    assert in_root is not None
+    assert in_root.key != elsewhere.key
+    long = ask("run_command", command=f"echo {'x' * 200}\nrm -rf ~")
+    assert long is not None
+    assert long.title == f"echo {'x' * 55}…"
 
 
 def test_the_title_is_the_first_line(root: Path) -> None:
