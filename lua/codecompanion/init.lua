@@ -112,4 +112,10 @@ function M.statusline(bufnr)
   return chat and require("codecompanion.chat.status").component(chat.bufnr) or ""
 end
 
+---A tab line like Neovim's own, in which chats have their titles; for 'tabline'.
+---@return string
+function M.tabline()
+  return require("codecompanion.chat.tabline").line()
+end
+
 return M

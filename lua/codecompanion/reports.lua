@@ -151,11 +151,40 @@ local function ask(report, turn, on_result)
   end)
 end
 
+local NAMES = { show_cost = "Cost", show_trace = "Trace" }
+
+---The name of a report for status and tab lines: what it is, and the title of its chat. A slash would make it a path.
+---@param report CodeCompanion.Report
+---@return string
+local function name_of(report)
+  local title = ""
+  for _, chat in ipairs(require("codecompanion.chat").list()) do
+    title = chat.id == report.chat and chat.title or title
+  end
+  title = vim.trim((title:gsub("%s+", " "):gsub("/", "∕")))
+  return NAMES[report.verb] .. (title ~= "" and " · " .. title or "")
+end
+
+---Give the buffer its name. The report it takes the place of is gone by now; one in another tab page keeps the name.
+---@param report CodeCompanion.Report
+local function rename(report)
+  local wanted, before = name_of(report), api.nvim_buf_get_name(report.bufnr)
+  if vim.fs.basename(before) == wanted or not pcall(api.nvim_buf_set_name, report.bufnr, wanted) then
+    return
+  end
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if before ~= "" and api.nvim_buf_get_name(bufnr) == before then
+      api.nvim_buf_delete(bufnr, { force = true }) -- Neovim keeps a buffer for the old name
+    end
+  end
+end
+
 ---@param report CodeCompanion.Report
 local function refresh(report)
   if vim.fn.bufwinid(report.bufnr) ~= -1 then
     ask(report, report.turn, function(result)
       draw(report.bufnr, result.text)
+      rename(report)
     end)
   end
 end
@@ -285,8 +314,7 @@ local function open(chat, verb, turn)
     local current = require("codecompanion.chat").by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)
-    -- The report it takes the place of is gone now; one in another tab page keeps the name.
-    pcall(api.nvim_buf_set_name, report.bufnr, ("codecompanion-report://%s/%s"):format(verb:sub(#"show_" + 1), chat.id))
+    rename(report)
     reports[report.bufnr] = report
     set_keys(report)
     follow(report)

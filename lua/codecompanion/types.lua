@@ -327,12 +327,15 @@
 ---@field compaction_id string
 
 ---The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
+---
+---`reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any.
 ---@class CodeCompanion.Event.Retrying
 ---@field type "retrying"
 ---@field chat string
 ---@field reason string
 ---@field attempt integer
 ---@field wait_ms integer
+---@field brief string
 
 ---Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
 ---@class CodeCompanion.Event.TurnFinished

@@ -89,10 +89,14 @@ class CompactionFailed(CodeCompanionError):
 
 
 class AdapterError(CodeCompanionError):
-    """A provider request failed. `code` is the provider's own word for it, "" when it said none."""
+    """A provider request failed. `code` is the provider's own word for it, "" when it said none.
+
+    `brief` says what happened in two or three words, for a line that has no room for a sentence.
+    """
 
     retryable = False
     code = ""
+    brief = "the request failed"
 
 
 class MissingKey(AdapterError):
@@ -111,6 +115,7 @@ class RateLimited(AdapterError):
     """The provider answered 429."""
 
     retryable = True
+    brief = "too many requests"
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -121,6 +126,7 @@ class Overloaded(AdapterError):
     """The provider answered 5xx."""
 
     retryable = True
+    brief = "the provider is overloaded"
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -154,6 +160,7 @@ class NetworkFailed(AdapterError):
     """The endpoint could not be reached, or did not answer in time."""
 
     retryable = True
+    brief = "no connection"
 
 
 class MalformedReply(AdapterError):
@@ -164,3 +171,4 @@ class StreamCut(AdapterError):
     """The reply ended before its end marker (lesson 39); what arrived is kept by the caller."""
 
     retryable = True
+    brief = "the connection broke"

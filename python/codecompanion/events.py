@@ -375,11 +375,15 @@ class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
 
 
 class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
-    """The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`."""
+    """The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
+
+    `reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any.
+    """
 
     reason: str
     attempt: int
     wait_ms: int
+    brief: str = ""
 
 
 class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):

@@ -34,7 +34,7 @@ async def test_a_rate_limit_is_waited_out_and_announced(make_adapter: MakeAdapte
         assert server.requests[0].body == server.requests[1].body
     assert outcome.text == "Hello"
     assert waits == [7.0]
-    assert outcome.events[0] == RetryScheduled(outcome.retries[0].reason, 1, 7000)
+    assert outcome.events[0] == RetryScheduled(outcome.retries[0].reason, 1, 7000, "too many requests")
     assert outcome.retries[0].reason.startswith("test: too many requests (429). The provider says: Slow down.")
 
 

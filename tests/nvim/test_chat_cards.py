@@ -108,7 +108,7 @@ def test_what_runs_is_said_in_the_policys_words(chat: ChatDriver) -> None:
         events.CompactionStarted(compaction_id="k", trigger="manual", summariser="", label="Summarizing History"),
         events.State(state="compacting", label="compacting"),
     )
-    chat.nvim.wait_screen(r"Summarizing History\.\.\.")
+    chat.nvim.wait_screen(r"⋯ Summarizing History · q")
 
 
 def test_the_user_is_told_once_how_full_the_window_is(chat: ChatDriver) -> None:

@@ -96,11 +96,11 @@ def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question
 
 
 def test_while_compacting_the_buffer_says_so_and_how_to_cancel(chat: ChatDriver) -> None:
-    """R-543: `Compacting the chat...`; the autocmd fires once; q cancels."""
+    """R-543: `compacting the chat`, in the form of the other states; the autocmd fires once; q cancels."""
     chat.record_autocmds()
     old_turns(chat)
     chat.push(started(), events.State(state="compacting", label="compacting"))
-    chat.nvim.wait_screen(r"⋯ Compacting the chat\.\.\. · q to cancel")
+    chat.nvim.wait_screen(r"⋯ compacting the chat · q to cancel")
     chat.nvim.feed("Gityped meanwhile<Esc>q")
     chat.nvim.wait_for(lambda: chat.sent("cancel"), "cancel")
     chat.push(
@@ -108,7 +108,7 @@ def test_while_compacting_the_buffer_says_so_and_how_to_cancel(chat: ChatDriver)
     )
     chat.push(events.TurnFinished(reason="stopped"))
     screen = chat.nvim.screen()
-    assert "Compacting the chat" not in screen
+    assert "compacting the chat" not in screen
     assert "· Compaction stopped. Nothing was changed." in screen
     assert chat.input() == "typed meanwhile"
     names = [name for name, _ in chat.fired() if "Compact" in name]

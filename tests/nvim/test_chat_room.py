@@ -226,10 +226,24 @@ def test_the_status_line_has_no_half_of_a_name(nvim_factory: Callable[..., Nvim]
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     chat.push(METER, events.Retrying(reason="too many requests", attempt=1, wait_ms=60_000))
-    chat.nvim.wait_screen(r"⋯ trying again")
+    words = "too many requests · " if columns >= 60 else ""
+    chat.nvim.wait_screen(rf"⋯ {words}trying again in \d+ s · q to stop")
     line = next(row for row in chat.nvim.screen().split("\n") if "28%" in row and "⋯" not in row)
     assert line.strip().startswith(("trying again in", "openai · gpt-4o  trying again in"))
     assert line.startswith(" openai") is (columns >= 80)
+
+
+def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_factory: Callable[..., Nvim]) -> None:
+    """The title is cut before the meter loses anything; a tab line of ours says it, too."""
+    chat = make_chat(nvim_factory, size=(120, 24))
+    chat.nvim.lua("vim.o.tabline = \"%!v:lua.require'codecompanion'.tabline()\"")
+    chat.push(METER, events.TitleChanged(title="Fix 100% of the stack"))
+    chat.nvim.wait_screen(r" Fix 100% of the stack · openai · gpt-4o .*ctx 35\.8k/128\.0k 28% ▕")
+    chat.nvim.command("tabnew other.py")
+    chat.nvim.wait_screen(r"^ Fix 100% of the stack  other\.py")
+    chat.nvim.command("tabclose")
+    chat.nvim.request("nvim_ui_try_resize", 60, 24)
+    chat.nvim.wait_screen(r"\n openai · gpt-4o .*28% ▕")
 
 
 USERS_LINE = "vim.o.statusline = 'my line'\n"

@@ -170,9 +170,9 @@ def test_who_stops_a_reply_is_not_told_that_it_is_incomplete(chat: ChatDriver) -
 def test_a_retry_is_visible_and_counts_down(chat: ChatDriver) -> None:
     """Lesson 38: the retry and its wait are shown, once, without a message that blocks."""
     start(chat)
-    chat.push(events.Retrying(reason="rate limited", attempt=1, wait_ms=3000))
-    chat.nvim.wait_screen(r"⋯ trying again in 3 s: rate limited · q to stop")
-    chat.nvim.wait_screen(r"⋯ trying again in 2 s: rate limited")
+    chat.push(events.Retrying(reason="rate limited: " + "words " * 30, brief="rate limited", attempt=1, wait_ms=3000))
+    chat.nvim.wait_screen(r"⋯ rate limited · trying again in 3 s · q to stop")
+    chat.nvim.wait_screen(r"⋯ rate limited · trying again in 2 s · q to stop")
     assert chat.nvim.lua("return vim.b.codecompanion_chat.label").startswith("trying again in")
     assert "rate limited" not in chat.nvim.lua("return require('codecompanion').statusline()")
     chat.push(events.Text(text="at last"))

@@ -256,6 +256,15 @@ def test_lualine_shows_what_the_chat_does(chat: ChatDriver) -> None:
     chat.nvim.lua(snippet("codecompanion-recipe-lualine"))
     chat.push(events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0))
     assert chat.nvim.lua("return _G.component()") == "ctx 1.0k/4.0k 25%"
+    stand_in(chat.nvim, "lualine", "return { setup = function(o) _G.name = o.sections.lualine_c[1] end }")
+    chat.nvim.lua("package.loaded.lualine = nil")
+    chat.nvim.lua(snippet("codecompanion-recipe-title"))
+    assert chat.nvim.lua("return _G.name()") == "Chat"
+    chat.push(events.TitleChanged(title="Fix the stack"))
+    assert chat.nvim.lua("return _G.name()") == "Fix the stack"
+    chat.nvim.lua(snippet("codecompanion-recipe-tabline"))
+    chat.nvim.command("tabnew")
+    chat.nvim.wait_screen(r"^ Fix the stack  \[No Name\]")
 
 
 def test_fidget_has_a_line_while_a_turn_runs(chat: ChatDriver) -> None:

@@ -51,6 +51,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_stay_the_same_behind_a_res
         assert "| prompt, read from cache  |    600 |" in text
         assert not chat.nvim.lua("return vim.bo.modifiable")
         assert "a chat is named" not in chat.nvim.messages()
+        assert "Cost · Why is it red?" in chat.nvim.screen()
         chat.nvim.feed("q")
         assert chat.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 1
         assert chat.draft() == ""
@@ -79,6 +80,7 @@ def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory
         chat.nvim.command("CodeCompanionCost")
         wait_title(chat, "# Cost of this chat")
         assert "Nothing has been sent yet" in chat.text()
+        assert chat.nvim.lua("return vim.fn.expand('%')") == "Cost"
         chat.nvim.command("wincmd p")
         chat.say("first")
         chat.nvim.command("wincmd p")
@@ -92,6 +94,9 @@ def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory
         assert chat.nvim.lua("return vim.fn.foldclosed(...)", row) == row
         assert chat.nvim.lua("return vim.fn.line('.')") == row
         assert "▸ Cache" in chat.nvim.screen()
+        assert chat.nvim.lua("return vim.fn.expand('%')") == "Cost · first"
+        names = chat.nvim.lua("return vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())")
+        assert sum("Cost" in name for name in names) == 1
 
 
 def test_what_cannot_be_traced_is_said_and_opens_no_window(nvim_factory, tmp_path):

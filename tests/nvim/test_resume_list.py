@@ -117,7 +117,30 @@ def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: t
     chat.nvim.command("CodeCompanionChat Resume")
     screen = chat.nvim.wait_screen("more below")
     assert "1 h ago      chat 0 word" in screen
+    assert "… · 3 messages" in screen
     assert "q close" in screen
+
+
+def test_an_empty_chat_that_is_open_is_not_offered_and_this_one_is_marked(chat: ChatDriver) -> None:
+    """Nothing could be resumed in it; a draft in another chat can be."""
+    rows = [
+        stored(chat, 1, id=chat.id, title="", messages=0),
+        stored(chat, 2, title="", messages=0),
+        stored(chat, 3),
+    ]
+    chat.answer("list_sessions", rows)
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    assert chat.nvim.lines() == ["1 h ago      (untitled) · draft", "1 h ago      title 3 · 3 messages"]
+    chat.nvim.feed("q")
+    chat.answer("list_sessions", [{**rows[0], "messages": 2, "title": "mine"}, rows[2]])
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("1 h ago +mine · 2 messages · this chat")
+    chat.nvim.feed("q")
+    chat.answer("list_sessions", [rows[0], rows[2]])
+    chat.nvim.command("CodeCompanionChat Resume last")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.sent("open_chat")[1]["resume"] == "s3"
 
 
 def test_nothing_stored_is_one_sentence(chat: ChatDriver, tmp_path: Path) -> None:

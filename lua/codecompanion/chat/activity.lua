@@ -36,6 +36,9 @@ function M.draw(chat)
   local text, room = status.activity(chat), fit.narrowest(chat)
   if text ~= "" and header > 0 then
     local hint = stop_hint(chat)
+    if api.nvim_strwidth("⋯ " .. text .. hint) > room then
+      text = status.activity(chat, true)
+    end
     text = fit.cut("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10)) -- how to stop it is seen in any case
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {
       id = ACTIVITY,
@@ -78,7 +81,8 @@ end
 function M.retry(chat, event)
   M.stop_retry(chat)
   local timer = assert(vim.uv.new_timer())
-  chat.retry = { reason = event.reason, due = vim.uv.now() + event.wait_ms, timer = timer }
+  local reason = event.brief ~= "" and event.brief or event.reason
+  chat.retry = { reason = reason, due = vim.uv.now() + event.wait_ms, timer = timer }
   timer:start(
     1000,
     1000,

@@ -90,7 +90,7 @@ end
 ---A list in a float, in place of Neovim's own: nothing waits, it can be searched, and several items can be marked.
 ---@param lines string[]
 ---@param at fun(line: integer): any The item of a line, nil where there is none
----@param options { title: string, many?: boolean, width?: number, keys?: CodeCompanion.ListKey[] }
+---@param options { title: string, many?: boolean, width?: number, wrap?: boolean, keys?: CodeCompanion.ListKey[] }
 ---@param done fun(items?: any[])
 ---@return integer bufnr
 function M.list(lines, at, options, done)
@@ -98,7 +98,8 @@ function M.list(lines, at, options, done)
   local bufnr, win = require("codecompanion.chat.float").open({
     title = options.title,
     lines = lines,
-    wrap = false,
+    wrap = options.wrap == true,
+    hanging = 2,
     width = options.width or M.width(lines),
     footer = hints(options),
   })
@@ -187,7 +188,7 @@ local function own_list(items, options, done)
   end, items)
   M.list(lines, function(line)
     return items[line]
-  end, { title = options.prompt or "Choose", many = options.many }, done)
+  end, { title = options.prompt or "Choose", many = options.many, wrap = true }, done)
 end
 
 ---@generic T

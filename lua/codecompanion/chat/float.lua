@@ -6,6 +6,7 @@ local M = {}
 
 local LEAST_WIDTH = 76
 local SHARE = 0.8
+local MEASURED_LINES = 500 -- more fill the screen in any case
 
 ---@class CodeCompanion.FloatOptions
 ---@field title string
@@ -14,6 +15,7 @@ local SHARE = 0.8
 ---@field footer? string|string[] Hints; those that find no room are left out, the last one never
 ---@field max_width? integer A width of the whole editor is bounded by it
 ---@field wrap? boolean Long lines go on below (as a default they do)
+---@field hanging? integer How far in they go on
 ---@field on_resize? fun(bufnr: integer) Called when the float has another size
 ---@field layout? fun(): string[], integer Lines and width anew when the editor has another size
 ---@field width? number Share of the editor, or columns; by default four fifths
@@ -105,6 +107,22 @@ local function place(options, lines)
   }
 end
 
+---As many rows as the text takes in its window, which may be a little less than was counted before it was drawn.
+---@param options CodeCompanion.FloatOptions
+---@param win integer
+local function fit_height(options, win)
+  local count = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
+  if options.wrap == false or count > MEASURED_LINES then
+    return
+  end
+  local rows = vim.o.lines - vim.o.cmdheight - 1
+  local height = math.max(1, math.min(api.nvim_win_text_height(win, {}).all, rows - 2))
+  if height ~= api.nvim_win_get_height(win) then
+    local row, col = math.max(0, math.floor((rows - height - 2) / 2)), api.nvim_win_get_config(win).col
+    api.nvim_win_set_config(win, { relative = "editor", height = height, row = row, col = col })
+  end
+end
+
 ---Keep size and footer right while the window scrolls and the editor changes its size.
 ---@param options CodeCompanion.FloatOptions
 ---@param bufnr integer
@@ -137,6 +155,7 @@ local function follow(options, bufnr, win)
           vim.bo[bufnr].modifiable = false
         end
         api.nvim_win_set_config(win, place(options, api.nvim_buf_get_lines(bufnr, 0, -1, false)))
+        fit_height(options, win)
         if options.on_resize then
           options.on_resize(bufnr)
         end
@@ -165,11 +184,14 @@ function M.open(options)
   vim.bo[bufnr].bufhidden = "wipe"
   vim.bo[bufnr].modifiable = false
   local config = place(options, options.lines)
-  local title = vim.fn.strcharpart(options.title:gsub("%s+", " "), 0, config.width - 2)
+  local title = require("codecompanion.chat.fit").cut((options.title:gsub("%s+", " ")), config.width - 2)
   local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
   local win = api.nvim_open_win(bufnr, true, vim.tbl_extend("force", config, looks))
   vim.wo[win].wrap = options.wrap ~= false
   vim.wo[win].linebreak = true
+  vim.wo[win].breakindent = true
+  vim.wo[win].breakindentopt = "shift:" .. (options.hanging or 0)
+  fit_height(options, win)
   M.highlight(bufnr, options.filetype or "")
   for _, key in ipairs({ "q", "<Esc>" }) do
     vim.keymap.set("n", key, function()

@@ -13,6 +13,8 @@ local M = {}
 ---What the host answered last; completion must not wait.
 ---@type CodeCompanion.ModelChoice[]
 local known = {}
+---@type table<string, string> Adapters that offer no model, and why
+local problems = {}
 local asked
 local FRESH_MS = 60000
 
@@ -20,7 +22,11 @@ local FRESH_MS = 60000
 ---@return CodeCompanion.ModelChoice[]
 local function flatten(result)
   local choices = {}
+  problems = {}
   for _, group in ipairs(result) do
+    if #(group.models or { group }) == 0 then
+      problems[group.adapter] = group.problem
+    end
     for _, model in ipairs(group.models or { group }) do
       local name = type(model) == "table" and model.name or model
       local window = type(model) == "table" and model.window or nil
@@ -113,6 +119,12 @@ function M.use_model(chat, name, refuse)
   end)
 end
 
+---@param text string
+---@return string
+local function sentence(text)
+  return text:find("[.!?]$") and text or (text .. ".")
+end
+
 ---Use an adapter with its default model.
 ---@param chat CodeCompanion.Chat
 ---@param name string
@@ -122,6 +134,9 @@ function M.use_adapter(chat, name, refuse)
     local names = distinct("adapter", choices)
     if vim.list_contains(names, name) then
       return session.set_model(chat, name)
+    end
+    if problems[name] then
+      return refuse(("%s The adapter was not changed."):format(sentence(problems[name])))
     end
     local near = nearest.word(name, names)
     local advice = near and ("did you mean %s?"):format(near) or ("there are %s."):format(table.concat(names, ", "))

@@ -1,6 +1,7 @@
 ---Choices, all through `vim.ui.select`: stored chats, models, rules.
 
 local choose = require("codecompanion.chat.choose")
+local loading = require("codecompanion.chat.loading")
 local session = require("codecompanion.chat.session")
 local severity = require("codecompanion.severity")
 
@@ -22,6 +23,7 @@ end
 ---@class CodeCompanion.StoredChoice
 ---@field method string What lists the items
 ---@field payload table
+---@field what string What they are called while they load
 ---@field empty string What is said when there are none
 ---@field prompt string
 ---@field kind string For `vim.ui.select`
@@ -32,12 +34,16 @@ end
 ---@param callback fun(item: table)
 local function choose_stored(choice, callback)
   local say = require("codecompanion.say")
-  require("codecompanion.host").request(choice.method, choice.payload, function(err, items)
-    if err then
-      return say.line(err, severity.ERROR)
-    elseif #items == 0 then
-      return say.line(choice.empty, severity.WARN)
-    end
+  loading.list({ what = choice.what }, function(done)
+    require("codecompanion.host").request(choice.method, choice.payload, function(err, items)
+      done(not err and #items > 0 and items or nil)
+      if err then
+        say.line(err, severity.ERROR)
+      elseif #items == 0 then
+        say.line(choice.empty, severity.WARN)
+      end
+    end)
+  end, function(items)
     choose.select(items, { prompt = choice.prompt, kind = choice.kind, format_item = choice.line }, function(item)
       if item then
         callback(item)
@@ -63,6 +69,7 @@ end
 function M.checkpoint(of, callback)
   choose_stored({
     method = "list_checkpoints",
+    what = "checkpoints",
     payload = { of = of },
     empty = "No checkpoints yet",
     prompt = "Restore a chat from a checkpoint",
@@ -82,6 +89,7 @@ end
 function M.memory(callback)
   choose_stored({
     method = "list_memories",
+    what = "memories",
     payload = vim.empty_dict(),
     empty = "No memories yet",
     prompt = "Memories",
@@ -94,10 +102,36 @@ function M.memory(callback)
   end)
 end
 
+---What is done when a chat's list cannot be had: the chat says why.
+---@param chat CodeCompanion.Chat
+---@param done fun()
+---@return fun(reason: string)
+local function failed(chat, done)
+  return function(reason)
+    done()
+    require("codecompanion.say").chat(chat, reason, severity.ERROR)
+  end
+end
+
+---Ask the host for a list of the chat's and show it.
+---@param chat CodeCompanion.Chat
+---@param what string
+---@param verb string
+---@param payload table
+---@param show fun(items: table[])
+local function load(chat, what, verb, payload, show)
+  loading.list({ what = what, key = chat.id }, function(done)
+    session.request(chat, verb, payload, done, failed(chat, done))
+  end, show)
+end
+
 ---Choose an adapter and a model for the chat.
 ---@param chat CodeCompanion.Chat
 function M.model(chat)
-  require("codecompanion.chat.models").list(chat, function(choices)
+  local function ask(done)
+    require("codecompanion.chat.models").list(chat, done, failed(chat, done))
+  end
+  loading.list({ what = "models", key = chat.id }, ask, function(choices)
     choose.select(choices, {
       prompt = "Adapter and model",
       kind = "codecompanion.model",
@@ -138,7 +172,7 @@ end
 ---Choose the policy that manages the chat's context.
 ---@param chat CodeCompanion.Chat
 function M.policy(chat)
-  session.request(chat, "list_policies", vim.empty_dict(), function(policies)
+  load(chat, "policies", "list_policies", vim.empty_dict(), function(policies)
     choose.select(policies, {
       prompt = "Policy",
       kind = "codecompanion.policy",
@@ -157,7 +191,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.rules(chat)
   local snapshot = require("codecompanion.editor").snapshot()
-  session.request(chat, "list_rules", { snapshot = snapshot }, function(groups)
+  load(chat, "rules", "list_rules", { snapshot = snapshot }, function(groups)
     choose.select(groups, {
       prompt = "Rules",
       kind = "codecompanion.rules",

@@ -10,7 +10,7 @@ local stored = require("codecompanion.chat.stored")
 
 local M = {}
 
-local MOST = 200
+local MOST, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
 local MINUTE, HOUR, DAY = 60, 3600, 86400
 
 ---@class CodeCompanion.StoredChat
@@ -23,6 +23,7 @@ local MINUTE, HOUR, DAY = 60, 3600, 86400
 ---@field first_question? string
 ---@field last_question? string
 ---@field here? boolean Of this project
+---@field current? boolean The one the list is asked for in
 
 ---What the host answered last; completion must not wait.
 ---@type CodeCompanion.StoredChat[]
@@ -68,7 +69,9 @@ local function sorted(items)
   local cwd = vim.fs.normalize(vim.fn.getcwd())
   local root = vim.fs.root(cwd, ".git") or cwd
   local here, others = {}, {}
+  local current = require("codecompanion.chat").by_buffer()
   for _, item in ipairs(items) do
+    item.current = current ~= nil and current.id == item.id
     local folder = vim.fs.normalize(item.cwd)
     item.here = is_within(folder, root)
     table.insert(item.here and here or others, item)
@@ -76,12 +79,29 @@ local function sorted(items)
   return vim.list_extend(here, others)
 end
 
+---Without the empty chats that are open here: there is nothing to come back to in them.
+---@param items CodeCompanion.StoredChat[]
+---@return CodeCompanion.StoredChat[]
+local function worth_resuming(items)
+  local open = {}
+  for _, chat in ipairs(require("codecompanion.chat").list()) do
+    open[chat.id] = true
+  end
+  return vim.tbl_filter(function(item)
+    return item.messages > 0 or not open[item.id]
+  end, items)
+end
+
 ---Ask the host for the stored chats.
 ---@param callback fun(items: CodeCompanion.StoredChat[])
 ---@param limit? integer
-function M.list(callback, limit)
+---@param on_error? fun() Called when they cannot be had, beside saying why
+function M.list(callback, limit, on_error)
   require("codecompanion.host").request("list_sessions", { cwd = "", limit = limit or MOST }, function(err, items)
     if err then
+      if on_error then
+        on_error()
+      end
       return say.line(err, severity.ERROR)
     end
     if not limit then
@@ -122,7 +142,10 @@ end
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function facts(item)
-  local parts = { messages(item.messages) }
+  local parts = { item.messages > 0 and messages(item.messages) or "draft" }
+  if item.current then
+    parts[#parts + 1] = "this chat"
+  end
   if not item.here then
     parts[#parts + 1] = vim.fn.fnamemodify(item.cwd, ":~")
   end
@@ -153,7 +176,7 @@ function M.names(lead)
     count[item.title] = (count[item.title] or 0) + 1
   end
   local wanted = lead:gsub("\\ ", " "):lower()
-  for _, item in ipairs(sorted(vim.list_slice(known))) do
+  for _, item in ipairs(sorted(worth_resuming(known))) do
     local name = item.title ~= "" and count[item.title] == 1 and item.title:gsub("%s+", " ") or item.id
     if vim.startswith(name:lower(), wanted) then
       found[#found + 1] = name
@@ -186,6 +209,7 @@ local function rename(item, done)
 end
 
 local RULE = "other projects"
+local AGE, WIDEST = 13, 110
 
 ---The lines of the float, and the chat of each line.
 ---@param items CodeCompanion.StoredChat[]
@@ -193,6 +217,8 @@ local RULE = "other projects"
 ---@return table<integer, CodeCompanion.StoredChat> at
 local function float_lines(items)
   local lines, at = {}, {}
+  local room = math.min(WIDEST, vim.o.columns - 2) - AGE
+  local fit = require("codecompanion.chat.fit")
   local function add(line, item)
     lines[#lines + 1] = line
     at[#lines] = item
@@ -201,10 +227,12 @@ local function float_lines(items)
     if not item.here and (index == 1 or items[index - 1].here) then
       add(("── %s ──"):format(RULE), nil)
     end
-    add(("%-11s  %s · %s"):format(M.age(item.updated), title_of(item), facts(item)), item)
+    local known_of = " · " .. facts(item)
+    local title = fit.cut(title_of(item), math.max(room - api.nvim_strwidth(known_of), 12))
+    add(("%-11s  %s%s"):format(M.age(item.updated), title, known_of), item)
     local shown = preview(item)
     if shown ~= "" then
-      add((" "):rep(13) .. shown, item)
+      add((" "):rep(AGE) .. fit.cut(shown, room), item)
     end
   end
   return lines, at
@@ -241,7 +269,7 @@ local function show_float(items, callback)
     return at[line]
   end, {
     title = "Resume a chat",
-    width = 110,
+    width = WIDEST,
     keys = {
       { key = "r", label = "rename", action = then_again(rename) },
       { key = "d", label = "delete", action = then_again(stored.delete) },
@@ -299,11 +327,13 @@ end
 ---Let the user choose a stored chat.
 ---@param callback fun(id: string)
 function M.pick(callback)
-  M.list(function(items)
+  require("codecompanion.chat.loading").list({ what = "stored chats" }, function(done)
+    M.list(done, nil, done)
+  end, function(items)
+    items = sorted(worth_resuming(items))
     if #items == 0 then
       return say.line("No stored chats yet", severity.WARN)
     end
-    items = sorted(items)
     local choose = require("codecompanion.chat.choose")
     if choose.is_builtin_select() then
       return choose.in_normal_mode(function()
@@ -324,11 +354,12 @@ end
 ---@param callback fun(id: string)
 function M.newest(callback)
   M.list(function(items)
+    items = worth_resuming(items)
     if #items == 0 then
       return say.line("No stored chats yet", severity.WARN)
     end
     callback(items[1].id)
-  end, 1)
+  end, NEWEST)
 end
 
 return M

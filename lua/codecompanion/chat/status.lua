@@ -9,6 +9,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 
 local HIGH, FULL = 0.80, 0.95
 local CELLS = 10
+local LEAST_TITLE, MOST_TITLE = 16, 50
 
 ---`1 message`, `2 messages`.
 ---@param count integer
@@ -130,16 +131,16 @@ end
 ---@return string
 function M.activity(chat, brief)
   if chat.retry then
-    local left = math.max(0, math.ceil((chat.retry.due - vim.uv.now()) / 1000))
-    local text = ("trying again in %d s"):format(left)
-    return brief and text or ("%s: %s"):format(text, chat.retry.reason)
+    local left = math.ceil((chat.retry.due - vim.uv.now()) / 1000)
+    local again = left > 0 and ("trying again in %d s"):format(left) or "trying again"
+    return brief and again or ("%s · %s"):format(chat.retry.reason, again)
   elseif chat.approvals and #chat.approvals > 0 then
     local title = chat.approvals[1].event.title
     local what = not brief and title ~= "" and require("codecompanion.chat.visible").line(title).text
     return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
   elseif chat.compaction then
     local label = chat.compaction.label
-    return (label and label ~= "" and label or "Compacting the chat") .. "..."
+    return label and label ~= "" and label or "compacting the chat"
   elseif chat.label ~= "" then
     return chat.label
   elseif require("codecompanion.chat.installing").waits(chat) then
@@ -223,6 +224,11 @@ local function bar(win, coloured)
   end
   local left = vim.trim(table.concat(parts, "  "))
   left = left == "" and left or " " .. left
+  local title = vim.trim((chat.title:gsub("%s+", " ")))
+  local spare = width - api.nvim_strwidth(left) - least - #" · " - CELLS - 12 -- the bar is worth more than the title
+  if title ~= "" and parts[1] ~= "" and spare >= LEAST_TITLE then
+    left = (" %s · %s"):format(fit.cut(title, math.min(spare, MOST_TITLE)), vim.trim(left))
+  end
   local room = width - api.nvim_strwidth(left) - 8
   local meter = M.meter_chunks(chat, math.max(room, #parts > 1 and 4 or math.min(least, width - 6)))
   return "%<" .. escaped(left) .. "%=  " .. as_line(meter, coloured)

@@ -90,11 +90,15 @@ class ToolCallStarted(msgspec.Struct, frozen=True):
 
 
 class RetryScheduled(msgspec.Struct, frozen=True):
-    """An attempt failed; the next starts in `wait_ms`. Only sent before anything else of this request."""
+    """An attempt failed; the next starts in `wait_ms`. Only sent before anything else of this request.
+
+    `brief` is the reason in two or three words.
+    """
 
     reason: str
     attempt: int
     wait_ms: int
+    brief: str = ""
 
 
 class Finished(msgspec.Struct, frozen=True):

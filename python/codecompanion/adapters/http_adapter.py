@@ -139,7 +139,7 @@ class HttpAdapter:
             if wait is None:
                 raise error
             _log.info("attempt %d failed, next in %.1f s: %s", attempt, wait, error)
-            yield RetryScheduled(str(error), attempt, round(wait * 1000))
+            yield RetryScheduled(str(error), attempt, round(wait * 1000), error.brief)
             await self._sleep(wait)
             attempt += 1
 

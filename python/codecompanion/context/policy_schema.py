@@ -78,7 +78,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     title: str = "Session context compacted"
-    running: str = "Compacting the chat"
+    running: str = "compacting the chat"
     failed: str = "Compaction failed"
     folded: bool = False
     shows_tier: bool = False

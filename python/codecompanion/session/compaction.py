@@ -155,8 +155,8 @@ class _Run:
 
     def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> None:
         call.take_retry(event)
-        owner = self._owner
-        owner.emit(Retrying(chat=owner.chat_id, reason=event.reason, attempt=event.attempt, wait_ms=event.wait_ms))
+        owner, retry = self._owner, msgspec.structs.asdict(event)
+        owner.emit(Retrying(chat=owner.chat_id, **retry))
 
     async def _abandon(self, error: BaseException) -> None:
         """End an announced compaction that cannot go on; nothing was changed."""

@@ -183,9 +183,9 @@ async def stream_reply(
                     on_label(f"preparing {name}")
                 case CompactionBegun() | CompactionDone():
                     await on_compaction(event)
-                case RetryScheduled(reason=reason, attempt=attempt, wait_ms=wait_ms):
+                case RetryScheduled(reason=reason, attempt=attempt, wait_ms=wait_ms, brief=brief):
                     on_retry(event)
-                    emit(Retrying(chat=chat, reason=reason, attempt=attempt, wait_ms=wait_ms))
+                    emit(Retrying(chat=chat, reason=reason, attempt=attempt, wait_ms=wait_ms, brief=brief))
                 case Finished():
                     reply.finished = event
                 case _:

@@ -1,0 +1,91 @@
+"""Lists that the host has to be asked for: they say that they load, and never open over other work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chat_driver import ChatDriver, make_chat
+from harness import Nvim
+
+MODELS: list[dict[str, Any]] = [{"adapter": "openai", "models": [{"name": "gpt-4o", "window": 128_000}]}]
+UNUSABLE = {"adapter": "azure_openai", "models": [], "problem": "azure_openai: no address is set"}
+
+
+def answer_late(chat: ChatDriver, verb: str, result: Any) -> None:
+    """Answer the oldest request with this verb that still waits."""
+    chat.nvim.lua(
+        """local verb, result = ...
+           for _, request in ipairs(require('codecompanion.host').requests) do
+             if request.verb == verb and request.callback and not request.answered then
+               request.answered = true
+               return request.callback(nil, result)
+             end
+           end
+           error('nobody asks for ' .. verb)""",
+        verb,
+        result,
+    )
+
+
+def test_a_late_list_says_that_it_loads_and_does_not_open_over_other_work(chat: ChatDriver) -> None:
+    """`ga`, then typing goes on: the list is there when it is asked for again, and is not asked for twice."""
+    chat.nvim.feed("ga")
+    chat.nvim.wait_screen("Loading the models…")
+    chat.nvim.feed("ihello")
+    answer_late(chat, "list_models", MODELS)
+    chat.nvim.feed(" there<Esc>")
+    screen = chat.nvim.wait_screen("The models are loaded; ask again to see them")
+    assert "Adapter and model" not in screen
+    assert chat.input() == "hello there"
+    chat.nvim.feed("ga")
+    chat.nvim.wait_screen(r"openai · gpt-4o · 128k · current")
+    assert len(chat.sent("list_models")) == 1
+    chat.nvim.feed("q")
+    chat.nvim.feed(":CodeCompanionChat Resume<CR>")
+    chat.nvim.wait_screen("Loading the stored chats…")
+    chat.nvim.command("split")
+    answer_late(chat, "list_sessions", [])
+    chat.nvim.wait_screen("The stored chats are loaded; ask again to see them")
+
+
+def test_a_list_asked_for_twice_opens_once(chat: ChatDriver) -> None:
+    """Who presses the key again because nothing happens gets one list, and the line that it loads is gone."""
+    chat.nvim.feed("ga")
+    chat.nvim.wait_screen("Loading the models…")
+    chat.nvim.feed("ga")
+    chat.nvim.settle()
+    answer_late(chat, "list_models", MODELS)
+    answer_late(chat, "list_models", MODELS)
+    screen = chat.nvim.wait_screen("Adapter and model")
+    assert len(chat.nvim.lua("return vim.api.nvim_list_wins()")) == 2
+    assert "Loading" not in screen
+
+
+def test_an_adapter_that_cannot_be_used_is_not_offered_and_says_why(chat: ChatDriver) -> None:
+    """`azure_openai` without its address: not in the list, and by name it is refused with the reason."""
+    chat.answer("list_models", [*MODELS, UNUSABLE])
+    chat.nvim.feed("i/adapter azure_openai<Esc><CR>")
+    chat.nvim.wait_screen("! azure_openai: no address is set. The adapter was not changed.")
+    chat.nvim.feed("ga")
+    assert "azure_openai ·" not in chat.nvim.wait_screen("Adapter and model")
+
+
+def test_long_entries_of_a_list_go_on_below_and_take_no_more_rows_than_they_need(
+    nvim_factory: Callable[..., Nvim],
+) -> None:
+    """`/policy` at 80x24: the middle of each line was cut off, and rows stood empty."""
+    chat = make_chat(nvim_factory, size=(80, 24))
+    about = "edits old tool results first and summarises everything before the last four turns when that is not enough"
+    rows = [{"name": f"policy{n}", "description": f"{about} {n}.", "current": n == 2} for n in range(6)]
+    chat.answer("list_policies", rows)
+    chat.nvim.feed("i/policy<Esc><CR>")
+    screen = chat.nvim.wait_screen("policy5")
+    for n in range(6):
+        assert f"enough {n}." in " ".join(screen.replace("│", " ").split())
+    rows_inside = [row for row in screen.split("\n") if row.startswith("│")]
+    assert len(rows_inside) == 12
+    assert all(row.strip("│ ") for row in rows_inside)
+    chat.nvim.feed("jj<CR>")
+    chat.nvim.wait_for(lambda: chat.sent("set_policy"), "set_policy")
+    assert chat.sent("set_policy")[0]["policy"] == "policy2"
