@@ -50,8 +50,9 @@ class ChatServer(LoopbackServer):
         call_fields: tuple[str, ...] = (),
         pages: Mapping[str, Any] | None = None,
         default: Callable[[Received], Answer | Counted] | None = None,
+        tls: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(tls=tls)
         self.script = list(script)
         self.refusals: list[Refusal] = []
         self._key, self._models, self._window = key, models, window

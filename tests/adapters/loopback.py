@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.adapters.answers import CLOSE, DROP, Answer, failure, json_answer
+
+CERTIFICATE = Path(__file__).with_name("loopback_tls.pem")
+"""Certificate and key of a server with TLS, for 127.0.0.1 and localhost until 2120; signed by itself, so that a client
+has to be told of it (SSL_CERT_FILE)."""
 
 _REASONS = {
     200: "OK",
@@ -50,9 +56,10 @@ class Received:
 
 
 class LoopbackServer:
-    """The server; see the module's text."""
+    """The server; see the module's text. With `tls` it speaks HTTPS with `CERTIFICATE`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: bool = False) -> None:
+        self._tls = tls
         self.requests: list[Received] = []
         self.connections = 0
         self._server: asyncio.Server | None = None
@@ -77,12 +84,13 @@ class LoopbackServer:
     @property
     def url(self) -> str:
         """Return the `base_url` for an adapter."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}/v1"
 
     async def start(self, port: int = 0) -> None:
         """Listen on the loopback interface."""
         self._loop = asyncio.get_running_loop()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=1 << 20)
+        context = _tls_context() if self._tls else None
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=1 << 20, ssl=context)
 
     async def close(self) -> None:
         """Stop, whatever is still running."""
@@ -91,6 +99,7 @@ class LoopbackServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)
         await self._server.wait_closed()
 
     async def __aenter__(self) -> Self:
@@ -131,6 +140,9 @@ class LoopbackServer:
             pass
         finally:
             self._tasks.discard(task)
+            if self._tls:
+                # Nobody waits here for the client's goodbye, which TLS asks for.
+                writer.transport.abort()
             writer.close()
 
     async def _respond(self, request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -187,6 +199,12 @@ class LoopbackServer:
         finally:
             waiting.cancel()
         return leaving.done()
+
+
+def _tls_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return context
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Received | None:

@@ -12,6 +12,7 @@ from codecompanion.invariants import violations
 from real_chat import KEY, start_chat
 from tests.adapters.chat_answers import Answer, Call, plain, reply, silence
 from tests.adapters.chat_thread import ChatServerThread
+from tests.adapters.loopback import CERTIFICATE
 
 UNASKED = {"interactions": {"chat": {"tools": {"run_command": {"opts": {"require_approval_before": False}}}}}}
 STRANGE = "emoji 👩‍👩‍👧 🇩🇪, CJK 漢字かな, RTL שלום مرحبا, combining e\u0301 n\u0303, zero\u200bwidth \ufeffbom"
@@ -20,6 +21,11 @@ STRANGE = "emoji 👩‍👩‍👧 🇩🇪, CJK 漢字かな, RTL שלום م�
 def sent(server, index=-1):
     """Return the messages of a request the server got."""
     return [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][index]
+
+
+def bodies(server):
+    """Return the last message of each request, in order."""
+    return [r.json["messages"][-1]["content"] for r in server.requests if r.path.endswith("/chat/completions")]
 
 
 def typed(chat):
@@ -196,32 +202,42 @@ def test_a_buffer_wiped_in_the_middle_of_a_stream(nvim_factory, tmp_path):
 DRIP = Answer(parts=tuple(part for byte in chunk({"content": "drip"}) * 50 for part in (bytes([byte]), 1.0)))
 
 
-def only_go_is_slow(slow):
-    """Return a server's answers: by what is asked, because a stopped request may never have reached the server."""
-    return lambda request: slow if request.json["messages"][-1]["content"] == "go" else reply("fine")
+SLOW = {
+    "waits": (silence, "waiting for the model"),
+    "breaks off in a line": (lambda: DRIP, "waiting for the model"),
+    "breaks off between two words": (lambda: reply("word " * 400, chunk_chars=5, delay_s=0.2), "word word"),
+}
 
 
-@pytest.mark.parametrize(
-    ("slow", "begun"),
-    [
-        pytest.param(silence(), "waiting for the model", id="before the answer begins"),
-        pytest.param(DRIP, "waiting for the model", id="in the middle of a line"),
-        pytest.param(reply("word " * 400, chunk_chars=5, delay_s=0.2), "word word", id="between two words"),
-    ],
-)
-def test_a_slow_reply_is_stopped_at_once_and_the_next_is_there_at_once(nvim_factory, tmp_path, slow, begun):
+def only_some_are_slow(request):
+    """Answer by what is asked, because a stopped request may never have reached the server."""
+    asked = request.json["messages"][-1]["content"]
+    return SLOW[asked][0]() if asked in SLOW else reply(f"fine: {asked}")
+
+
+def stop_and_ask_on(chat, server, asked, begun):
+    """Stop a slow reply; its connection is given up and the next answer is there at once."""
+    ended = chat.finished()
+    chat.send(asked)
+    chat.nvim.wait_for(lambda: bodies(server)[-1:] == [asked], "the request at the server")
+    chat.nvim.wait_screen(begun)
+    slow = server.requests[-1]
+    chat.nvim.feed("q")
+    # Milliseconds on an idle machine; what was wrong took as long as the slow reply, 40 s and more.
+    chat.nvim.wait_for(lambda: chat.finished() == ended + 1, "the end", timeout=5)
+    chat.say(f"after it {asked}")
+    assert f"fine: after it {asked}" in chat.text()
+    chat.nvim.wait_for(lambda: slow.aborted, "the first connection given up")
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+def test_a_slow_reply_is_stopped_at_once_and_the_next_is_there_at_once(nvim_factory, tmp_path, tls):
     """A provider that drips keeps its connection to itself: nothing waits for it."""
-    with ChatServerThread(key=KEY, default=only_go_is_slow(slow)) as server:
-        chat = start_chat(nvim_factory, tmp_path, server)
-        chat.send("go")
-        chat.nvim.wait_for(lambda: server.requests, "the request at the server")
-        chat.nvim.wait_screen(begun)
-        chat.nvim.feed("q")
-        # Milliseconds on an idle machine; what was wrong took as long as the slow reply, 40 s and more.
-        chat.nvim.wait_for(lambda: chat.finished() == 1, "the end", timeout=5)
-        chat.send("next")
-        chat.nvim.wait_screen("^fine")
-        chat.nvim.wait_for(lambda: server.requests[0].aborted, "the first connection given up")
+    trusted = {"SSL_CERT_FILE": str(CERTIFICATE)} if tls else {}
+    with ChatServerThread(key=KEY, default=only_some_are_slow, tls=tls) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, env=trusted)
+        for asked, (_, begun) in SLOW.items():
+            stop_and_ask_on(chat, server, asked, begun)
 
 
 def test_requests_stopped_before_they_left_do_not_hold_the_next(nvim_factory, tmp_path):
@@ -229,17 +245,17 @@ def test_requests_stopped_before_they_left_do_not_hold_the_next(nvim_factory, tm
     stored = tmp_path / "key"
     command = f"cmd:[ -e '{stored}' ] && exec cat '{stored}'; while kill -0 $PPID; do sleep 0.2; done"
     options = {"adapters": {"http": {"loop": {"env": {"api_key": command}}}}}
-    with ChatServerThread(key=KEY, default=only_go_is_slow(DRIP)) as server:
+    with ChatServerThread(key=KEY, default=only_some_are_slow) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
         for number in range(1, min(40, (os.cpu_count() or 1) + 6)):
-            chat.send("go")
+            chat.send("waits")
             chat.wait_state("streaming")
             chat.nvim.feed("<Esc>q")
             chat.nvim.wait_for(lambda ended=number: chat.finished() == ended, "the end")
         assert server.requests == []
         stored.write_text(KEY)
         chat.send("next")
-        chat.nvim.wait_screen("^fine")
+        chat.nvim.wait_screen("^fine: next")
         assert len(server.requests) == 1
 
 

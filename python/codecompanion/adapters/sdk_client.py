@@ -34,8 +34,10 @@ def make_client(settings: AdapterSettings) -> SdkClient:
         timeout=timeout,
         limits=limits,
         proxy=settings.proxy or None,
-        # A proxy of the environment (HTTP_PROXY) does not know this machine's own servers.
+        # A proxy of the environment (HTTP_PROXY) does not know this machine's own servers. Certificates named there
+        # (SSL_CERT_FILE) are trusted all the same.
         trust_env=not is_loopback(settings.base_url),
+        verify=httpx2.create_ssl_context(),
     )
     merge_chunks(http_client)
     # The SDK would put the path of a request behind the query of the address.
