@@ -165,9 +165,16 @@ class Nvim:
             written += self.request("nvim_input", keys.encode()[written:].decode())
 
     def screen(self) -> str:
-        """Return the screen as text, trailing blanks removed."""
+        """Return the screen as text, trailing blanks removed, once what was asked of Neovim so far is drawn."""
+        self._await_drawing()
         with self._changed:
             return self.grid.text()
+
+    def _await_drawing(self) -> None:
+        """Let Neovim go through its main loop, which draws before it takes the next request; not while it waits."""
+        if not self._ended and not self.blocked():
+            for _ in range(2):
+                self.request("nvim_eval", "0")
 
     def row(self, text: str) -> int:
         """Return the screen row (0-based) of the first line that contains `text`."""

@@ -79,8 +79,8 @@ class RealChat:
         self.nvim.feed("<CR>")
 
     def wait_state(self, *states: str) -> None:
-        """Wait until the chat is in one of the states."""
-        self.nvim.wait_for(lambda: self.state() in states, f"state {states}", timeout=30)
+        """Wait until the chat is in one of the states; where it waits for the user, until he sees what came."""
+        self.nvim.wait_for(lambda: self.nvim.lua(IS_IN, states), f"state {states}", timeout=30)
 
     def approve(self, text: str | None = None) -> None:
         """Approve the waiting call, once, when its block is shown; `text` is the proposal as the user left it."""
@@ -133,6 +133,14 @@ class RealChat:
         """Return the stored view of the chat."""
         return project(self.log())
 
+
+IS_IN = """
+local shown = vim.b.codecompanion_chat
+if not shown or not vim.tbl_contains(..., shown.state) then return false end
+local chat = require("codecompanion.chat").current()
+if shown.state == "awaiting_approval" and #chat.approvals == 0 then return false end
+return shown.state ~= "idle" and shown.state ~= "awaiting_approval" or not chat.queue.scheduled
+"""
 
 COUNT_TURNS = """
 _G.cc_turns, _G.cc_edits, _G.cc_sent, _G.cc_ended_at = 0, 0, 0, 0
