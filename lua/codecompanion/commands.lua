@@ -34,6 +34,16 @@ local subcommands = {
       require("codecompanion.chat.approval").go()
     end,
   },
+  approvals = {
+    description = "list what runs without asking in the chat, and take it back",
+    run = function()
+      local chat = require("codecompanion.chat").current()
+      if not chat then
+        return say.line("No chat is open; :CodeCompanionChat opens one")
+      end
+      require("codecompanion.chat.grants").open(chat)
+    end,
+  },
   resume = {
     description = "resume a stored chat",
     run = function(arguments)

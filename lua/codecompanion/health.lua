@@ -278,12 +278,18 @@ end
 
 local function check_tools()
   health.start("Programs (optional)")
-  local uses = { rg = "fast search; a slower one is built in", git = "the list of the project's files" }
+  local uses = {
+    rg = { "searches fast", "a slower search is built in" },
+    git = {
+      "lists the project's files, and merges reverts with later edits",
+      "all files are listed, and a change can only be reverted while nobody has edited the file since",
+    },
+  }
   for _, name in ipairs({ "rg", "git" }) do
     if vim.fn.executable(name) == 1 then
-      health.ok(name)
+      health.ok(("%s: %s"):format(name, uses[name][1]))
     else
-      health.info(("%s is not there: %s"):format(name, uses[name]))
+      health.info(("%s was not found: %s"):format(name, uses[name][2]))
     end
   end
 end

@@ -759,12 +759,15 @@
 ---@field hunks? boolean
 
 ---→ `{title, text, filetype, state}`: the whole diff of a change of a file.
+---
+---With `texts` also `before` and `after`: the whole texts.
 ---@class CodeCompanion.Request.ShowChange
 ---@field id? integer
 ---@field chat? string
 ---@field change_id string
+---@field texts? boolean
 
----→ `{text, reverted, conflicts: [{path, name, reason, changes, can_mark}]}`.
+---→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 ---
 ---Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
 ---`markers` the conflict is put into the file's buffer, unsaved.
@@ -773,6 +776,17 @@
 ---@field chat? string
 ---@field changes string[]
 ---@field markers? boolean
+
+---→ `[{grant, tool, what, configured}]`: what runs without asking in this chat; `what` is "" for every call.
+---@class CodeCompanion.Request.ListGrants
+---@field id? integer
+---@field chat? string
+
+---→ one sentence. Ask again before what `grant` allowed.
+---@class CodeCompanion.Request.RevokeGrant
+---@field id? integer
+---@field chat? string
+---@field grant string
 
 ---→ `[{name, ok, text, advice}]` for `:checkhealth`.
 ---@class CodeCompanion.Request.Doctor
@@ -867,6 +881,8 @@
 ---@field list_changes CodeCompanion.Request.ListChanges
 ---@field show_change CodeCompanion.Request.ShowChange
 ---@field revert_changes CodeCompanion.Request.RevertChanges
+---@field list_grants CodeCompanion.Request.ListGrants
+---@field revoke_grant CodeCompanion.Request.RevokeGrant
 ---@field doctor CodeCompanion.Request.Doctor
 
 ---Options of codecompanion.

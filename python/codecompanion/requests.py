@@ -380,13 +380,17 @@ class ListChanges(Request, frozen=True, kw_only=True):
 
 
 class ShowChange(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: the whole diff of a change of a file."""
+    """→ `{title, text, filetype, state}`: the whole diff of a change of a file.
+
+    With `texts` also `before` and `after`: the whole texts.
+    """
 
     change_id: str
+    texts: bool = False
 
 
 class RevertChanges(Request, frozen=True, kw_only=True):
-    """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_mark}]}`.
+    """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 
     Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
     `markers` the conflict is put into the file's buffer, unsaved.
@@ -394,6 +398,16 @@ class RevertChanges(Request, frozen=True, kw_only=True):
 
     changes: tuple[str, ...]
     markers: bool = False
+
+
+class ListGrants(Request, frozen=True, kw_only=True):
+    """→ `[{grant, tool, what, configured}]`: what runs without asking in this chat; `what` is "" for every call."""
+
+
+class RevokeGrant(Request, frozen=True, kw_only=True):
+    """→ one sentence. Ask again before what `grant` allowed."""
+
+    grant: str
 
 
 class Doctor(Request, frozen=True, kw_only=True):
@@ -451,6 +465,8 @@ VERBS: dict[str, type[Request]] = {
     "list_changes": ListChanges,
     "show_change": ShowChange,
     "revert_changes": RevertChanges,
+    "list_grants": ListGrants,
+    "revoke_grant": RevokeGrant,
     "doctor": Doctor,
 }
 

@@ -356,6 +356,29 @@ def test_yolo_says_what_it_does_not_cover(chat: ChatDriver) -> None:
     assert "YOLO mode is off: tools ask again." in chat.text()
 
 
+def test_what_runs_without_asking_is_listed_and_taken_back(chat: ChatDriver) -> None:
+    """In one float that stays where it is; nothing of a command can be hidden in it."""
+    rows = [
+        {"grant": "a", "tool": "insert_edit", "what": "", "configured": False},
+        {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
+        {"grant": "c", "tool": "run_command", "what": "git status …", "configured": True},
+    ]
+    chat.answer("list_grants", rows)
+    chat.answer("revoke_grant", "run_command asks again: make test")
+    chat.nvim.command("CodeCompanion approvals")
+    screen = chat.nvim.wait_screen("Runs without asking in this chat")
+    assert "insert_edit  every call, but for files that run code" in screen
+    assert "run_command  make <U+202E>tset" in screen
+    assert "run_command  git status …  · from your configuration" in screen
+    place = chat.nvim.lua("return vim.api.nvim_win_get_position(0)")
+    chat.answer("list_grants", [rows[0], rows[2]])
+    chat.nvim.feed("jx")
+    chat.nvim.wait_for(lambda: "<U+202E>" not in chat.nvim.screen(), "the line to go")
+    assert chat.sent("revoke_grant")[-1]["grant"] == "b"
+    assert chat.nvim.lua("return vim.api.nvim_win_get_position(0)") == place
+    chat.nvim.feed("q")
+
+
 # ---- where nobody looks
 
 

@@ -73,6 +73,20 @@ def test_a_conflict_changes_nothing_unless_the_user_wants_markers(desk):
     assert user.lines(buffer)[4] == "my own five"
     assert "my own five\n" in user.disk()
     user.nvim.lua("_G.done(_G.choices[2], 2)")
+    user.nvim.wait_screen("before the change.*")
+    assert user.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 3
+    assert user.nvim.lua("return vim.api.nvim_get_current_buf()") == buffer
+    assert user.nvim.lua("return vim.api.nvim_get_current_line()") == "my own five"
+    user.nvim.feed("do")
+    assert user.lines(buffer)[4] == "line 5"
+    user.nvim.feed("u<C-w>kq")
+    assert user.lines(buffer)[4] == "my own five"
+    assert user.nvim.lua("return vim.fn.maparg('do', 'n')") == ""
+    user.nvim.lua("_G.done = nil")
+    go_to_change(user)
+    user.nvim.feed("gX")
+    user.nvim.wait_lua("return _G.done ~= nil")
+    user.nvim.lua("_G.done(_G.choices[3], 3)")
     user.nvim.wait_for(lambda: any(line.startswith("<<<<<<< ") for line in user.lines(buffer)), "markers")
     text = "\n".join(user.lines(buffer))
     assert "<<<<<<< the file now\nmy own five\n=======\nline 5\n>>>>>>> before the change" in text
@@ -132,8 +146,15 @@ def test_a_turn_is_reverted_as_a_whole_and_listed_in_the_quickfix_list(desk):
         "return vim.tbl_map(function(i) return { vim.fn.bufname(i.bufnr), i.lnum } end, vim.fn.getqflist())"
     )
     assert [(name.rsplit("/")[-1], line) for name, line in items] == [("a.txt", 3), ("a.txt", 30), ("b.txt", 1)]
-    user.nvim.command("cclose | CodeCompanionRevert turn")
-    user.nvim.wait_screen("Reverted 2 files")
+    user.nvim.command("cclose | CodeCompanionRevert")
+    user.nvim.wait_screen("File changes")
+    place = user.nvim.lua("return { vim.api.nvim_get_current_win(), vim.api.nvim_win_get_position(0) }")
+    user.nvim.feed("T")
+    user.nvim.wait_screen("insert_edit b.txt .*reverted")
+    now = user.nvim.lua("return { vim.api.nvim_get_current_win(), vim.api.nvim_win_get_position(0) }")
+    assert now == place, "the list stays where it is"
+    assert "Reverted 2 files" in user.nvim.messages()
+    user.nvim.feed("q")
     assert user.disk("b.txt") == "one\n"
     assert user.disk() == TEXT
     assert user.lines(buffer) == TEXT.split("\n")[:-1]

@@ -35,6 +35,7 @@ def test_a_deleted_link_to_nothing_comes_back(desk):
     user.nvim.wait_screen("needs your approval")
     user.nvim.feed("]ag1")
     user.nvim.wait_screen("Done")
+    user.chat.wait_state("idle")
     assert not os.path.lexists(user.root / "link")
     user.nvim.command("CodeCompanionRevert turn")
     user.nvim.wait_screen("Reverted link")

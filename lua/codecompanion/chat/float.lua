@@ -207,6 +207,28 @@ function M.open(options)
   return bufnr, win
 end
 
+---Show other lines in a float that is open: it stays where it is, and so does the cursor.
+---@param win integer
+---@param lines string[]
+function M.update(win, lines)
+  if not api.nvim_win_is_valid(win) then
+    return
+  end
+  local bufnr = api.nvim_win_get_buf(win)
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  vim.bo[bufnr].modifiable = true
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+  vim.bo[bufnr].modifiable = false
+  local top = api.nvim_win_get_position(win)[1]
+  local room = math.max(1, vim.o.lines - vim.o.cmdheight - 3 - top)
+  local rows = vim.wo[win].wrap and wrapped_rows(lines, api.nvim_win_get_width(win), room) or #lines
+  api.nvim_win_set_height(win, math.max(1, math.min(rows, room)))
+  view.lnum = math.min(view.lnum, #lines)
+  api.nvim_win_call(win, function()
+    vim.fn.winrestview(view)
+  end)
+end
+
 ---Show long text from the history.
 ---@param result { title: string, text: string, filetype: string, state: string }
 function M.show(result)

@@ -58,6 +58,7 @@ end
 ---@param lines string[]
 ---@param by_line table<integer, table>
 local function colour(bufnr, lines, by_line)
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
   for number, line in ipairs(lines) do
     local row = by_line[number]
     local group = not row and "Title" or row.reverted and "CodeCompanionUndone" or nil
@@ -68,24 +69,29 @@ local function colour(bufnr, lines, by_line)
 end
 
 ---@param chat CodeCompanion.Chat
+---@param done fun(rows: table[])
+local function load(chat, done)
+  require("codecompanion.chat.session").request(chat, "list_changes", {}, done)
+end
+
+---@param chat CodeCompanion.Chat
 ---@param rows table[]
----@param at? integer The line the cursor goes to
-local function show(chat, rows, at)
+local function show(chat, rows)
   local lines, by_line = lines_of(rows)
   local float = require("codecompanion.chat.float")
   local bufnr, win = float.open({ title = "File changes", lines = lines, footer = FOOTER })
   colour(bufnr, lines, by_line)
-  api.nvim_win_set_cursor(win, { math.min(at or 2, #lines), 0 })
+  api.nvim_win_set_cursor(win, { math.min(2, #lines), 0 })
   local revert = require("codecompanion.files.revert")
   ---@param key string
   ---@param desc string
-  ---@param action fun(row: table, line: integer)
+  ---@param action fun(row: table)
   local function map(key, desc, action)
     vim.keymap.set("n", key, function()
       local line = api.nvim_win_get_cursor(win)[1]
       local row = by_line[line] or by_line[line + 1]
       if row then
-        action(row, line)
+        action(row)
       end
     end, { buffer = bufnr, nowait = true, desc = desc })
   end
@@ -94,20 +100,29 @@ local function show(chat, rows, at)
       api.nvim_win_close(win, true)
     end
   end
-  local function take_back(ids, line)
-    close()
-    revert.revert(chat, ids, function()
-      M.open(chat, line)
+  local function take_back(ids)
+    revert.revert(chat, ids, function(will_ask)
+      if will_ask then
+        return close() -- the answer may open the file
+      end
+      load(chat, function(now)
+        if api.nvim_win_is_valid(win) then
+          rows = now
+          lines, by_line = lines_of(rows)
+          float.update(win, lines)
+          colour(bufnr, lines, by_line)
+        end
+      end)
     end)
   end
-  map("gX", "Revert this change, or reapply it", function(row, line)
-    take_back({ row.change_id }, line)
+  map("gX", "Revert this change, or reapply it", function(row)
+    take_back({ row.change_id })
   end)
-  map("F", "Revert all changes of this file", function(row, line)
-    take_back(revert.of_file(rows, row.path), line)
+  map("F", "Revert all changes of this file", function(row)
+    take_back(revert.of_file(rows, row.path))
   end)
-  map("T", "Revert all changes of this turn", function(row, line)
-    take_back(revert.of_turn(rows, row.turn_id), line)
+  map("T", "Revert all changes of this turn", function(row)
+    take_back(revert.of_turn(rows, row.turn_id))
   end)
   map("K", "Show the diff", function(row)
     require("codecompanion.chat.session").request(chat, "show_change", { change_id = row.change_id }, float.show)
@@ -124,13 +139,12 @@ end
 
 ---Open the list.
 ---@param chat CodeCompanion.Chat
----@param at? integer
-function M.open(chat, at)
-  require("codecompanion.chat.session").request(chat, "list_changes", {}, function(rows)
+function M.open(chat)
+  load(chat, function(rows)
     if #rows == 0 then
       return require("codecompanion.say").line("The tools of this chat have changed no files.")
     end
-    show(chat, rows, at)
+    show(chat, rows)
   end)
 end
 

@@ -54,12 +54,15 @@ end
 ---@param conflicts table[]
 local function ask_about(chat, conflicts)
   for _, conflict in ipairs(conflicts) do
-    if conflict.can_mark then
-      local choices = { "Keep the file unchanged", "Put conflict markers into its buffer (unsaved)" }
+    if conflict.can_compare then
+      local choices = { "Keep the file unchanged", "Compare: before, now, after the change" }
+      choices[3] = conflict.can_mark and "Put conflict markers into its buffer (unsaved)" or nil
       local prompt = ("%s: %s"):format(conflict.name, conflict.reason)
       local options = { prompt = prompt, kind = "codecompanion_revert" }
       return require("codecompanion.chat.choose").select(choices, options, function(choice)
         if choice == choices[2] then
+          require("codecompanion.files.conflict_view").open(chat, conflict)
+        elseif choice == choices[3] and choice then
           mark(chat, conflict)
         end
       end)
@@ -70,12 +73,15 @@ end
 ---Revert changes, or bring them back when all of them are reverted.
 ---@param chat CodeCompanion.Chat
 ---@param ids string[]
----@param done? fun() Called when it was done or refused
+---@param done? fun(will_ask: boolean) Called when it was done or refused; whether a question follows
 function M.revert(chat, ids, done)
   require("codecompanion.chat.session").request(chat, "revert_changes", { changes = ids }, function(result)
     say.line(result.text, #result.conflicts > 0 and severity.WARN or severity.INFO)
     if done then
-      done()
+      local asks = vim.iter(result.conflicts):any(function(conflict)
+        return conflict.can_compare
+      end)
+      done(asks)
     end
     ask_about(chat, result.conflicts)
   end)

@@ -26,6 +26,7 @@ local NAMES = {
   "recall",
   "restore",
   "revert",
+  "approvals",
   "clear",
   "adapter",
   "model",

@@ -42,6 +42,7 @@ from codecompanion.requests import (
     ListBranches,
     ListChanges,
     ListCheckpoints,
+    ListGrants,
     ListMemories,
     ListModels,
     ListPolicies,
@@ -55,6 +56,7 @@ from codecompanion.requests import (
     Request,
     RestoreChat,
     RevertChanges,
+    RevokeGrant,
     SaveDraft,
     SetModel,
     SetOverrides,
@@ -378,6 +380,8 @@ class Runtime:
                 return await asyncio.to_thread(preview, session.control, session.log)
             case ListChanges() | ShowChange() | RevertChanges():
                 return await session.changes.carry_out(request)
+            case ListGrants() | RevokeGrant():
+                return session.grants.carry_out(request)
             case ShowOriginal():
                 return await self._show_original(session, request.item)
             case ShowSystemPrompt():

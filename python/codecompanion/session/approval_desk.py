@@ -38,10 +38,14 @@ class ApprovalDesk:
         emit: Callable[[Event], None],
         on_waiting: Callable[[bool, str], None],
         on_cancel_all: Callable[[], None],
+        on_granted: Callable[[Approvals], None],
     ) -> None:
-        """`on_waiting(True, title)` while a question is open; `on_cancel_all` when the answer is to stop the turn."""
+        """`on_waiting(True, title)` while a question is open; `on_cancel_all` when the answer is to stop the turn.
+
+        `on_granted` when "always" was answered.
+        """
         self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
-        self._on_waiting, self._on_cancel_all = on_waiting, on_cancel_all
+        self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
         self._open: dict[str, tuple[ApprovalQuestion, asyncio.Future[Approve]]] = {}
         self._asked: dict[str, ApprovalRequested] = {}
 
@@ -80,7 +84,10 @@ class ApprovalDesk:
         finally:
             del self._open[call.id], self._asked[call.id]
             self._emit(ApprovalClosed(chat=self._chat_id, call_id=call.id, decision=decision))
-        self.approvals = self.approvals.after(question, decision, given.prefix)
+        granted = self.approvals.after(question, decision, given.prefix)
+        if granted != self.approvals:
+            self.approvals = granted
+            self._on_granted(granted)
         if decision == "cancel":
             self._on_cancel_all()
             raise asyncio.CancelledError

@@ -75,6 +75,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     _show(session, events)
     if read_only:
         return None
+    await session.grants.restore()
     await _refresh_rules(session)
     return session
 

@@ -41,21 +41,25 @@ LABELS = ("the file now", "after the change", "before the change")
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A file that was left as it is: why, and whether the conflict can be shown with markers."""
+    """A file that was left as it is: why, and whether the texts can be compared, or merged with conflict markers."""
 
     path: str
     name: str
     reason: str
     changes: tuple[str, ...]
+    can_compare: bool = False
     can_mark: bool = False
 
 
 class Clash(Exception):
-    """A change cannot be taken back; `marked` is the text with conflict markers, None when there is none."""
+    """A change cannot be taken back; `marked` is the text with conflict markers, None when there is none.
 
-    def __init__(self, reason: str, marked: str | None = None) -> None:
+    `overlaps`: there are three texts to be compared.
+    """
+
+    def __init__(self, reason: str, marked: str | None = None, *, overlaps: bool = False) -> None:
         super().__init__(reason)
-        self.marked = marked
+        self.marked, self.overlaps = marked, overlaps
 
 
 class Reverter:
@@ -73,8 +77,8 @@ class Reverter:
         match request:
             case ListChanges(hunks=hunks):
                 return await self._list(hunks)
-            case ShowChange(change_id=change_id):
-                return await self._show(change_id)
+            case ShowChange(change_id=change_id, texts=texts):
+                return await self._show(change_id, texts=texts)
             case RevertChanges():
                 if self._session.state is not State.IDLE:
                     raise InputError("Wait until the reply is complete, or stop it with q, then revert.")
@@ -111,11 +115,17 @@ class Reverter:
             row["lines"] = hunk_places(self._diff(change))
         return row
 
-    async def _show(self, change_id: str) -> dict[str, Any]:
+    async def _show(self, change_id: str, *, texts: bool) -> dict[str, Any]:
         change = self._find(await self._session.log.events(), change_id)
         text = await asyncio.to_thread(self._diff, change)
         title = f"{change.began.name} · {counts(change.added, change.removed)}"
-        return {"title": title, "text": text, "filetype": "diff", "state": "reverted" if change.reverted else "live"}
+        shown = {"title": title, "text": text, "filetype": "diff", "state": "reverted" if change.reverted else "live"}
+        if texts:
+            shown |= await asyncio.to_thread(self._texts, change)
+        return shown
+
+    def _texts(self, change: FileChanged) -> dict[str, str]:
+        return {"before": self._text(change.began.before) or "", "after": self._text(change.after) or ""}
 
     def _diff(self, change: FileChanged) -> str:
         before, after = self._text(change.began.before), self._text(change.after)
@@ -167,8 +177,9 @@ class Reverter:
             try:
                 proposal, save = await asyncio.to_thread(self._plan, changes, context, markers)
             except (Clash, ToolError, StoreError) as problem:
-                can_mark = isinstance(problem, Clash) and problem.marked is not None and len(changes) == 1
-                return Conflict(str(path), name, str(problem), ids, can_mark)
+                overlaps = isinstance(problem, Clash) and problem.overlaps and len(changes) == 1
+                can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
+                return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
             if proposal is None:
                 await self._log_as_done(path, name, ids, context)
                 return None
@@ -271,9 +282,9 @@ def taken_back(now: str | None, before: str | None, after: str | None) -> str | 
         raise Clash("deleted since then")
     merged = merge(after, now, before, LABELS)
     if merged.problem:
-        raise Clash(merged.problem)
+        raise Clash(merged.problem, overlaps=True)
     if merged.conflicts:
-        raise Clash("later changes overlap", merged.text)
+        raise Clash("later changes overlap", merged.text, overlaps=True)
     return merged.text
 
 

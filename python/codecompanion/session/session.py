@@ -39,6 +39,7 @@ from codecompanion.session.approval_desk import ApprovalDesk
 from codecompanion.session.context_block import ContextBlock
 from codecompanion.session.context_control import ContextControl
 from codecompanion.session.file_log import FileLog
+from codecompanion.session.grants import Grants
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.outbound import OutboundQueue
@@ -68,7 +69,10 @@ class Session:
         self.context = ContextBlock(services, log, self.control, self._must_be_idle)
         tools = services.settings.tools
         approvals = Approvals(services.tools.settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
-        self.desk = ApprovalDesk(chat_id, approvals, services.emit, self._on_waiting, self.cancel)
+        self.grants = Grants(self)
+        self.desk = ApprovalDesk(
+            chat_id, approvals, services.emit, self._on_waiting, self.cancel, on_granted=self.grants.keep
+        )
         self.edits = ViewEdits(self)
         self.changes = Reverter(self)
         self.parts = RequestParts(self.control.meter.counter)

@@ -1,4 +1,4 @@
-"""What is worth keeping but is no history: drafts, the partial reply of a running stream, calibration of the counter.
+"""What is worth keeping but is no history: drafts, the partial reply of a running stream, grants, calibration.
 
 Rows are overwritten in place, without an fsync of their own: they survive a killed host, not a power cut.
 """
@@ -12,7 +12,7 @@ import msgspec
 
 from codecompanion.messages import Message, is_typed_by_user
 
-Kind = Literal["draft", "partial"]
+Kind = Literal["draft", "partial", "grants"]
 
 
 class Calibration(msgspec.Struct, frozen=True):

@@ -226,6 +226,16 @@ class Store:
         now = self._clock()
         return self._scratch(lambda connection: scratch.save_text(connection, chat_id, "partial", text, now))
 
+    def save_grants(self, chat_id: str, text: str) -> Future[None]:
+        """Keep what the user allowed in the chat, "" for nothing."""
+        now = self._clock()
+        return self._scratch(lambda connection: scratch.save_text(connection, chat_id, "grants", text, now))
+
+    def load_grants(self, chat_id: str) -> str:
+        """Return what the user allowed in the chat, "" for nothing."""
+        with self._reading() as connection:
+            return scratch.load_text(connection, chat_id, "grants")
+
     def load_partial(self, chat_id: str) -> str:
         """Return the reply a killed host was receiving, "" when there is none."""
         with self._reading() as connection:

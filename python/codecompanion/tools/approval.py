@@ -28,6 +28,15 @@ from codecompanion.tools.command_prefix import covers, problem_with, words
 Decision = Literal["once", "always", "reject", "cancel"]
 
 
+class Grant(msgspec.Struct, frozen=True):
+    """Something that runs without asking: every call of `tool`, or only `what` it says. `id` takes it back."""
+
+    id: str
+    tool: str
+    what: str = ""
+    configured: bool = False
+
+
 class Approvals(msgspec.Struct, frozen=True):
     """What one chat has granted. `always` holds question keys; `settings` what the user configured per tool.
 
@@ -96,6 +105,23 @@ class Approvals(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, prefixes=self.prefixes | {(question.folder, prefix)})
         return msgspec.structs.replace(self, always=self.always | {question.key})
 
+    def grants(self) -> tuple[Grant, ...]:
+        """Return what runs without asking because "always" was answered, or a prefix is configured."""
+        found = [_grant_of(key) for key in sorted(self.always)]
+        for folder, prefix in sorted(self.prefixes):
+            found.append(Grant(_prefix_id(folder, prefix), "run_command", _of_prefix(prefix, folder)))
+        for tool, setting in sorted(self.settings.items()):
+            found += [Grant(f"configured:{one}", tool, _of_prefix(one, ""), True) for one in setting.allowed_prefixes]
+        return tuple(found)
+
+    def without(self, grant_id: str) -> Approvals:
+        """Return the approvals with one grant taken back."""
+        return msgspec.structs.replace(
+            self,
+            always=frozenset(key for key in self.always if f"always:{key}" != grant_id),
+            prefixes=frozenset(pair for pair in self.prefixes if _prefix_id(*pair) != grant_id),
+        )
+
     def with_yolo(self, on: bool) -> Approvals:
         """Return the same grants with YOLO switched; switching it off forgets no `always`."""
         return msgspec.structs.replace(self, yolo=on)
@@ -103,6 +129,23 @@ class Approvals(msgspec.Struct, frozen=True):
     def without_grants(self) -> Approvals:
         """Return the approvals of a fresh chat with the same settings."""
         return Approvals(self.settings, guarded_files=self.guarded_files)
+
+
+def _prefix_id(folder: str, prefix: str) -> str:
+    return f"prefix:{folder}\0{prefix}"
+
+
+def _of_prefix(prefix: str, folder: str) -> str:
+    where = f" (in {folder})" if folder else ""
+    return f"{prefix} …{where}"
+
+
+def _grant_of(key: str) -> Grant:
+    """Return a grant from the key of its question (`ApprovalQuestion.key`)."""
+    tool, _, rest = key.partition(":")
+    folder, between, command = rest.partition("\0")
+    what = rest if not between else f"{command} (in {folder})" if folder else command
+    return Grant(f"always:{key}", tool, what)
 
 
 def check_prefix(prefix: str, question: ApprovalQuestion) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from codecompanion.errors import InputError
 from codecompanion.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
-from codecompanion.requests import Approve
+from codecompanion.requests import Approve, ListGrants, RevokeGrant
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 
@@ -150,3 +150,37 @@ async def test_a_link_that_leads_to_a_guarded_file_meanwhile_says_why_it_asks_ag
     session.desk.answer(Approve(call_id="c1", decision="reject"))
     await bench.idle(session)
     assert not (tmp_path / ".git" / "x").exists()
+
+
+async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
+    """In this chat and this workspace only; a prefix of the configuration is listed and stays."""
+    (tmp_path / "sub").mkdir()
+    made = [
+        _call(1, "run_command", command="echo one two"),
+        _call(2, "run_command", command="echo two", cwd="sub"),
+        _call(3, "create_file", path="a.txt", content="a"),
+    ]
+    bench, session = await _start(tmp_path, *(calls(one) for one in made))
+    for number, prefix in ((1, "echo one"), (2, ""), (3, "")):
+        asked = await _asked(bench, number)
+        session.desk.answer(Approve(call_id=asked.call_id, decision="always", prefix=prefix))
+    await bench.idle(session)
+    rows = session.grants.carry_out(ListGrants())
+    assert [(row["tool"], row["what"]) for row in rows] == [
+        ("create_file", ""), ("run_command", "echo two (in sub)"), ("run_command", "echo one …"),
+    ]  # fmt: skip
+    assert session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"])) == "run_command asks again: echo two (in sub)"
+    with pytest.raises(InputError, match="already"):
+        session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"]))
+    left = session.desk.approvals
+    await session.close()
+    again = await bench.resume()
+    assert again is not None
+    assert (again.desk.approvals.always, again.desk.approvals.prefixes) == (left.always, left.prefixes)
+    assert bench.of(Notice)[-1].text == '2 approvals "always" still hold in this chat; /approvals lists them.'
+    for row in rows[0], rows[2]:
+        again.grants.carry_out(RevokeGrant(grant=row["grant"]))
+    await again.close()
+    last = await bench.resume()
+    assert last is not None
+    assert not last.grants.carry_out(ListGrants())
