@@ -140,15 +140,18 @@ async def fork(services: Services, request: ForkChat) -> str:
         StoreError: the branch could not be stored; there is none.
     """
     store, chat_id = services.store, request.fork or services.new_token()
-    events = await asyncio.to_thread(store.load_events, request.chat)
+    last_seq = await asyncio.to_thread(store.last_seq, request.chat)
     source = await asyncio.to_thread(store.find_session, request.chat)
-    if not events:
+    if not last_seq:
         raise InputError(f"No stored chat has the id {request.chat!r}")
     if await asyncio.to_thread(store.knows, chat_id):
         # The text may have been changed before it was tried again.
         await durable(store.save_draft(chat_id, request.draft))
         return chat_id
-    cut = await asyncio.to_thread(cut_before, events, request.at) if request.at else Cut(events[-1].seq)
+    cut = Cut(last_seq)
+    if request.at:  # a branch of the whole chat is made without reading it
+        events = await asyncio.to_thread(store.load_events, request.chat)
+        cut = await asyncio.to_thread(cut_before, events, request.at)
     family = (source.family if source else "") or request.chat
     title = source.title if source else ""
     forked = ChatForked(from_chat=request.chat, family=family, at_message=request.at, from_title=title)

@@ -19,6 +19,20 @@ from codecompanion.store.sessions import from_bytes, is_searchable, storable
 YOUNG_S = 600.0
 _UNINDEX = "INSERT INTO message_text(message_text, rowid, text) VALUES ('delete', ?, ?)"
 
+# Texts that no other chat has; a copy always has a larger id than its text, so no new event gets the id of one in use.
+_OWN_TEXTS = """
+    SELECT COALESCE(text_id, events.id) AS text, payload
+    FROM events LEFT JOIN shared_text ON shared_text.event_id = events.id
+    WHERE chat_id = ?1 AND type = 'message_added'
+        AND NOT EXISTS (SELECT 1 FROM events AS source WHERE source.id = shared_text.text_id AND source.chat_id <> ?1)
+        AND NOT EXISTS (
+            SELECT 1 FROM shared_text AS other JOIN events AS copy ON copy.id = other.event_id
+            WHERE other.text_id = COALESCE(shared_text.text_id, events.id) AND copy.chat_id <> ?1
+        )
+"""
+
+_FORGET_SHARED = "DELETE FROM shared_text WHERE event_id IN (SELECT id FROM events WHERE chat_id = ?)"
+
 _KEEP_SPENDING = (
     "INSERT INTO deleted_spending(usd, unpriced) SELECT cost_usd, unpriced FROM chats "
     "WHERE chat_id = ? AND (cost_usd > 0 OR unpriced > 0)"
@@ -35,13 +49,13 @@ def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
     """Delete what the database knows of the chat, inside the running transaction; return how many events that were."""
     # Freed pages are overwritten: what was deleted cannot be read from the file, nor come back by a salvage.
     connection.execute("PRAGMA secure_delete = ON")
-    rows = connection.execute("SELECT id, payload FROM events WHERE chat_id = ? AND type = 'message_added'", (chat_id,))
-    for row_id, stored in rows:
+    for text_id, stored in connection.execute(_OWN_TEXTS, (chat_id,)):
         with contextlib.suppress(msgspec.MsgspecError):  # a damaged row cannot be found either
             payload = from_bytes(stored)
             if isinstance(payload, MessageAdded) and is_searchable(payload.message):
-                connection.execute(_UNINDEX, (row_id, storable(payload.message.text)))
+                connection.execute(_UNINDEX, (text_id, storable(payload.message.text)))
     connection.execute(_KEEP_SPENDING, (chat_id,))
+    connection.execute(_FORGET_SHARED, (chat_id,))
     deleted = connection.execute("DELETE FROM events WHERE chat_id = ?", (chat_id,)).rowcount
     for statement in _DELETIONS:
         connection.execute(statement, (chat_id,))

@@ -7,7 +7,8 @@ crash leaves the file at one version or the next. A file of a newer version is r
 
 `events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
 with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three times the size and no faster to read.
-`message_text` is contentless, so that no text is stored twice; its rowid is `events.id`.
+`message_text` is contentless, so that no text is stored twice; its rowid is `events.id`, or for a message that was
+copied the `text_id` in `shared_text`.
 """
 
 from __future__ import annotations
@@ -101,6 +102,15 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE TABLE deleted_spending (usd REAL NOT NULL, unpriced INTEGER NOT NULL)",
         fill_previews,
         fill_blob_uses,
+    ),
+    (
+        # A copied message is found by the index entry of the one it was copied from: making a branch of a long chat
+        # does not index its text again.
+        """CREATE TABLE shared_text (
+            event_id INTEGER PRIMARY KEY,
+            text_id INTEGER NOT NULL
+        )""",
+        "CREATE INDEX shared_text_by_text ON shared_text(text_id)",
     ),
 )
 

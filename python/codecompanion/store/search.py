@@ -49,7 +49,12 @@ def search_messages(connection: sqlite3.Connection, query: str, chat_id: str | N
             SELECT events.id, bm25(message_text) AS score, events.ts
             FROM message_text JOIN events ON events.id = message_text.rowid
             WHERE message_text MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)
-            ORDER BY score, events.ts DESC LIMIT ?3
+            UNION ALL
+            SELECT events.id, bm25(message_text) AS score, events.ts
+            FROM message_text JOIN shared_text ON shared_text.text_id = message_text.rowid
+                JOIN events ON events.id = shared_text.event_id
+            WHERE message_text MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)
+            ORDER BY score, ts DESC LIMIT ?3
         )
         SELECT events.chat_id, chats.title, events.seq, events.ts, events.payload
         FROM best JOIN events ON events.id = best.id JOIN chats ON chats.chat_id = events.chat_id

@@ -179,8 +179,7 @@ def append_events(
     A reply clears the chat's partial reply and a user message the draft it was typed as, in the same transaction, so
     that no crash can show a text twice.
     """
-    row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
-    totals = Totals(*row) if row else Totals(created=ts)
+    totals = read_totals(connection, chat_id) or Totals(created=ts)
     events = []
     for payload in payloads:
         totals.count(payload, ts)
@@ -207,6 +206,12 @@ def index_text(connection: sqlite3.Connection, row_id: int | None, payload: Even
     if isinstance(payload, MessageAdded) and is_searchable(payload.message):
         text = storable(payload.message.text)
         connection.execute("INSERT INTO message_text(rowid, text) VALUES (?, ?)", (row_id, text))
+
+
+def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
+    """Return the chat's row of totals, None when there is no such chat."""
+    row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
+    return Totals(*row) if row else None
 
 
 def save_totals(connection: sqlite3.Connection, chat_id: str, totals: Totals) -> None:

@@ -115,6 +115,12 @@ class Store:
         with self._reading() as connection:
             return connection.execute("SELECT 1 FROM chats WHERE chat_id = ?", (chat_id,)).fetchone() is not None
 
+    def last_seq(self, chat_id: str) -> int:
+        """Return the number of the chat's newest event, 0 when there is no such chat."""
+        with self._reading() as connection:
+            totals = sessions.read_totals(connection, chat_id)
+        return totals.last_seq if totals else 0
+
     def list_family(self, family: str) -> list[SessionInfo]:
         """Return the branches of a tree of chats (by its first chat), newest first."""
         with self._reading() as connection:
