@@ -14,94 +14,66 @@ if vim.g.loaded_codecompanion or (taken and not ours) then
 end
 vim.g.loaded_codecompanion, vim.g.codecompanion_source = source, source
 
-local command = vim.api.nvim_create_user_command
+-- Short on purpose: reading and compiling this file is most of what it adds to the start of Neovim.
+local api = vim.api
 
-command("CodeCompanion", function(args)
-  require("codecompanion.commands").run(args)
-end, {
+---@param name string
+---@param run string Function of `codecompanion.commands`
+---@param desc string
+---@param opts table For nvim_create_user_command(); `complete` is a function of `codecompanion.commands`, too
+local function command(name, run, desc, opts)
+  local complete = opts.complete
+  opts.desc = desc
+  opts.complete = complete and function(...)
+    return require("codecompanion.commands")[complete](...)
+  end
+  api.nvim_create_user_command(name, function(args)
+    require("codecompanion.commands")[run](args)
+  end, opts)
+end
+
+command("CodeCompanion", "run", "Manage CodeCompanion: install, restart, log, health …", {
   nargs = "*",
-  desc = "Manage CodeCompanion: install, restart, log, health …",
-  complete = function(...)
-    return require("codecompanion.commands").complete(...)
-  end,
+  complete = "complete",
 })
-
-command("CodeCompanionChat", function(args)
-  require("codecompanion.commands").chat(args)
-end, {
+command("CodeCompanionChat", "chat", "Open a chat; with a range, add the lines to its draft", {
   nargs = "*",
   range = true,
-  desc = "Open a chat; with a range, add the lines to its draft",
-  complete = function(...)
-    return require("codecompanion.commands").complete_chat(...)
-  end,
+  complete = "complete_chat",
 })
-
-command("CodeCompanionRestore", function(args)
-  require("codecompanion.commands").restore(args)
-end, {
-  nargs = "?",
-  desc = "Restore a chat from a checkpoint: choose one, or give the id of a chat or checkpoint",
-})
-
-command("CodeCompanionCompact", function(args)
-  require("codecompanion.commands").compact(args)
-end, {
+command(
+  "CodeCompanionRestore",
+  "restore",
+  "Restore a chat from a checkpoint: choose one, or give the id of a chat or checkpoint",
+  { nargs = "?" }
+)
+command("CodeCompanionCompact", "compact", "Compact the chat (! does not ask); arguments guide the summary", {
   nargs = "*",
   bang = true,
-  desc = "Compact the chat (! does not ask); arguments guide the summary",
 })
-
-command("CodeCompanionUndo", function()
-  require("codecompanion.commands").change("undo")
-end, { desc = "Undo the newest edit, compaction, pin … of the chat" })
-
-command("CodeCompanionRedo", function()
-  require("codecompanion.commands").change("redo")
-end, { desc = "Redo the change of the chat that was undone last" })
-
-command("CodeCompanionRecall", function(args)
-  require("codecompanion.commands").recall(args)
-end, { nargs = "*", desc = "Search what was removed from the chat's context" })
-
-command("CodeCompanionRevert", function(args)
-  require("codecompanion.commands").revert(args)
-end, {
+command("CodeCompanionUndo", "undo", "Undo the newest edit, compaction, pin … of the chat", {})
+command("CodeCompanionRedo", "redo", "Redo the change of the chat that was undone last", {})
+command("CodeCompanionRecall", "recall", "Search what was removed from the chat's context", { nargs = "*" })
+command("CodeCompanionRevert", "revert", "Revert what tools changed: choose from a list, or give `turn` or a file", {
   nargs = "?",
-  desc = "Revert what tools changed: choose from a list, or give `turn` or a file",
-  complete = function(...)
-    return require("codecompanion.commands").complete_revert(...)
-  end,
+  complete = "complete_revert",
 })
-
-command("CodeCompanionChanges", function(args)
-  require("codecompanion.commands").changes(args)
-end, { bang = true, desc = "Put what the newest turn changed (! the whole chat) into the quickfix list" })
-
-command("CodeCompanionCost", function()
-  require("codecompanion.commands").cost()
-end, { desc = "Show what the chat has cost" })
-
-command("CodeCompanionTrace", function(args)
-  require("codecompanion.commands").trace(args)
-end, { nargs = "?", desc = "Show a turn of the chat call by call, by default the newest" })
+command(
+  "CodeCompanionChanges",
+  "changes",
+  "Put what the newest turn changed (! the whole chat) into the quickfix list",
+  { bang = true }
+)
+command("CodeCompanionCost", "cost", "Show what the chat has cost", {})
+command("CodeCompanionTrace", "trace", "Show a turn of the chat call by call, by default the newest", { nargs = "?" })
 
 -- Chats come back by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
-local group = vim.api.nvim_create_augroup("codecompanion.buffers", {})
-vim.api.nvim_create_autocmd("BufReadCmd", {
-  group = group,
+api.nvim_create_autocmd({ "BufReadCmd", "BufFilePost" }, {
+  group = api.nvim_create_augroup("codecompanion.buffers", {}),
   pattern = "codecompanion://*",
   desc = "Draw a chat",
   callback = function(args)
-    require("codecompanion.chat.name").read(args.buf)
-  end,
-})
-vim.api.nvim_create_autocmd("BufFilePost", {
-  group = group,
-  pattern = "codecompanion://*",
-  desc = "Draw a chat that a session file names",
-  callback = function(args)
-    require("codecompanion.chat.name").named(args.buf)
+    require("codecompanion.chat.name")[args.event == "BufReadCmd" and "read" or "named"](args.buf)
   end,
 })
 
@@ -111,7 +83,7 @@ vim.api.nvim_create_autocmd("BufFilePost", {
 ---@param desc string
 local function plug(mode, name, keys, desc)
   -- Not vim.keymap.set: loading that module costs more than all the rest of this file.
-  vim.api.nvim_set_keymap(mode, ("<Plug>(CodeCompanion%s)"):format(name), keys, { desc = desc, noremap = true })
+  api.nvim_set_keymap(mode, ("<Plug>(CodeCompanion%s)"):format(name), keys, { desc = desc, noremap = true })
 end
 
 plug("n", "Chat", "<Cmd>CodeCompanionChat<CR>", "Open a chat")

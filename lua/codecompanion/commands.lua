@@ -289,13 +289,22 @@ local function chat_for(what)
   return chat
 end
 
----`:CodeCompanionUndo`, `:CodeCompanionRedo`
 ---@param direction "undo"|"redo"
-function M.change(direction)
+local function change(direction)
   local chat = chat_for(direction)
   if chat then
     require("codecompanion.chat.history")[direction](chat)
   end
+end
+
+---`:CodeCompanionUndo`
+function M.undo()
+  change("undo")
+end
+
+---`:CodeCompanionRedo`
+function M.redo()
+  change("redo")
 end
 
 ---`:CodeCompanionRecall [words]`

@@ -2,8 +2,6 @@
 
 local M = {}
 
-local LEAVE_MS = 1500
-
 ---@type table? What was given to setup() before the configuration was loaded, which takes it from here
 M.given = nil
 
@@ -36,28 +34,10 @@ function M.setup(opts)
   end
 end
 
----Draw the open chats again with the modules that are loaded now.
-local function read_chats_again()
-  for _, bufnr in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_is_loaded(bufnr) and vim.api.nvim_buf_get_name(bufnr):find("^codecompanion://[%w_-]+$") then
-      vim.api.nvim_buf_call(bufnr, function()
-        vim.cmd.edit({ bang = true })
-      end)
-    end
-  end
-end
-
 ---What lazy.nvim calls before it unloads the modules (`:Lazy reload`): drafts are saved, the host goes, and once the
 ---new modules are there the chats are drawn again from the history.
 function M.deactivate()
-  local chats, host = package.loaded["codecompanion.chat"], package.loaded["codecompanion.host"]
-  for _, chat in ipairs(chats and chats.list() or {}) do
-    require("codecompanion.chat.draft").save(chat)
-  end
-  if host then
-    host.stop(LEAVE_MS)
-  end
-  vim.schedule(read_chats_again)
+  require("codecompanion.reload").deactivate()
 end
 
 ---Open a new chat.
