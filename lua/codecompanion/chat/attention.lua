@@ -2,7 +2,6 @@
 ---that is not on the screen or while another program has the focus. What is on the screen speaks for itself.
 
 local api = vim.api
-local autocmds = require("codecompanion.chat.autocmds")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -55,6 +54,7 @@ function M.approval(chat, event)
     end
     tell(("Approval needed in %s: %s · :CodeCompanion approval"):format(name_of(chat), what), severity.WARN)
   end
+  local autocmds = require("codecompanion.chat.autocmds")
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
@@ -68,7 +68,7 @@ function M.finished(chat, event)
   elseif hidden then
     tell(("The reply in %s is complete"):format(name_of(chat)))
   end
-  autocmds.fire(chat, "ChatDone", vim.tbl_extend("force", event, { unseen = hidden }))
+  require("codecompanion.chat.autocmds").fire(chat, "ChatDone", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
 ---Whether a tool call of the chat waits for an answer, be it drawn or not.

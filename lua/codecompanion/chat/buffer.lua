@@ -41,6 +41,19 @@ function M.place(chat, anchor, row, col)
   })
 end
 
+---Take all marks away but the anchors. All at once: each namespace by itself would look at every mark there is.
+---@param chat CodeCompanion.Chat
+function M.clear_marks(chat)
+  local places = {}
+  for anchor in pairs(ID) do
+    places[anchor] = { M.position(chat, anchor) }
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, -1, 0, -1)
+  for anchor, place in pairs(places) do
+    M.place(chat, anchor, place[1], place[2])
+  end
+end
+
 ---The line that stands above the input.
 ---@return string
 function M.input_header()
@@ -90,7 +103,10 @@ function M.edit(chat, change)
   local view = require("codecompanion.chat.view")
   local followers = view.followers(chat)
   chat.editing = true
-  bo.modifiable = true
+  -- an option that has the value already is not written: each write costs more than the edit
+  if not modifiable then
+    bo.modifiable = true
+  end
   bo.undolevels = -1
   local ok, problem = xpcall(change, debug.traceback)
   chat.editing = false
@@ -98,9 +114,14 @@ function M.edit(chat, change)
     return
   end
   bo.undolevels = levels
-  bo.modifiable = modifiable
-  require("codecompanion.chat.guard").measure(chat)
-  bo.modified = false
+  if not modifiable then
+    bo.modifiable = false
+  end
+  -- where the transcript is now, for changes that are not ours (`guard.changed`)
+  chat.bounds = { M.position(chat, "top"), (M.position(chat, "header")) }
+  if bo.modified then
+    bo.modified = false
+  end
   view.follow(chat, followers)
   if not ok then
     error(problem, 0)

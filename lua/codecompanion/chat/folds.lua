@@ -96,10 +96,24 @@ function M.remove(chat, fold)
   chat.folds[fold.id] = nil
 end
 
----Forget a fold; the windows are built again by the caller (`apply`).
+---Take a fold away that no other begins with: those within stay as they are, and move up.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
-function M.drop(chat, fold)
+function M.unwrap(chat, fold)
+  local first = M.rows(chat, fold)
+  for _, win in ipairs(first and vim.fn.win_findbuf(chat.bufnr) or {}) do
+    api.nvim_win_call(win, function()
+      local depth, view = vim.fn.foldlevel(first + 1), vim.fn.winsaveview()
+      for _ = 1, depth do -- only those around the line: `foldopen!` would open what is within, too
+        pcall(vim.cmd, ("noautocmd keepjumps %dfoldopen"):format(first + 1))
+      end
+      if depth > 0 then
+        api.nvim_win_set_cursor(win, { first + 1, 0 })
+        pcall(vim.cmd, "noautocmd keepjumps normal! zd")
+        vim.fn.winrestview(view)
+      end
+    end)
+  end
   api.nvim_buf_del_extmark(chat.bufnr, M.ns, fold.id)
   chat.folds[fold.id] = nil
 end
@@ -176,17 +190,25 @@ function M.remember(chat, win)
   if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= chat.bufnr then
     return
   end
+  -- details cost more than all the rest; only where text was deleted they tell marks that count from others
+  local details = chat.damaged == true
+  local marks = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, 0, -1, { details = details })
   api.nvim_win_call(win, function()
     if not vim.wo.foldenable then
       return
     end
-    for _, entry in ipairs(inner_first(chat)) do
-      local closed_at = vim.fn.foldclosed(entry.first + 1)
-      -- inside another closed fold nothing can be seen of this one: keep what was known
-      if closed_at == -1 then
-        entry.fold.closed = false
-      elseif closed_at == entry.first + 1 then
-        entry.fold.closed = true
+    local foldclosed, all = vim.fn.foldclosed, chat.folds
+    for _, mark in ipairs(marks) do
+      local fold = all[mark[1]]
+      if fold and not (details and mark[4].invalid) then
+        local line = mark[2] + 1
+        local closed_at = foldclosed(line)
+        -- inside another closed fold nothing can be seen of this one: keep what was known
+        if closed_at == -1 then
+          fold.closed = false
+        elseif closed_at == line then
+          fold.closed = true
+        end
       end
     end
   end)

@@ -3,7 +3,6 @@
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer")
-local draw = require("codecompanion.chat.draw")
 local say = require("codecompanion.say")
 
 local M = {}
@@ -30,10 +29,16 @@ local function is_inside(chat)
   return row >= buffer.position(chat, "top") and row < buffer.position(chat, "header")
 end
 
+---@param chat CodeCompanion.Chat
+---@return table?
+local function item_at_cursor(chat)
+  return require("codecompanion.chat.draw").item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+end
+
 ---What a key says where it cannot do its work.
 ---@param chat CodeCompanion.Chat
 local function refuse(chat)
-  local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  local item = item_at_cursor(chat)
   local key = item and item.own and require("codecompanion.chat.keymaps").keys("edit_message", "n")[1]
   tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
 end
@@ -48,7 +53,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param key string
 local function write(chat, key)
-  local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  local item = item_at_cursor(chat)
   if is_inside(chat) and item and item.own and not vim.list_contains(PUT, key) then
     return refuse(chat)
   end
@@ -149,12 +154,6 @@ function M.update(chat)
     chat.guarded = guarded
     switch_keys(chat, guarded)
   end
-end
-
----Note where the transcript is, for changes that are not ours.
----@param chat CodeCompanion.Chat
-function M.measure(chat)
-  chat.bounds = { buffer.position(chat, "top"), (buffer.position(chat, "header")) }
 end
 
 ---@param chat CodeCompanion.Chat

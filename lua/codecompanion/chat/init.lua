@@ -60,6 +60,13 @@ local function subscribe()
   end
   subscribed = true
   require("codecompanion.host").subscribe(on_event)
+  local say = require("codecompanion.say")
+  if not say.draw then
+    say.draw = function(...)
+      require("codecompanion.chat.events") -- puts its own in this place
+      say.draw(...)
+    end
+  end
   require("codecompanion.chat.paint").setup()
   require("codecompanion.chat.paint").warm()
   require("codecompanion.chat.highlights").define()
@@ -107,7 +114,9 @@ local function furnish(chat, bufnr)
   require("codecompanion.chat.watch").set(chat)
   require("codecompanion.chat.keymaps").set(chat)
   vim.bo[bufnr].filetype = "codecompanion"
-  require("codecompanion.chat.events").after(chat)
+  -- not through `events`: what draws messages is loaded once the chat has been painted
+  require("codecompanion.chat.activity").draw(chat)
+  require("codecompanion.chat.status").publish(chat)
   require("codecompanion.chat.draft").hint(chat)
 end
 

@@ -79,7 +79,12 @@ end
 
 ---Take part in what the installer reports.
 function M.setup()
-  require("codecompanion.install").watch(changed)
+  vim.schedule(function() -- not before the first paint; the host, which may install, starts after this
+    require("codecompanion.install").watch(changed)
+    if progress() then
+      changed()
+    end
+  end)
   api.nvim_create_autocmd("VimLeavePre", {
     group = api.nvim_create_augroup("codecompanion.chat.installing", {}),
     desc = "Keep what could not be sent yet",

@@ -55,8 +55,7 @@ end
 ---@param name string
 ---@param entry table
 local function set(chat, name, entry)
-  local action = entry.callback or require("codecompanion.chat.actions")[name]
-  if not action then
+  if not entry.callback and not require("codecompanion.config.options.keymaps").is_builtin(name) then
     return
   end
   for mode, keys in pairs(entry.modes or {}) do
@@ -66,6 +65,7 @@ local function set(chat, name, entry)
         desc = entry.description,
       })
       vim.keymap.set(mode, key, function()
+        local action = entry.callback or require("codecompanion.chat.actions")[name] -- loaded when a key is pressed
         action(chat)
       end, opts)
     end

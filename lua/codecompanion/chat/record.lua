@@ -47,6 +47,8 @@ local made = 0
 ---@field parts table[] Items of the reply that is arriving
 ---@field by_message table<string, table[]> The items of a message, in the order they were drawn
 ---@field gone table<string, string> Messages that are not sent any more, by the kind of change that took them out
+---@field runs_drawn integer Lines that say what is folded because it is gone
+---@field refreshing? thread What is folded is being brought up to date, in slices
 ---@field cleared table<string, boolean> Messages that are sent shorter than they were written
 ---@field marked? boolean The host has said what is cleared since the buffer was emptied
 ---@field changes table<string, CodeCompanion.Change> Edits and compactions that are drawn
@@ -71,6 +73,11 @@ local made = 0
 ---@field send_when_opened? boolean A branch that was made by sending: its draft goes out once it is drawn
 ---@field typed_since? string What was typed while that branch was being made
 ---@field replaced? integer Buffer it took the place of
+
+---@return CodeCompanion.Restore
+local function nothing_to_restore()
+  return { queue = {}, drawn = 0, size = 0, last = false, running = false }
+end
 
 ---@return string
 function M.new_id()
@@ -107,7 +114,7 @@ function M.new(id)
     put_away = {},
     draft = require("codecompanion.chat.draft").new(),
     queue = require("codecompanion.chat.queue").new(),
-    restore = require("codecompanion.chat.restore").new(),
+    restore = nothing_to_restore(),
     folds = {},
     items = {},
     calls = {},
@@ -119,6 +126,7 @@ function M.new(id)
     changes = {},
     answers_replaced = {},
     fold_states = {},
+    runs_drawn = 0,
     pieces = {},
     unpainted = 0,
     context_items = {},
@@ -130,12 +138,12 @@ end
 ---@param chat CodeCompanion.Chat
 function M.reset(chat)
   chat.folds, chat.items, chat.calls, chat.roles, chat.pieces = {}, {}, {}, {}, {}
-  chat.answers_replaced = {}
+  chat.answers_replaced, chat.runs_drawn, chat.refreshing = {}, 0, nil
   chat.parts, chat.by_message, chat.gone, chat.context_items, chat.context_fold = {}, {}, {}, {}, nil
   chat.cleared, chat.marked = {}, nil
   chat.changes, chat.next_undo, chat.next_redo, chat.undo_kind = {}, nil, nil, nil
   chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}
-  chat.restore = require("codecompanion.chat.restore").new()
+  chat.restore = nothing_to_restore()
 end
 
 return M

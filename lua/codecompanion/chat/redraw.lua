@@ -117,12 +117,8 @@ function M.blank(chat)
   local text = draft_text(chat)
   require("codecompanion.chat.approval").put_away(chat)
   chat.stream = nil
-  for _, ns in pairs(api.nvim_get_namespaces()) do
-    -- marks outlive their lines: with them their virtual text would gather on the first line
-    if ns ~= buffer.ns then
-      api.nvim_buf_clear_namespace(chat.bufnr, ns, 0, -1)
-    end
-  end
+  -- marks outlive their lines: with them their virtual text would gather on the first line
+  buffer.clear_marks(chat)
   require("codecompanion.chat.record").reset(chat)
   buffer.blank(chat, text)
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do

@@ -14,16 +14,13 @@ local BUDGET_MS = 6
 local PAUSE_MS = 8
 
 ---@class CodeCompanion.Restore
----@field queue table[] Entries that wait, in buffer order; the last one is the next to be drawn
+---@field queue table<integer, table> Entries that wait, the newest first
+---@field drawn integer So many of them are drawn
+---@field size integer And so many have come
 ---@field last boolean No more pieces will come
 ---@field running boolean
 ---@field top_kind? string Kind of the topmost block that is drawn
 ---@field orphan? integer Role mark of a reply header without its user message above
-
----@return CodeCompanion.Restore
-function M.new()
-  return { queue = {}, last = false, running = false }
-end
 
 ---@param chat CodeCompanion.Chat
 ---@param entry table
@@ -172,14 +169,15 @@ local function step(chat, mine)
     return -- the chat is being drawn anew
   end
   local start = vim.uv.hrtime()
-  while #restore.queue > 0 and (vim.uv.hrtime() - start) / 1e6 < BUDGET_MS do
+  while restore.drawn < restore.size and (vim.uv.hrtime() - start) / 1e6 < BUDGET_MS do
     local slice = {}
-    for _ = 1, math.min(SLICE_ENTRIES, #restore.queue) do
-      table.insert(slice, 1, table.remove(restore.queue))
+    for index = restore.drawn + 1, math.min(restore.drawn + SLICE_ENTRIES, restore.size) do
+      table.insert(slice, 1, restore.queue[index])
+      restore.queue[index], restore.drawn = nil, index
     end
     draw_above(chat, slice)
   end
-  if #restore.queue > 0 then
+  if restore.drawn < restore.size then
     vim.defer_fn(function()
       step(chat, mine)
     end, PAUSE_MS)
@@ -207,8 +205,10 @@ function M.piece(chat, event)
     end
     return
   end
-  -- pieces come newest first: this one goes above, that is before, all that waits
-  restore.queue = vim.list_extend(vim.list_slice(event.entries), restore.queue)
+  for index = #event.entries, 1, -1 do -- pieces come newest first, too
+    restore.size = restore.size + 1
+    restore.queue[restore.size] = event.entries[index]
+  end
   if not restore.running then
     restore.running = true
     vim.defer_fn(function()

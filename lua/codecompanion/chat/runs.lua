@@ -12,15 +12,22 @@ local M = {}
 
 local WORDS = { compacted = "summarised", regenerated = "replaced by a new answer" }
 
+M.ns = api.nvim_create_namespace("codecompanion.chat.runs")
+
+---A pass looks at so many rows at a time, and in a longer chat gives way to the user after so many milliseconds.
+local ROWS, BUDGET_MS, PAUSE_MS = 2000, 4, 2
+local ATOMS = 500
+local PLACE = 1
+
 ---@class CodeCompanion.Run
----@field first integer Row, 0-based
----@field last integer Row, exclusive
 ---@field head table First item
+---@field header? integer Mark of the model's header above it that goes along
 ---@field tail table Last item
 ---@field kind string Kind of change that took most of it out
 ---@field count integer Messages
 ---@field from? integer Number of the user's first message in it
 ---@field to? integer And of the last
+---@field fold? CodeCompanion.Fold
 
 ---@param chat CodeCompanion.Chat
 ---@param item table
@@ -52,45 +59,53 @@ local function neutral(chat, item)
   return item.cleared_by ~= nil or item.replaced ~= nil
 end
 
----@param chat CodeCompanion.Chat
----@param ns integer
----@param from integer
----@param to integer Exclusive
----@return [integer, integer, integer][] marks In order; without details, which cost more than all the rest
-local function marks_of(chat, ns, from, to)
-  return to > from and api.nvim_buf_get_extmarks(chat.bufnr, ns, { from, 0 }, { to - 1, -1 }, {}) or {}
-end
-
 ---Items and headers of the model in these rows, in order, and the lines of the runs that are drawn.
 ---@param chat CodeCompanion.Chat
 ---@param from integer
 ---@param to integer Exclusive
----@return table[] atoms { first, item?, header? }
----@return { row: integer, item: table }[] drawn
-local function atoms(chat, from, to)
-  local found, drawn = {}, {}
-  local headers, at = marks_of(chat, draw.roles, from, to), 1
+---@param found table[] Atoms { item?, header? } so far
+---@param drawn table[] Items of runs so far
+local function add_atoms(chat, from, to, found, drawn)
+  -- without details, which cost more than all the rest
+  local first, last = { from, 0 }, { to - 1, -1 }
+  local headers, at = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, first, last, {}), 1
   ---@param row integer
   local function add_headers(row)
     while headers[at] and headers[at][2] <= row do
       if chat.roles[headers[at][1]] == "llm" then
-        found[#found + 1] = { first = headers[at][2], header = true }
+        found[#found + 1] = { header = headers[at][1] }
       end
       at = at + 1
     end
   end
-  for _, mark in ipairs(marks_of(chat, draw.items, from, to)) do
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.items, first, last, {})) do
     local item = chat.items[mark[1]]
     if item and item.run then
       if draw.item_rows(chat, item) then
-        drawn[#drawn + 1] = { row = mark[2], item = item }
+        drawn[#drawn + 1] = item
       end
     elseif item then
       add_headers(mark[2])
-      found[#found + 1] = { first = mark[2], item = item }
+      found[#found + 1] = { item = item }
     end
   end
   add_headers(to)
+end
+
+---All of them. The text may grow and shrink while this gives way: a mark says how far it has come.
+---@param chat CodeCompanion.Chat
+---@param breathe fun()
+---@return table[] atoms
+---@return table[] drawn
+local function atoms(chat, breathe)
+  local found, drawn, row = {}, {}, (buffer.position(chat, "top"))
+  while row < buffer.position(chat, "header") do
+    local to = math.min(row + ROWS, (buffer.position(chat, "header")))
+    add_atoms(chat, row, to, found, drawn)
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, to, 0, { id = PLACE, right_gravity = false })
+    breathe()
+    row = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, PLACE, {})[1]
+  end
   return found, drawn
 end
 
@@ -119,12 +134,11 @@ end
 
 ---@param run CodeCompanion.Run
 ---@param chat CodeCompanion.Chat
----@param atom table
+---@param item table
 ---@param kind string
 ---@param seen table<string, true>
-local function join(run, chat, atom, kind, seen)
-  local item = atom.item
-  run.last, run.tail = atom.first + 1, item
+local function join(run, chat, item, kind, seen)
+  run.tail = item
   run.kind = kind == "compacted" and kind or run.kind
   for _, id in ipairs({ item.message_id or false, item.reply_id or false }) do
     if id and not seen[id] and chat.gone[id] then
@@ -138,38 +152,36 @@ local function join(run, chat, atom, kind, seen)
   end
 end
 
----The runs there should be in these rows, and those that are drawn.
+---The runs there should be, and those that are drawn.
 ---@param chat CodeCompanion.Chat
----@param from integer
----@param to integer
+---@param breathe fun()
 ---@return CodeCompanion.Run[] wanted
----@return { row: integer, item: table }[] drawn By their line
-local function compare(chat, from, to)
-  local list, drawn = atoms(chat, from, to)
+---@return table[] drawn Their items
+local function compare(chat, breathe)
+  local list, drawn = atoms(chat, breathe)
   local found, seen = {}, {}
-  local run, begin ---@type CodeCompanion.Run?, integer?
+  local run, header ---@type CodeCompanion.Run?, integer?
   for index, atom in ipairs(list) do
     local kind = not atom.header and gone(chat, atom.item)
     local below = atom.header and below_header(chat, list, index)
     if below == "gone" then
-      begin = begin or atom.first
+      header = header or atom.header
     elseif kind then
       if not run then
-        run = { first = begin or atom.first, head = atom.item, kind = kind, count = 0 }
+        run = { head = atom.item, header = header, kind = kind, count = 0 }
         seen = {}
         found[#found + 1] = run
       end
-      join(run, chat, atom, kind, seen)
-      begin = nil
-    elseif (run or begin) and (below == "live" or not below and not neutral(chat, atom.item)) then
+      join(run, chat, atom.item, kind, seen)
+      header = nil
+    elseif (run or header) and (below == "live" or not below and not neutral(chat, atom.item)) then
       if below or draw.item_rows(chat, atom.item) then -- its text is there
-        run, begin = nil, nil
+        run, header = nil, nil
       end
     end
-  end
-  for _, made in ipairs(found) do
-    local _, last = draw.item_rows(chat, made.tail)
-    made.last = last or made.last
+    if index % ATOMS == 0 then
+      breathe()
+    end
   end
   return found, drawn
 end
@@ -190,91 +202,120 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param run CodeCompanion.Run
 local function add(chat, run)
+  local first, last = draw.item_rows(chat, run.head)
+  local header = run.header and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.roles, run.header, {})
+  first = header and header[1] or first
+  if not first then
+    return -- its text went meanwhile
+  end
+  local _, tail = draw.item_rows(chat, run.tail)
+  last = tail or last or first + 1
   local text = M.text(run)
-  buffer.insert(chat, run.first, { "▾ " .. text })
-  draw.decorate(chat, run.first, {
-    kind = "run",
-    lines = { "▾ " .. text },
-    marks = { { row = 0, from = 0, to = #text + #"▾ ", group = "CodeCompanionCompacted" } },
-    item = { run = run },
-  })
-  run.fold = folds.add(chat, run.first, run.last, {
-    closed = true,
-    key = "run:" .. (run.head.message_id or run.head.compaction_id or ""),
-    text = function()
-      return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
-    end,
-  })
+  buffer.edit(chat, function()
+    buffer.insert(chat, first, { "▾ " .. text })
+    draw.decorate(chat, first, {
+      kind = "run",
+      lines = { "▾ " .. text },
+      marks = { { row = 0, from = 0, to = #text + #"▾ ", group = "CodeCompanionCompacted" } },
+      item = { run = run },
+    })
+    run.fold = folds.add(chat, first, last, {
+      closed = true,
+      key = "run:" .. (run.head.message_id or run.head.compaction_id or ""),
+      text = function()
+        return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
+      end,
+    })
+  end)
+  chat.runs_drawn = chat.runs_drawn + 1
 end
 
 ---@param chat CodeCompanion.Chat
----@return boolean
-local function has_runs(chat)
-  for _, item in pairs(chat.items) do
-    if item.run then
-      return true
+---@param item table Of the run's line
+local function take_away(chat, item)
+  buffer.edit(chat, function()
+    if item.run.fold then
+      folds.unwrap(chat, item.run.fold)
     end
-  end
-  return false
+    local row = draw.item_rows(chat, item)
+    chat.items[item.id] = nil
+    if row then
+      buffer.remove(chat, row, row + 1)
+    end
+  end)
+  chat.runs_drawn = chat.runs_drawn - 1
 end
 
----Fold what is gone in these rows, and nothing else; what is right already stays untouched.
+---Compare what is folded with what should be, and mend the difference; what is right already stays untouched.
 ---@param chat CodeCompanion.Chat
----@param from? integer The whole buffer when not given
----@param to? integer Exclusive
-function M.refresh(chat, from, to)
-  from = from or buffer.position(chat, "top")
-  to = to or buffer.position(chat, "header")
-  if not next(chat.gone) and not has_runs(chat) then
-    return
-  end
-  local list, drawn = compare(chat, from, to)
+---@param breathe fun()
+local function pass(chat, breathe)
+  local list, drawn = compare(chat, breathe)
   ---@type table<table, CodeCompanion.Run|false>
-  local keep, stale = {}, {}
+  local keep = {}
   for _, run in ipairs(list) do
     keep[run.head] = run
   end
-  for _, line in ipairs(drawn) do
-    local old = line.item.run
+  local stale = {}
+  for _, item in ipairs(drawn) do
+    local old = item.run
     local new = keep[old.head]
     if new and new.tail == old.tail and M.text(new) == M.text(old) and old.fold and folds.rows(chat, old.fold) then
       keep[old.head] = false
     else
-      stale[#stale + 1] = line
+      stale[#stale + 1] = item
     end
   end
-  if #stale == 0 and not next(keep) then
+  for index = #stale, 1, -1 do
+    take_away(chat, stale[index])
+    breathe()
+  end
+  for index = #list, 1, -1 do
+    if keep[list[index].head] then
+      add(chat, list[index])
+      breathe()
+    end
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param work thread
+local function continue(chat, work)
+  if chat.refreshing ~= work or not api.nvim_buf_is_loaded(chat.bufnr) then
+    return -- the chat is drawn anew, or what is gone has changed meanwhile
+  end
+  local ok, problem = coroutine.resume(work)
+  if coroutine.status(work) ~= "dead" then
+    vim.defer_fn(function()
+      continue(chat, work)
+    end, PAUSE_MS)
     return
   end
-  local wins = #stale > 0 and vim.fn.win_findbuf(chat.bufnr) or {}
-  for _, win in ipairs(wins) do
-    folds.remember(chat, win)
+  chat.refreshing = nil
+  if not ok then
+    error(problem, 0)
   end
-  local view = require("codecompanion.chat.view")
-  local followers = view.followers(chat)
-  buffer.edit(chat, function()
-    for index = #stale, 1, -1 do
-      local line = stale[index]
-      if line.item.run.fold then
-        folds.drop(chat, line.item.run.fold)
+end
+
+---Fold what is gone, and nothing else: at once in a chat of ordinary length, in slices in a long one.
+---@param chat CodeCompanion.Chat
+function M.refresh(chat)
+  chat.refreshing = nil
+  if not next(chat.gone) and chat.runs_drawn == 0 then
+    return
+  end
+  local sliced = api.nvim_buf_line_count(chat.bufnr) > ROWS
+  local work = coroutine.create(function()
+    local began = vim.uv.hrtime()
+    pass(chat, function()
+      if sliced and (vim.uv.hrtime() - began) / 1e6 > BUDGET_MS then
+        coroutine.yield()
+        began = vim.uv.hrtime()
       end
-      chat.items[line.item.id] = nil
-      buffer.remove(chat, line.row, line.row + 1)
-      to = to - 1
-    end
-    if #stale > 0 then
-      list = compare(chat, from, to)
-    end
-    for index = #list, 1, -1 do
-      if keep[list[index].head] then
-        add(chat, list[index])
-      end
-    end
+    end)
   end)
-  for _, win in ipairs(wins) do
-    folds.apply(chat, win)
-  end
-  view.follow(chat, followers)
+  chat.refreshing = work
+  continue(chat, work)
 end
 
 ---Messages left the view.

@@ -34,6 +34,9 @@ function M.attach(chat, opts)
       return entry.key
     end, chat.unconfirmed) or nil,
   })
+  vim.schedule(function()
+    require("codecompanion.chat.events") -- loaded while the host is starting, not before the first paint
+  end)
 end
 
 ---Send a verb for the chat; a chat that a restarted host does not know yet is opened again first. A chat that another
@@ -94,8 +97,11 @@ function M.submit(chat)
     return require("codecompanion.chat.fork").send(chat, edit, text)
   end
   draft.save(chat) -- exactly these words: storing them as a message takes them out of the drafts
-  draft.take(chat)
-  local sent = outgoing.add(chat, text)
+  local sent ---@type CodeCompanion.Outgoing
+  buffer.edit(chat, function() -- one edit: what an edit costs beside its lines is most of what is felt
+    draft.take(chat)
+    sent = outgoing.add(chat, text)
+  end)
   if api.nvim_get_current_buf() == chat.bufnr then
     outgoing.cursor_to_input(chat)
   end

@@ -72,8 +72,11 @@ end
 ---@param item table
 ---@param cleared boolean
 function M.set_cleared(chat, item, cleared)
+  if (item.cleared == true) == cleared then
+    return -- most of a long chat: not even its place is asked for
+  end
   local first = draw.item_rows(chat, item)
-  if not first or (item.cleared == true) == cleared then
+  if not first then
     return
   end
   item.cleared = cleared
@@ -99,8 +102,11 @@ end
 ---@param item table
 ---@param reverted boolean
 local function set_reverted(chat, item, reverted)
+  if (item.change.reverted == true) == reverted then
+    return
+  end
   local first = draw.item_rows(chat, item)
-  if not first or (item.change.reverted == true) == reverted then
+  if not first then
     return
   end
   item.change.reverted = reverted

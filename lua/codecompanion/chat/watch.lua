@@ -64,8 +64,13 @@ function M.set(chat)
   end)
   api.nvim_buf_attach(chat.bufnr, false, {
     on_lines = function(_, bufnr, _, first, last)
+      if chat.editing then
+        return -- `buffer.edit` does it once for all its changes
+      end
       -- there is nothing to be written: the draft is kept while it is typed
-      vim.bo[bufnr].modified = false
+      if vim.bo[bufnr].modified then
+        vim.bo[bufnr].modified = false
+      end
       require("codecompanion.chat.guard").changed(chat, first, last)
     end,
   })

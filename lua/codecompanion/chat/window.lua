@@ -139,19 +139,15 @@ function M.watch_sizes()
   local group = api.nvim_create_augroup("codecompanion.window", {})
   api.nvim_create_autocmd("VimResized", { group = group, callback = resize })
   api.nvim_create_autocmd("WinEnter", { group = group, callback = vim.schedule_wrap(covering.give_way) })
-  api.nvim_create_autocmd({ "VimResized", "WinResized", "WinClosed", "OptionSet" }, {
-    group = group,
-    callback = function(args)
-      if args.event == "OptionSet" and not vim.list_contains({ "laststatus", "winbar", "statusline" }, args.match) then
-        return
-      end
-      vim.schedule(function()
-        for _, chat in ipairs(require("codecompanion.chat").list()) do
-          M.refit(chat)
-        end
-      end)
-    end,
-  })
+  local refit_all = vim.schedule_wrap(function()
+    for _, chat in ipairs(require("codecompanion.chat").list()) do
+      M.refit(chat)
+    end
+  end)
+  api.nvim_create_autocmd({ "VimResized", "WinResized", "WinClosed" }, { group = group, callback = refit_all })
+  -- by name: every edit of ours sets options, and a callback for each of them would be felt
+  local bars = { "laststatus", "winbar", "statusline" }
+  api.nvim_create_autocmd("OptionSet", { group = group, pattern = bars, callback = refit_all })
 end
 
 ---A window began to show the chat: dress it, unless it is dressed.
@@ -216,7 +212,9 @@ function M.open(chat, wish)
   end
   local win = api.nvim_get_current_win()
   api.nvim_win_set_var(win, "codecompanion_layout", config.layout)
-  M.dress(chat, win)
+  if vim.w[win].codecompanion_chat ~= chat.bufnr then -- most are dressed already: they have begun to show the chat
+    M.dress(chat, win)
+  end
   if chat.view then
     pcall(api.nvim_win_set_cursor, win, chat.view)
   else

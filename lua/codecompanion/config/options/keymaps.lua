@@ -102,6 +102,18 @@ function M.list()
   end, KEYS)
 end
 
+---Whether an action is one of ours.
+---@param name string
+---@return boolean
+function M.is_builtin(name)
+  for _, key in ipairs(KEYS) do
+    if key[1] == name then
+      return true
+    end
+  end
+  return false
+end
+
 ---A key of the user's own: the same shape without defaults.
 ---@return CodeCompanion.Option
 function M.custom()
