@@ -124,7 +124,7 @@ def test_make_targets_and_folders_named_in_the_readme_exist() -> None:
 
 
 def test_commands_named_in_the_readme_and_the_help_file_exist() -> None:
-    declared = set(re.findall(r'command\("(\w+)"', (REPO / "plugin/codecompanion.lua").read_text(encoding="utf-8")))
+    declared = set(re.findall(r'command\(\s*"(\w+)"', (REPO / "plugin/codecompanion.lua").read_text(encoding="utf-8")))
     text = README.read_text(encoding="utf-8") + HELP.read_text(encoding="utf-8")
     named = set(re.findall(r":(CodeCompanion\w*)", text))
     assert named

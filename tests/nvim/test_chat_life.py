@@ -39,6 +39,13 @@ def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[...,
     """Header, hint and intro are there at once; the host is asked afterwards."""
     chat = ChatDriver(nvim_factory(init=INIT))
     chat.setup({"display": {"chat": {"window": {"layout": "buffer"}}}})
+    before = chat.nvim.lua(
+        """require('codecompanion.chat').open()
+           return vim.tbl_filter(function(name)
+             return package.loaded['codecompanion.' .. name] ~= nil
+           end, { 'chat.events', 'chat.blocks', 'chat.approval', 'chat.actions', 'chat.session', 'install' })"""
+    )
+    assert before == [], "what draws and sends messages is loaded after the first paint"
     chat.open(opened=False)
     screen = chat.nvim.wait_screen(r"<CR> send · g\? help")
     assert screen.startswith("## Me")
@@ -165,6 +172,68 @@ def test_a_restored_compaction_folds_what_is_above_it(chat: ChatDriver) -> None:
     assert "the summary" in screen
     assert "answer 5" in screen
     assert chat.text().count("question") == 6
+
+
+SLOW_CLOCK = """
+local now = vim.uv.hrtime()
+vim.uv.hrtime = function() now = now + 20e6 return now end
+local resume = coroutine.resume
+_G.slices = 0
+coroutine.resume = function(...) _G.slices = _G.slices + 1 return resume(...) end
+"""
+
+
+def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> None:
+    """The user types and the model writes meanwhile; what goes meanwhile is folded too, and what comes back is not."""
+    stored = [
+        msgspec.structs.replace(entry, text="a line\n" * 150) if entry.kind == "reply" else entry
+        for entry in entries(30)
+    ]
+    chat.push(events.Restored(entries=tuple(stored), first=True, last=True))
+    chat.nvim.lua(SLOW_CLOCK)
+    ids = [entry.message_id for entry in stored]
+    take_out = """local chat, ids = require('codecompanion.chat').last_chat(), ...
+                  require('codecompanion.chat.runs').take_out(chat, ids, 'compacted')
+                  return chat.refreshing ~= nil"""
+    assert chat.nvim.lua(take_out, ids[:30]) is True
+    chat.nvim.lua("vim.api.nvim_buf_set_lines(0, -2, -1, false, { 'typed' })")
+    assert chat.nvim.lua(take_out, ids[30:60]) is True
+    chat.accept("asked meanwhile")
+    settled = "return require('codecompanion.chat').last_chat().refreshing == nil"
+    chat.nvim.wait_lua(settled)
+    assert chat.nvim.lua("return _G.slices") > 4
+    assert chat.text().count("▾ 60 messages summarised") == 1
+    closed = "return { vim.fn.foldclosed(...), vim.fn.foldclosedend(...) }"
+    first = chat.text().split("\n").index("▾ 60 messages summarised") + 1
+    after = chat.text().split("\n").index("question 20")
+    assert chat.nvim.lua(closed, first) == [first, after - 2]
+    chat.nvim.lua(
+        """local chat = require('codecompanion.chat').last_chat()
+           chat.gone = {}
+           require('codecompanion.chat.runs').refresh(chat)"""
+    )
+    chat.nvim.wait_lua(settled)
+    assert "summarised" not in chat.text()
+    tools = [number for number, line in enumerate(chat.text().split("\n"), 1) if "▾ tool" in line]
+    assert len(tools) == 30
+    assert all(chat.nvim.lua(closed, line) == [line, line + 4] for line in tools)
+    assert chat.nvim.lua(closed, 1) == [-1, -1]
+
+
+def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
+    """What an edit costs beside its lines (options, windows that follow) is most of what a submit costs."""
+    chat.nvim.lua(
+        """_G.followed = 0
+           local view = require('codecompanion.chat.view')
+           local follow = view.follow
+           view.follow = function(...) _G.followed = _G.followed + 1 return follow(...) end"""
+    )
+    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'hello')")
+    chat.nvim.lua(
+        "_G.followed = 0 require('codecompanion.chat.session').submit(require('codecompanion.chat').last_chat())"
+    )
+    assert chat.nvim.lua("return _G.followed") == 1
+    assert chat.text() == "## Me\nhello\n\n## Me\n"
 
 
 def test_after_a_crash_of_the_host_unsent_text_is_a_draft_again(chat: ChatDriver) -> None:

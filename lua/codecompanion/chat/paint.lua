@@ -243,7 +243,8 @@ end
 ---@param chat CodeCompanion.Chat
 function M.guard(chat)
   local limit = require("codecompanion.chat.options").display().treesitter_max_lines
-  if vim.treesitter.highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > limit then
+  local highlighter = package.loaded["vim.treesitter.highlighter"] -- not loaded: nothing has one
+  if highlighter and highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > limit then
     vim.treesitter.stop(chat.bufnr)
   end
 end

@@ -64,6 +64,18 @@ local function show_end(win, bufnr)
   end)
 end
 
+---Put the cursor at the end of the input.
+---@param chat CodeCompanion.Chat
+---@param win? integer
+function M.cursor_to_input(chat, win)
+  win = win or api.nvim_get_current_win()
+  if api.nvim_win_get_buf(win) == chat.bufnr then
+    local last = api.nvim_buf_line_count(chat.bufnr)
+    local line = api.nvim_buf_get_lines(chat.bufnr, last - 1, last, false)[1]
+    api.nvim_win_set_cursor(win, { last, #line })
+  end
+end
+
 ---Keep the end in sight in the windows that followed before an edit.
 ---@param chat CodeCompanion.Chat
 ---@param wins integer[]

@@ -218,7 +218,7 @@ function M.open(chat, wish)
   if chat.view then
     pcall(api.nvim_win_set_cursor, win, chat.view)
   else
-    require("codecompanion.chat.outgoing").cursor_to_input(chat, win)
+    require("codecompanion.chat.view").cursor_to_input(chat, win)
   end
   require("codecompanion.chat.view").follow(chat, require("codecompanion.chat.view").followers(chat))
   if options.display().start_in_insert_mode then

@@ -101,6 +101,23 @@ async def test_every_message_can_be_edited_whatever_happened_to_it_since(tmp_pat
         assert project(bench.store.load_events(to)) == branch.log.view
 
 
+async def test_a_branch_of_the_whole_chat_reads_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are copied where they are, and the totals are those of the other chat."""
+    bench = Bench(tmp_path, chatter())
+    await talked(bench)
+    with monkeypatch.context() as unread:
+        unread.setattr(bench.store, "load_events", None)
+        unread.setattr("codecompanion.store.sessions.from_bytes", None)
+        await fork(bench.services, request())
+    source, branch = bench.store.find_session(CHAT), bench.store.find_session("branch")
+    assert source is not None
+    assert branch is not None
+    assert (branch.messages, branch.first_question, branch.last_question, branch.cwd) == (
+        source.messages, source.first_question, source.last_question, source.cwd,
+    )  # fmt: skip
+    assert [event.seq for event in bench.store.load_events("branch")][-1] == bench.store.last_seq("branch")
+
+
 async def test_undo_works_across_the_fork(tmp_path: Path) -> None:
     """What was compacted before the fork comes back in the branch, and stays compacted in the other chat."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
