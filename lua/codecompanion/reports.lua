@@ -70,9 +70,25 @@ local function draw(bufnr, text)
   vim.bo[bufnr].modified = false
 end
 
+---@type table<string, string[]> The hints of a report in its status line; the first give way
+local HINTS = {
+  show_cost = { "<CR> trace of a turn", "q close" },
+  show_trace = { "[t ]t other turns", "q close" },
+}
+
+---The status line of a report, where the user has none of their own.
+---@param verb string
+---@return string
+local function statusline(verb)
+  local found = "%<%f%=  " .. table.concat(HINTS[verb], " · ") .. "  %P "
+  return require("codecompanion.chat.window").is_plain_statusline() and found or ""
+end
+
 ---@param win integer
-local function dress(win)
+---@param verb string
+local function dress(win, verb)
   local values = {
+    statusline = statusline(verb),
     foldmethod = "expr",
     foldexpr = "v:lua.require'codecompanion.reports'.fold_level()",
     foldtext = "v:lua.require'codecompanion.reports'.fold_text()",
@@ -111,8 +127,9 @@ end
 
 ---Show the buffer of a report, where another one stands if there is one.
 ---@param bufnr integer
+---@param verb string
 ---@return integer win
-local function show(bufnr)
+local function show(bufnr, verb)
   vim.cmd.stopinsert() -- nothing can be typed into a report
   local win = report_window()
   if win then
@@ -122,7 +139,7 @@ local function show(bufnr)
     local height = math.max(LEAST_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
     win = api.nvim_open_win(bufnr, true, { split = "below", win = -1, height = height })
   end
-  dress(win)
+  dress(win, verb)
   return win
 end
 
@@ -313,7 +330,7 @@ local function open(chat, verb, turn)
     draw(report.bufnr, result.text)
     local current = require("codecompanion.chat").by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
-    show(report.bufnr)
+    show(report.bufnr, verb)
     rename(report)
     reports[report.bufnr] = report
     set_keys(report)

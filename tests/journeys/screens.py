@@ -318,20 +318,20 @@ def pickers(stage: Stage) -> None:
     terminal.wait("ctx")
     say(terminal, "What can you do?")
     terminal.wait("offline adapter")
-    for name, keys, leave in (
-        ("70-model", "<Esc>ga", "<CR>"),
-        ("71-resume", ":CodeCompanionChat Resume<CR>", "<CR>"),
-        ("72-file", "Gi/file<Esc><CR>", "<CR>"),
-        ("73-policy", "Gi/policy<Esc><CR>", "<CR>"),
-        ("74-rules", "Gi/rules<Esc><CR>", "<CR>"),
-        ("75-memory", "Gi/memory<Esc><CR>", "<CR>"),
-        ("76-pins", "Gi/pins<Esc><CR>", "q"),
-        ("77-checkpoints", ":CodeCompanionRestore<CR>", "<CR>"),
+    for name, keys, wanted in (
+        ("70-model", "<Esc>ga", "Adapter and model"),
+        ("71-resume", ":CodeCompanionChat Resume<CR>", "Resume a chat"),
+        ("72-file", "Gi/file<Esc><CR>", "Attach files"),
+        ("73-policy", "Gi/policy<Esc><CR>", "Policy"),
+        ("74-rules", "Gi/rules<Esc><CR>", "Rules"),
+        ("75-memory", "Gi/memory<Esc><CR>", "memories"),
+        ("76-pins", "Gi/pins<Esc><CR>", "pins"),
+        ("77-checkpoints", ":CodeCompanionRestore<CR>", "checkpoint"),
     ):
         terminal.still()
         terminal.keys(keys)
-        stage.shoot(terminal, name)
-        terminal.keys(leave)
+        stage.shoot(terminal, name, wanted)
+        terminal.keys("<Esc>")
     terminal.still()
     terminal.keys("<Esc>Gi/<C-x><C-o>")
     stage.shoot(terminal, "78-completion")

@@ -233,6 +233,16 @@ def test_the_status_line_has_no_half_of_a_name(nvim_factory: Callable[..., Nvim]
     assert line.startswith(" openai") is (columns >= 80)
 
 
+def test_answers_of_a_question_stand_together(nvim_factory: Callable[..., Nvim]) -> None:
+    """At 80 columns `[n]o` stood alone on the second line."""
+    chat = make_chat(nvim_factory, size=(80, 24))
+    chat.answer("forecast_compaction", {"before": 11_400, "after": 3_400, "pins": 0, "rules": 1, "why": ""})
+    chat.push(METER)
+    chat.nvim.command("CodeCompanionCompact")
+    screen = chat.nvim.wait_screen(r"about 3\.4k · keeps 1 rule *│")
+    assert "│[y]es  [g]o on afterwards  [n]o" in screen
+
+
 def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_factory: Callable[..., Nvim]) -> None:
     """The title is cut before the meter loses anything; a tab line of ours says it, too."""
     chat = make_chat(nvim_factory, size=(120, 24))
@@ -244,6 +254,38 @@ def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_f
     chat.nvim.command("tabclose")
     chat.nvim.request("nvim_ui_try_resize", 60, 24)
     chat.nvim.wait_screen(r"\n openai · gpt-4o .*28% ▕")
+
+
+def contrast(attributes: dict[str, int]) -> float:
+    """Return the contrast of a cell's colours as WCAG 2 defines it: 1 (the same) to 21."""
+
+    def luminance(colour: int) -> float:
+        parts = [(colour >> shift & 255) / 255 for shift in (16, 8, 0)]
+        red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    light, dark = sorted((luminance(attributes["foreground"]), luminance(attributes["background"])), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_meter_and_the_hints_can_be_read_in_every_colour_scheme(nvim_factory: Callable[..., Nvim]) -> None:
+    """A status line is light on dark themes and dark on light ones: from 80 % on the meter brings its background."""
+    chat = make_chat(nvim_factory, size=(100, 24))
+    for ratio in (0.1, 0.86, 0.97):
+        chat.push(events.Meter(tokens=int(ratio * 100_000), window=100_000, ratio=ratio, exact=True))
+        for colours in ("set background=light", "set background=dark", "colorscheme habamax", "colorscheme default"):
+            chat.nvim.command(colours)
+            chat.nvim.settle()
+            screen = chat.nvim.screen().split("\n")
+            row = next(row for row in range(len(screen) - 1, 0, -1) if "ctx " in screen[row])
+            group = chat.nvim.highlight_at(row, screen[row].index("ctx "))
+            assert ("bold" in group) is (ratio >= 0.8), (colours, ratio)
+            if "foreground" in group and "background" in group:
+                assert contrast(group) >= 4, (colours, ratio, group)
+            hint = next(row for row, text in enumerate(screen) if "g? help" in text)
+            shown = chat.nvim.highlight_at(hint, screen[hint].index("g? help"))
+            normal = chat.nvim.lua("return vim.api.nvim_get_hl(0, { name = 'Normal' })")
+            assert contrast({"foreground": shown["foreground"], "background": normal["bg"]}) >= 3.5, (colours, shown)
 
 
 USERS_LINE = "vim.o.statusline = 'my line'\n"

@@ -42,6 +42,10 @@ local function layout(question, answers, width)
   for word in question:gmatch("%S+") do
     add(word, " ")
   end
+  local keys = table.concat(vim.tbl_map(shown, answers), "  ")
+  if line ~= "" and api.nvim_strwidth(line .. "  " .. keys) > width then
+    lines[#lines + 1], line = line, "" -- the answers stand together
+  end
   for _, answer in ipairs(answers) do
     add(shown(answer), "  ")
   end

@@ -84,6 +84,23 @@ function M.width(chunks)
   return width
 end
 
+---Cut chunks at their end.
+---@param chunks { [1]: string, [2]: string }[]
+---@param width integer
+---@return { [1]: string, [2]: string }[]
+function M.cut_chunks(chunks, width)
+  local found = {}
+  for index, chunk in ipairs(chunks) do
+    local text = api.nvim_strwidth(chunk[1])
+    if text > width or (text == width and index < #chunks) then
+      found[#found + 1] = { M.cut(chunk[1] .. " ", width), chunk[2] }
+      break
+    end
+    found[#found + 1], width = chunk, width - text
+  end
+  return found
+end
+
 ---Break a sentence into lines of at most `width` cells.
 ---@param text string
 ---@param width integer

@@ -188,6 +188,10 @@ function M.open(options)
   local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
   local win = api.nvim_open_win(bufnr, true, vim.tbl_extend("force", config, looks))
   vim.wo[win].wrap = options.wrap ~= false
+  if options.wrap == false then
+    vim.wo[win].list = true
+    vim.opt_local.listchars = { extends = "…", precedes = "…", tab = "  " }
+  end
   vim.wo[win].linebreak = true
   vim.wo[win].breakindent = true
   vim.wo[win].breakindentopt = "shift:" .. (options.hanging or 0)

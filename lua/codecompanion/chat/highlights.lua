@@ -9,7 +9,7 @@ M.groups = {
   { "CodeCompanionHeaderModel", "Special", "The header of the model's messages" },
   { "CodeCompanionHeaderSeparator", "FloatBorder", "The line after a header" },
   { "CodeCompanionTokens", "Comment", "Token counts next to headers" },
-  { "CodeCompanionHint", "NonText", "Key hints and the intro text" },
+  { "CodeCompanionHint", "Comment", "Key hints, notices and the intro text" },
   { "CodeCompanionActivity", "DiagnosticInfo", "What is happening now: streaming, a running tool, a retry" },
   { "CodeCompanionPending", "Comment", "sending… and queued" },
   { "CodeCompanionContext", "Comment", "The context block" },
@@ -40,8 +40,45 @@ M.groups = {
   { "CodeCompanionMeterFull", "DiagnosticError", "How full the context is, from 95 % on" },
 }
 
+---Groups for status lines, whose background is not that of the text: light on dark and dark on light in any colour
+---scheme, because the colours of `group` are made to be read on the background of text, and are swapped here.
+---@type { [1]: string, [2]: string, [3]: string }[]
+M.swapped = {
+  { "CodeCompanionStatusHigh", "DiagnosticWarn", "The meter in the status line, from 80 % on: swapped colours" },
+  { "CodeCompanionStatusFull", "DiagnosticError", "The meter in the status line, from 95 % on: swapped colours" },
+}
+
+---All groups as the help lists them.
+---@return { [1]: string, [2]: string, [3]: string }[]
+function M.documented()
+  local found = vim.list_slice(M.groups)
+  for _, group in ipairs(M.swapped) do
+    found[#found + 1] = { group[1], "NONE", ("%s of %s"):format(group[3], group[2]) }
+  end
+  return found
+end
+
+---@param name string
+---@return vim.api.keyset.get_hl_info
+local function resolved(name)
+  return vim.api.nvim_get_hl(0, { name = name, link = false })
+end
+
+local function define_swapped()
+  local paper = resolved("Normal").bg
+  for _, group in ipairs(M.swapped) do
+    local ink = resolved(group[2])
+    local spec = { reverse = true, bold = true, default = true }
+    if ink.fg and paper then
+      spec = { fg = paper, bg = ink.fg, ctermfg = 0, ctermbg = ink.ctermfg, bold = true, default = true }
+    end
+    vim.api.nvim_set_hl(0, group[1], spec)
+  end
+end
+
 ---Define the groups; a definition of the user's stays.
 function M.define()
+  define_swapped()
   for _, group in ipairs(M.groups) do
     local spec = group[2] == "NONE" and {} or { link = group[2] }
     spec.default = true

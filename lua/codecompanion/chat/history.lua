@@ -96,7 +96,7 @@ end
 function M.pins(chat)
   session.request(chat, "list_pins", {}, function(rows)
     if #rows == 0 then
-      return say.line("No pins yet; /pin pins the newest message, /pin text an instruction")
+      return say.line({ "No pins yet; /pin pins the newest message, /pin text an instruction", "No pins yet" })
     end
     local status = require("codecompanion.chat.status")
     local lines = vim.tbl_map(function(row)

@@ -98,7 +98,8 @@ function M.lines(result, exact, width)
   }
   local room = math.max(10, width - api.nvim_strwidth(lines[3]) + #"what")
   for _, row in ipairs(rows) do
-    local what = (row.name and row.name ~= "" and (row.name .. ": ") or "") .. (row.preview or "")
+    local name, preview = row.name or "", row.preview or ""
+    local what = name .. (name ~= "" and preview ~= "" and ": " or "") .. preview
     lines[#lines + 1] = ("%7s   %s%s  %3s  %s %s %s"):format(
       status.short(row.tokens),
       share(row.tokens, result.total),

@@ -50,13 +50,14 @@ function M.duration(ms)
   return ("%d min %d s"):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
 end
 
----A bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303).
+---A bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303). What is left is
+---shaded: a nearly empty bar is seen as one on any background.
 ---@param ratio number 0..1, more is shown as full
 ---@return string
 function M.gauge(ratio)
   local halves = math.floor(math.max(0, math.min(ratio, 1)) * CELLS * 2 + 1e-9)
   local bar = ("█"):rep(math.floor(halves / 2)) .. (halves % 2 == 1 and "▌" or "")
-  return "▕" .. bar .. (" "):rep(CELLS - math.ceil(halves / 2)) .. "▏"
+  return "▕" .. bar .. ("░"):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
 ---A share in whole percent, rounded down as R-303 wants it: 100 means full.
@@ -190,20 +191,27 @@ local function escaped(text)
   return (text:gsub("%%", "%%%%"))
 end
 
+---The groups of the meter where the background is that of a status line; none below 80 %.
+local IN_STATUSLINE = {
+  CodeCompanionMeterHigh = "CodeCompanionStatusHigh",
+  CodeCompanionMeterFull = "CodeCompanionStatusFull",
+}
+
 ---@param chunks { [1]: string, [2]: string }[]
----@param coloured boolean
+---@param in_winbar boolean
 ---@return string
-local function as_line(chunks, coloured)
+local function as_line(chunks, in_winbar)
   return table.concat(vim.tbl_map(function(chunk)
-    return coloured and ("%%#%s#%s%%*"):format(chunk[2], escaped(chunk[1])) or escaped(chunk[1])
+    local group = in_winbar and chunk[2] or IN_STATUSLINE[chunk[2]]
+    return group and ("%%#%s#%s%%*"):format(group, escaped(chunk[1])) or escaped(chunk[1])
   end, chunks))
 end
 
 ---Model, what happens and the meter, in the room of a window; the name is cut first.
 ---@param win integer
----@param coloured boolean
+---@param in_winbar boolean
 ---@return string
-local function bar(win, coloured)
+local function bar(win, in_winbar)
   local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win))
   if not chat then
     return ""
@@ -231,7 +239,7 @@ local function bar(win, coloured)
   end
   local room = width - api.nvim_strwidth(left) - 8
   local meter = M.meter_chunks(chat, math.max(room, #parts > 1 and 4 or math.min(least, width - 6)))
-  return "%<" .. escaped(left) .. "%=  " .. as_line(meter, coloured)
+  return "%<" .. escaped(left) .. "%=  " .. as_line(meter, in_winbar)
 end
 
 ---The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.

@@ -23,7 +23,7 @@ end
 
 ---Whether the user has no status line of their own.
 ---@return boolean
-local function is_plain_statusline()
+function M.is_plain_statusline()
   return vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default
 end
 
@@ -46,7 +46,7 @@ local function wants_winbar(win)
   if wish == "never" or vim.go.winbar ~= "" or not vim.list_contains({ "", WINBAR }, vim.wo[win].winbar) then
     return false
   end
-  return wish == "always" or not is_plain_statusline() or not has_statusline(win)
+  return wish == "always" or not M.is_plain_statusline() or not has_statusline(win)
 end
 
 ---Whether every window that shows the chat has a meter in a bar of ours: then the buffer need not repeat it.
@@ -78,7 +78,7 @@ function M.dress(chat, win)
     number = false,
     relativenumber = false,
     signcolumn = "no",
-    statusline = is_plain_statusline() and STATUSLINE or "", -- a status line of the user's own stays
+    statusline = M.is_plain_statusline() and STATUSLINE or "", -- a status line of the user's own stays
     winbar = wants_winbar(win) and WINBAR or nil,
   }, config.opts or {})
   for name, value in pairs(values) do
@@ -139,9 +139,13 @@ function M.watch_sizes()
   local group = api.nvim_create_augroup("codecompanion.window", {})
   api.nvim_create_autocmd("VimResized", { group = group, callback = resize })
   api.nvim_create_autocmd("WinEnter", { group = group, callback = vim.schedule_wrap(covering.give_way) })
-  local refit_all = vim.schedule_wrap(function()
+  local refit_all = vim.schedule_wrap(function(args)
+    local view = require("codecompanion.chat.view")
     for _, chat in ipairs(require("codecompanion.chat").list()) do
       M.refit(chat)
+      if args.event == "WinResized" then
+        view.follow(chat, view.followers(chat)) -- a window that opens below leaves only the input in sight
+      end
     end
   end)
   api.nvim_create_autocmd({ "VimResized", "WinResized", "WinClosed" }, { group = group, callback = refit_all })

@@ -49,7 +49,7 @@ io.stdout:write(
       return { name = command.name, argument = command.argument, description = command.description }
     end, require("codecompanion.slash").list()),
     autocmds = require("codecompanion.chat.autocmds").list,
-    highlights = require("codecompanion.chat.highlights").groups,
+    highlights = require("codecompanion.chat.highlights").documented(),
   }),
   "\n"
 )

@@ -3,7 +3,7 @@
 ---@type CodeCompanion.SlashCommand
 return {
   name = "fork",
-  description = "Continue in a copy of the chat; list: switch branches",
+  description = "Go on in a copy; list: switch branches",
   argument = "[title | list]",
   complete = function()
     return { "list" }
