@@ -8,6 +8,7 @@ disk before `put` returns, so an event that names it never points at nothing.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,14 +69,22 @@ class Blobs:
             raise StoreCorrupt(f"the stored content {name[:12]}… in {self._folder} is damaged")
         return content
 
-    def stored(self) -> Iterator[tuple[str, float]]:
-        """Yield the name of every stored content, and when it was last stored (seconds since the epoch)."""
+    def names(self) -> Iterator[str]:
+        """Yield the name of every stored content, in no order; the folder is read as far as is asked for."""
         if self._folder is None:
-            yield from [(name, 0.0) for name in self._in_memory]
+            yield from list(self._in_memory)
         elif self._folder.is_dir():
-            for path in sorted(self._folder.iterdir()):
-                if _SHA256.fullmatch(path.name):
-                    yield path.name, path.stat().st_mtime
+            with os.scandir(self._folder) as entries:
+                yield from (entry.name for entry in entries if _SHA256.fullmatch(entry.name))
+
+    def stored_at(self, name: str) -> float:
+        """Return when a content was last stored (seconds since the epoch), "now" for ever when it is not there."""
+        if self._folder is None:
+            return 0.0
+        try:
+            return (self._folder / name).stat().st_mtime
+        except FileNotFoundError:
+            return float("inf")
 
     def delete(self, name: str) -> None:
         """Delete a stored content that nobody uses."""

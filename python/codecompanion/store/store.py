@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +33,8 @@ from codecompanion.store.sessions import Row, SessionInfo, Spent
 from codecompanion.store.writer import Writer
 
 T = TypeVar("T")
+SWEEP_S = 5.0
+"""So long the contents of deleted chats hold up the closing; what is left goes with the next deletion."""
 Report = Callable[[StoreError], None]
 Clock = Callable[[], float]
 
@@ -56,6 +60,7 @@ class Store:
         self._clock = clock
         self._report = report
         self._last_reported = ""
+        self._sweeps: set[Future[None]] = set()
         self._writer = Writer(database, self._note_damage)
 
     @property
@@ -159,17 +164,29 @@ class Store:
             return deletion.delete_chat(connection, chat_id)
 
         future = self._writer.submit(run)
-        future.add_done_callback(self._delete_unused_blobs)  # the rows are gone for good before the first file is
+        names, swept = self._blobs.names(), Future[None]()
+        self._sweeps.add(swept)
+        # the rows are gone for good before the first file is
+        future.add_done_callback(lambda done: self._delete_unused_blobs(done, names, swept))
         return future
 
-    def _delete_unused_blobs(self, deleted: Future[int]) -> None:
-        if deleted.exception() is not None:
-            return
-        try:
-            with self._reading() as connection:
-                deletion.delete_unused_blobs(connection, self._blobs, self._clock())
-        except StoreError as error:
-            self._report(error)
+    def _delete_unused_blobs(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:
+        """Go through the contents in slices: what is to be written meanwhile comes in between (in the writer's thread).
+
+        What is left when the store is closed in the middle goes with the next deletion.
+        """
+        some: tuple[str, ...] = ()
+        if before.exception() is None:
+            try:
+                some = tuple(itertools.islice(names, deletion.SLICE))
+            except OSError as error:
+                self._report(StoreError(f"Contents that no chat uses stay in the data folder: {error}"))
+        if not some:
+            self._sweeps.discard(swept)
+            return swept.set_result(None)
+        work = partial(deletion.delete_unused_blobs, blobs=self._blobs, names=some, now=self._clock())
+        job = self._writer.submit(work, durable=False)
+        job.add_done_callback(lambda done: self._delete_unused_blobs(done, names, swept))
 
     def spent(self, chat_id: str | None = None) -> Spent:
         """Return what a chat has cost so far, or all chats together; what was appended is in it at once."""
@@ -281,6 +298,7 @@ class Store:
 
     def close(self) -> None:
         """Write what is queued, give all chats back, close the file. Safe to call twice."""
+        wait(tuple(self._sweeps), SWEEP_S)
         self._writer.submit(
             lambda connection: connection.execute("DELETE FROM leases WHERE owner = ?", (self._owner.id,)).rowcount,
             durable=False,

@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import sqlite3
+from threading import Event
 
 import pytest
 
 from codecompanion.errors import LeaseHeld
 from codecompanion.history import ChatForked, EventPayload, MessageAdded, TitleSet, UsageReported
 from codecompanion.messages import ImagePart, Message, TextPart, Usage
-from codecompanion.store import Store
+from codecompanion.store import Store, deletion
 from codecompanion.store.sessions import Spent
 
 from .conftest import CREATED, Desk, Start, said
@@ -113,6 +114,32 @@ def test_a_content_that_was_just_stored_waits_for_the_next_deletion(desk: Desk) 
     desk.now += 3_600
     store.delete("b").result()
     store.close()
+    assert list((desk.folder / "blobs").iterdir()) == []
+
+
+def test_who_writes_does_not_wait_until_all_contents_are_looked_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tens of thousands of contents took the writer more than a second; what is written comes between two slices."""
+    monkeypatch.setattr(deletion, "SLICE", 10)
+    store = desk.open()
+    store.append("a", [CREATED, said("x")]).result()
+    store.append("b", [CREATED, said("y")]).result()
+    for number in range(95):
+        store.put_blob(str(number).encode())
+    age(desk)
+    left: list[int] = []
+    written = Event()
+
+    def write(_: object) -> None:
+        store.append("b", [said("z")]).add_done_callback(count)
+
+    def count(_: object) -> None:
+        left.append(len(list((desk.folder / "blobs").iterdir())))
+        written.set()
+
+    store.delete("a").add_done_callback(write)
+    assert written.wait(10)
+    store.close()
+    assert left[0] >= 75
     assert list((desk.folder / "blobs").iterdir()) == []
 
 
