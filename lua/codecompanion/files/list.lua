@@ -1,24 +1,12 @@
 ---The list of what the tools of a chat changed, by turn: look at a change, revert it, its file or its turn.
 
 local api = vim.api
+local counts = require("codecompanion.files.counts").text
 local ns = api.nvim_create_namespace("codecompanion.files.list")
 
 local M = {}
 
 local FOOTER = { "gX revert", "T whole turn", "F whole file", "K diff", "<CR> open", "Q quickfix", "q close" }
-
----@param row table
----@return string
-local function counts(row)
-  local parts = {}
-  if row.added > 0 then
-    parts[#parts + 1] = "+" .. row.added
-  end
-  if row.removed > 0 then
-    parts[#parts + 1] = "−" .. row.removed
-  end
-  return table.concat(parts, " ")
-end
 
 ---@param row table
 ---@return string

@@ -5,13 +5,8 @@ local M = {}
 ---@param row table
 ---@return string
 local function text_of(row)
-  local parts = { row.tool }
-  if row.added > 0 then
-    parts[#parts + 1] = "+" .. row.added
-  end
-  if row.removed > 0 then
-    parts[#parts + 1] = "−" .. row.removed
-  end
+  local counts = require("codecompanion.files.counts").text(row)
+  local parts = { row.tool, counts ~= "" and counts or nil }
   if row.state == "unsaved" then
     parts[#parts + 1] = "not saved"
   end

@@ -16,8 +16,9 @@ from codecompanion.context.request_parts import request_mix
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.history import RequestEnded, RequestSent, Retry
 from codecompanion.messages import Message, ToolSpec
-from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.log import ChatLog
 from codecompanion.tokens import MessageCounter, estimate_text
+from codecompanion.waiting import to_the_end
 
 _log = logging.getLogger(__name__)
 

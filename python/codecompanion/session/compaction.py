@@ -26,8 +26,9 @@ from codecompanion.session.accounting import RequestRecord
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.effects import EffectRunner
-from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.log import ChatLog
 from codecompanion.session.summarise import ask_summary
+from codecompanion.waiting import to_the_end
 
 NO_MODEL = "no model"
 """Who wrote a summary that came from the log alone, as the user reads it."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from typing import get_args
 
-from codecompanion.history import FileChangeBegan, FileChangeEnded, FileChangeState
+from codecompanion.history import FileChangeBegan, FileChangeEnded
+from codecompanion.tools.base import HowEnded, ToChange
 
 
 class FileLog:
@@ -25,47 +24,33 @@ class FileLog:
         self._write, self._put_blob, self._new_id = write, put_blob, new_id
         self._turn_id, self._call_id = turn_id, call_id
 
-    async def begin(
-        self,
-        path: Path,
-        name: str,
-        *,
-        before: bytes | None,
-        after: bytes | None,
-        mode: int = 0,
-        link: str = "",
-        reverts: tuple[str, ...] = (),
-    ) -> str:
+    async def begin(self, change: ToChange) -> str:
         """Log that a file is about to be changed; return the change's id."""
         change_id = self._new_id()
         began = FileChangeBegan(
             change_id=change_id,
             turn_id=self._turn_id,
             call_id=self._call_id,
-            path=str(path),
-            name=name,
-            before=await self._stored(before),
-            after=await self._stored(after),
-            mode=mode,
-            link=link,
-            reverts=reverts,
+            path=str(change.path),
+            name=change.name,
+            before=await self._stored(change.before),
+            after=await self._stored(change.after),
+            mode=change.mode,
+            link=change.link,
+            reverts=change.reverts,
         )
         await self._write(began)
         return change_id
 
-    async def end(
-        self, change_id: str, *, state: str, after: bytes | None = None, added: int = 0, removed: int = 0,
-        reason: str = "",
-    ) -> None:  # fmt: skip
+    async def end(self, change_id: str, how: HowEnded) -> None:
         """Log how it ended."""
-        known: FileChangeState = next(one for one in get_args(FileChangeState) if one == state)
         ended = FileChangeEnded(
             change_id=change_id,
-            state=known,
-            after=await self._stored(after),
-            added=added,
-            removed=removed,
-            reason=reason,
+            state=how.state,
+            after=await self._stored(how.after),
+            added=how.added,
+            removed=how.removed,
+            reason=how.reason,
         )
         await self._write(ended)
 

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 from codecompanion.history import (
     ChangeUndone,
@@ -25,26 +24,7 @@ from codecompanion.session.gone import gone_from, take_out
 from codecompanion.session.undo import Chain, Rest, chain_after, chain_of, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store
 
-T = TypeVar("T")
 _TOLD_BY_THEMSELVES = frozenset({"edited", "compacted", "rules_reread"})
-
-
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Return what the work returns; when the caller is cancelled meanwhile, the work still ends first.
-
-    For a write together with what is told of it: one without the other would leave the editor with a lie (lesson 36).
-
-    Raises:
-        asyncio.CancelledError: the caller was cancelled; the work has ended all the same.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()  # the caller is being stopped; a failed write has undone itself
-        raise
 
 
 class ChatLog:

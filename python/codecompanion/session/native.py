@@ -18,7 +18,8 @@ from codecompanion.errors import CodeCompanionError, CompactionFailed
 from codecompanion.history import UsageReported, ViewChanged
 from codecompanion.messages import CompactionPart, Message, Usage
 from codecompanion.session.compaction_record import CompactionRecord
-from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.log import ChatLog
+from codecompanion.waiting import to_the_end
 
 ON_THE_SERVER = "on the provider's side"
 IN_VAIN = "the provider could not compact the chat"

@@ -12,10 +12,11 @@ from codecompanion.events import MessageSent, SubmitFailed, TitleChanged
 from codecompanion.history import EventPayload, MessageAdded, TitleSet
 from codecompanion.messages import Message, is_typed_by_user
 from codecompanion.requests import Submit
-from codecompanion.session.log import ChatLog, to_the_end
+from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.services import Services
 from codecompanion.session.stored_chats import title_of
+from codecompanion.waiting import to_the_end
 
 
 class OutboundQueue:

@@ -26,7 +26,7 @@ from codecompanion.session.change_list import FileChanged, changes_of
 from codecompanion.session.file_log import FileLog
 from codecompanion.session.state import State
 from codecompanion.text_files import TextFile, printable
-from codecompanion.tools.base import ToolContext
+from codecompanion.tools.base import HowEnded, ToChange, ToolContext
 from codecompanion.tools.diff import file_diff, hunk_places
 from codecompanion.tools.disk import make_link, set_mode
 from codecompanion.tools.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
@@ -237,8 +237,8 @@ class Reverter:
         if await asyncio.to_thread(is_there, path, context):
             with contextlib.suppress(text_files.UnreadableFile):  # a link that was restored
                 now = text_files.encode(await asyncio.to_thread(current_text, path, context))
-        change_id = await context.recorder.begin(path, name, before=now, after=now, reverts=ids)
-        await context.recorder.end(change_id, state="written")
+        change_id = await context.recorder.begin(ToChange(path=path, name=name, before=now, after=now, reverts=ids))
+        await context.recorder.end(change_id, HowEnded(state="written"))
 
     async def _tell_model(self, changes: Sequence[FileChanged]) -> None:
         """Tell the model in one line, with the next request."""

@@ -28,9 +28,9 @@ from codecompanion.history import (
 from codecompanion.messages import Message, ToolCall
 from codecompanion.session.accounting import RequestRecord
 from codecompanion.session.guards import over_request_limit, repeated_call
-from codecompanion.session.log import to_the_end
 from codecompanion.session.reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
+from codecompanion.waiting import to_the_end
 
 if TYPE_CHECKING:
     from codecompanion.session.session import Session

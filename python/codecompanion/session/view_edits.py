@@ -28,12 +28,12 @@ from codecompanion.requests import (
     Unpin,
 )
 from codecompanion.session.gone import WIPED
-from codecompanion.session.log import to_the_end
 from codecompanion.session.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.recall import Removed
 from codecompanion.session.redraw import redraw
 from codecompanion.session.restoring import find, logged, restoration
 from codecompanion.session.undo import chain_of, outcome
+from codecompanion.waiting import to_the_end
 
 if TYPE_CHECKING:
     from codecompanion.session.session import Session

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from codecompanion.history import FileChangeState
 from codecompanion.messages import ToolSpec
 from codecompanion.requests import Snapshot
 from codecompanion.tools.open_files import Editor, NoEditor, Opened
@@ -92,47 +93,51 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     diff: str
 
 
+class ToChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is about to be changed, with both contents (None = no file).
+
+    `mode` are the permissions of a file, `link` is the target of a symbolic link that is deleted; `reverts` are the
+    changes that this one takes back.
+    """
+
+    path: Path
+    name: str
+    before: bytes | None
+    after: bytes | None
+    mode: int = 0
+    link: str = ""
+    reverts: tuple[str, ...] = ()
+
+
+class HowEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """How a change ended; `after` when the content became another one than was meant."""
+
+    state: FileChangeState
+    after: bytes | None = None
+    added: int = 0
+    removed: int = 0
+    reason: str = ""
+
+
 class Recorder(Protocol):
     """The log of file changes: what it is told is durable before it returns."""
 
-    async def begin(
-        self,
-        path: Path,
-        name: str,
-        *,
-        before: bytes | None,
-        after: bytes | None,
-        mode: int = 0,
-        link: str = "",
-        reverts: tuple[str, ...] = (),
-    ) -> str:
-        """Log that a file is about to be changed, with both contents (None = no file); return the change's id.
+    async def begin(self, change: ToChange) -> str:
+        """Log that a file is about to be changed; return the change's id."""
 
-        `mode` are the permissions of a file, `link` is the target of a symbolic link that is deleted.
-        """
-
-    async def end(
-        self,
-        change_id: str,
-        *,
-        state: str,
-        after: bytes | None = None,
-        added: int = 0,
-        removed: int = 0,
-        reason: str = "",
-    ) -> None:
-        """Log how it ended: `written`, `unsaved`, `failed`, `unknown`; `after` when the content became another one."""
+    async def end(self, change_id: str, how: HowEnded) -> None:
+        """Log how it ended."""
 
 
 class NotRecorded:
     """Nothing is logged: the command line, and tests."""
 
-    async def begin(self, path: Path, name: str, **what: Any) -> str:
+    async def begin(self, change: ToChange) -> str:
         """Log nothing."""
-        del path, name, what
+        del change
         return ""
 
-    async def end(self, change_id: str, **how: Any) -> None:
+    async def end(self, change_id: str, how: HowEnded) -> None:
         """Log nothing."""
 
 

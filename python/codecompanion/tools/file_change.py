@@ -10,22 +10,22 @@ import asyncio
 import contextlib
 import os
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from codecompanion import text_files
 from codecompanion.errors import ToolError
+from codecompanion.history import FileChangeState
 from codecompanion.text_files import TextFile
-from codecompanion.tools.base import FileChange, ToolContext, ToolOutput
+from codecompanion.tools.base import FileChange, HowEnded, ToChange, ToolContext, ToolOutput
 from codecompanion.tools.diff import count_lines, file_diff
 from codecompanion.tools.disk import in_thread, opened_folder, remove_file, write_atomic
 from codecompanion.tools.open_files import Changed, OpenFile
 from codecompanion.tools.proposal import Proposal, as_accepted, shown
+from codecompanion.waiting import to_the_end
 
-T = TypeVar("T")
 ATTEMPTS = 5
 """So often a change is worked out anew because the user typed into the file in between."""
 MAX_TOLD_CHARS = 4_000
@@ -115,10 +115,11 @@ async def carry_out(
     in_editor = opened if opened is not None and proposal.after is not None and _takes_changes(opened) else None
     before, mode, link = await asyncio.to_thread(_what_is_there, proposal, in_editor)
     after = None if proposal.after is None else text_files.encode(proposal.after)
-    change_id = await context.recorder.begin(
-        proposal.path, proposal.name, before=before, after=after, mode=mode, link=link, reverts=reverts
+    to_change = ToChange(
+        path=proposal.path, name=proposal.name, before=before, after=after, mode=mode, link=link, reverts=reverts
     )
-    return await _to_the_end(_carry_out(proposal, context, in_editor, change_id, save))
+    change_id = await context.recorder.begin(to_change)
+    return await to_the_end(_carry_out(proposal, context, in_editor, change_id, save))
 
 
 def _takes_changes(opened: OpenFile) -> bool:
@@ -136,15 +137,15 @@ async def _carry_out(
         else:
             changed = await _change_on_disk(proposal, context)
     except BaseException as error:
-        await recorder.end(change_id, state="failed", reason=str(error))
+        await recorder.end(change_id, HowEnded(state="failed", reason=str(error)))
         raise
     if changed.state == "stale":
-        await recorder.end(change_id, state="failed", reason="the buffer changed in the meantime")
+        await recorder.end(change_id, HowEnded(state="failed", reason="the buffer changed in the meantime"))
         return None
-    if changed.state in ("refused", "unknown"):
+    if changed.state == "refused" or changed.state == "unknown":
         # An editor that fell silent may have made the change: the log must not say that it did not.
-        state = "failed" if changed.state == "refused" else "unknown"
-        await recorder.end(change_id, state=state, reason=changed.reason)
+        state: FileChangeState = "failed" if changed.state == "refused" else "unknown"
+        await recorder.end(change_id, HowEnded(state=state, reason=changed.reason))
         raise ToolError(changed.reason)
     after = proposal.after
     if changed.text is not None:
@@ -159,7 +160,7 @@ async def _carry_out(
         change_id=change_id, path=str(proposal.path), name=proposal.name, added=added, removed=removed, diff=diff
     )
     left = None if changed.text is None else text_files.encode(TextFile(changed.text))
-    await recorder.end(change_id, state=changed.state, after=left, added=added, removed=removed)
+    await recorder.end(change_id, HowEnded(state=changed.state, after=left, added=added, removed=removed))
     opened = context.opened.at(proposal.path)
     stays_open = proposal.after is None and opened is not None and opened.modified
     return Outcome(change=change, after=after, state=changed.state, stays_open=stays_open)
@@ -251,15 +252,3 @@ def counts(added: int, removed: int) -> str:
     parts = [f"+{added:,}"] if added else []
     parts += [f"−{removed:,}"] if removed else []
     return " ".join(parts) or "no lines changed"
-
-
-async def _to_the_end(work: Awaitable[T]) -> T:
-    """Return what the work returns; a cancelled caller waits for its end first."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()
-        raise
