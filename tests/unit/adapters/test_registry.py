@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,19 @@ def test_nothing_is_imported_before_the_first_request() -> None:
     environment = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_sdk_does_not_import_aiohttp(tmp_path: Path) -> None:
+    """Where it is installed it would cost every chat 0.1 s, for a transport that is not used."""
+    (tmp_path / "aiohttp.py").write_text("print('imported')")
+    code = (
+        "from codecompanion.adapters.base import AdapterSettings; from codecompanion.adapters.sdk_client import *\n"
+        "make_client(AdapterSettings(name='x', kind='openai', base_url='http://127.0.0.1:9')); print('made')\n"
+        "import aiohttp"
+    )
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["made", "imported"]
 
 
 @pytest.mark.parametrize(
