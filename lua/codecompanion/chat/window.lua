@@ -171,14 +171,19 @@ function M.entered(chat, win)
   end)
 end
 
+---@return integer[] wins The vertical splits of chats in this tab page
+local function chat_splits()
+  return vim.tbl_filter(function(win)
+    local is_chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win)) ~= nil
+    return is_chat and vim.w[win].codecompanion_layout == "vertical"
+  end, api.nvim_tabpage_list_wins(0))
+end
+
 ---The split of another chat, where one more beside it would leave too little for each: the chats then share it.
 ---@param config table
 ---@return integer? win
 local function shared_split(config)
-  local splits = vim.tbl_filter(function(win)
-    local is_chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win)) ~= nil
-    return is_chat and vim.w[win].codecompanion_layout == "vertical"
-  end, api.nvim_tabpage_list_wins(0))
+  local splits = chat_splits()
   if config.layout == "vertical" and not layout.has_room_for(config, #splits + 1) then
     return splits[#splits]
   end
@@ -212,7 +217,11 @@ function M.open(chat, wish)
   elseif config.layout == "float" then
     api.nvim_open_win(chat.bufnr, true, layout.float(config))
   else
+    local is_first = #chat_splits() == 0
     api.nvim_open_win(chat.bufnr, true, layout.split(config))
+    if vim.o.equalalways and not is_first then
+      vim.cmd("horizontal wincmd =") -- Neovim 0.12 takes all of the width from the chat that is there
+    end
   end
   local win = api.nvim_get_current_win()
   api.nvim_win_set_var(win, "codecompanion_layout", config.layout)
