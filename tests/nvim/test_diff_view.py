@@ -94,7 +94,22 @@ def test_a_hunk_is_left_out_from_the_other_side_by_dp(chat: ChatDriver) -> None:
     open_view(chat)
     chat.nvim.feed("<C-w>pgg]cdp")
     assert not chat.nvim.lua("return vim.bo.modifiable")
+    modified = "return vim.iter(vim.api.nvim_list_bufs()):any(function(b) return vim.bo[b].modified end)"
+    chat.nvim.wait_for(lambda: not chat.nvim.lua(modified), "a proposal that lets Neovim go")
     assert accepted(chat) == BEFORE.replace("return 2", "return 22")
+
+
+def test_skipping_the_only_hunk_folds_nothing_away_and_the_block_says_so(chat: ChatDriver) -> None:
+    """Vim would fold the whole text, as if it had gone."""
+    text = "".join(f"line {number}\n" for number in range(60))
+    open_view(chat, before=text, after=text.replace("line 33", "LINE 33"))
+    chat.nvim.feed("do")
+    chat.nvim.wait_screen("line 33")
+    chat.nvim.wait_lua("return vim.fn.foldclosed('.') == -1")
+    chat.nvim.feed("q")
+    chat.nvim.wait_screen("needs your approval +all of it skipped")
+    chat.nvim.feed("]aK")
+    assert accepted(chat) == text
 
 
 @pytest.mark.parametrize(

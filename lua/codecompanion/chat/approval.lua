@@ -193,8 +193,10 @@ function M.mark_edited(chat, approval)
   local first = draw.item_rows(chat, approval.item)
   if first then
     api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, first + 1)
-    if diff_view().edited_text(approval) then
-      local opts = { virt_text = { { "  with your changes", "CodeCompanionWarning" } }, virt_text_pos = "eol" }
+    local text = diff_view().edited_text(approval)
+    if text then
+      local words = text == approval.event.before and "  all of it skipped" or "  with your changes"
+      local opts = { virt_text = { { words, "CodeCompanionWarning" } }, virt_text_pos = "eol" }
       api.nvim_buf_set_extmark(chat.bufnr, edited_ns, first, 0, opts)
     end
   end

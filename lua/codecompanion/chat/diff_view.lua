@@ -174,7 +174,7 @@ local function titles(event)
   right[#right + 1] = "q back"
   key("reject", "reject")
   if not deleted then
-    vim.list_extend(right, { "do skips hunk", "u undo" })
+    vim.list_extend(right, { "do skips hunk", "u undo", "]c next" })
   end
   left[2] = vim.fn.fnamemodify(event.path, ":.")
   return { left, right }
@@ -207,6 +207,25 @@ local function map_keys(chat, approval)
   end
 end
 
+---The proposal was edited. Nothing keeps anybody from leaving Neovim; a skipped hunk does not fold away what is looked
+---at, the whole text when it was the only one.
+---@param bufnr integer
+---@param view CodeCompanion.DiffView
+local function changed(bufnr, view)
+  if not api.nvim_buf_is_valid(bufnr) then
+    return
+  end
+  vim.bo[bufnr].modified = false
+  local is_free = api.nvim_get_mode().mode == "n" -- who types opens the fold by typing
+  for _, win in ipairs(is_free and view.wins or {}) do
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_call(win, function()
+        vim.cmd("silent! normal! zv")
+      end)
+    end
+  end
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param approval table
 local function watch(chat, approval)
@@ -220,9 +239,13 @@ local function watch(chat, approval)
     local key = keymaps.keys("approve_once", "n")[1] or "accepting"
     say.hint(("Kept in the proposal; %s accepts it and writes the file"):format(key))
   end)
-  on({ "TextChanged", "TextChangedI" }, view.right, function()
-    vim.bo[view.right].modified = false -- it never keeps anybody from leaving Neovim
-  end)
+  api.nvim_buf_attach(view.right, false, {
+    on_lines = function(_, bufnr) -- also by `dp` from the other window, where no TextChanged comes
+      vim.schedule(function()
+        changed(bufnr, view)
+      end)
+    end,
+  })
   api.nvim_create_autocmd("User", {
     group = group,
     pattern = "CodeCompanionChatClosed",

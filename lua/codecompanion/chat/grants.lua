@@ -72,7 +72,7 @@ end
 function M.open(chat)
   load(chat, function(rows)
     if #rows == 0 then
-      return say.line("Nothing was always allowed in this chat; tools ask as configured.", severity.INFO)
+      return say.line("Nothing is always allowed in this chat", severity.INFO)
     end
     show(chat, rows)
   end)
