@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codecompanion.store.opening import open_store
 from real_chat import KEY, RealChat, start_chat
 from tests.adapters.chat_answers import reply
 from tests.adapters.chat_thread import ChatServerThread
@@ -67,7 +68,41 @@ def test_only_a_closed_chat_is_deleted_and_only_when_the_user_says_so(chat: Real
     chat.nvim.wait_screen(r"Delete “Delete me” for good\? 2 messages  \[y\]es  \[n\]o")
     chat.nvim.feed("n")
     assert first in rows(chat)
+    leave_and_come_back(chat, first)
     delete(chat, first)
     chat.nvim.feed("y")
     chat.nvim.wait_lua("return _G.gone")
+    assert first not in rows(chat)
+
+
+def leave_and_come_back(chat: RealChat, first: str) -> None:
+    """Closed and resumed in one breath the chat is still ours: it was given back after it had been opened."""
+    chats = "local chats = require('codecompanion.chat')\n"
+    chat.nvim.lua(chats + "chats.resume(...)", first)
+    chat.wait_ready()
+    chat.nvim.lua(chats + "chats.close() chats.resume(...)", first)
+    chat.wait_ready()
+    chat.nvim.wait_for(lambda: "An answer." in chat.text(), "the resumed chat")
+    store = open_store(chat.root / "data" / "nvim" / "codecompanion")
+    assert rows(chat)[first]  # the host has done what came before
+    assert store.foreign_lease(first)
+    chat.nvim.lua(chats + "chats.close()")
+    chat.nvim.wait_for(lambda: store.foreign_lease(first) is None, "the chat given back")
+    store.close()
+
+
+def test_a_chat_that_is_being_deleted_cannot_be_opened(chat: RealChat) -> None:
+    """Opened in the middle of it, the chat went on in a log that was gone; what is typed stays in the input."""
+    chat.say("Delete me")
+    first = chat.id
+    chat.nvim.lua(
+        """local id = ...
+        require('codecompanion.chat').close()
+        require('codecompanion.host').request('delete_session', { chat = id }, function() end)
+        require('codecompanion.chat').resume(id)""",
+        first,
+    )
+    chat.nvim.wait_screen("it may have been deleted")
+    chat.send("hello?")
+    chat.nvim.wait_for(lambda: chat.draft() == "hello?", "the words in the input again")
     assert first not in rows(chat)

@@ -2,7 +2,7 @@
 
 In: `receive(verb, json)` on pynvim's thread decodes the request and starts it on the engine's loop; nothing waits.
 Requests begin in the order they came. Two gates keep that order meaningful: nothing begins before `hello` was
-answered, nothing of a chat begins before its `open_chat` was.
+answered, nothing of a chat begins before its `open_chat`, `close_chat` or `delete_session` was.
 
 Out: `emit(event)` from any thread. One flusher on pynvim's loop makes one `exec_lua` call per flush and learns from
 the answer what it cost (see `outbox`). The call is a request inside a greenlet, not a notification: its answer is the
@@ -89,7 +89,8 @@ class Bridge:
         self._engine = EngineLoop(self._guard)
         self._runtime: Runtime | None = None
         self._greeted = asyncio.Event()
-        self._opening: dict[str, asyncio.Event] = {}
+        self._gates: dict[str, asyncio.Event] = {}
+        """By chat, what opens or ends it: whatever comes later waits until that is done."""
         self._closed = threading.Lock()
         _live.append(self)
 
@@ -145,11 +146,9 @@ class Bridge:
         """Wait for what must come first; return the gate this request opens when it is done."""
         if isinstance(request, requests.Hello):
             return self._greeted
-        if isinstance(request, requests.OpenChat):
-            earlier = self._opening.get(request.chat)
-            gate = self._opening[request.chat] = asyncio.Event()
-        else:
-            earlier, gate = self._opening.get(request.chat), None
+        earlier, gate = self._gates.get(request.chat), None
+        if isinstance(request, requests.OpenChat | requests.CloseChat | requests.DeleteSession):
+            gate = self._gates[request.chat] = asyncio.Event()
         await self._greeted.wait()
         if earlier is not None:
             await earlier.wait()

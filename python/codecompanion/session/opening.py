@@ -61,7 +61,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     events = await asyncio.to_thread(store.load_events, chat_id)
     if not events:
         await durable(store.release(chat_id))
-        raise InputError(f"No stored chat has the id {chat_id!r}")
+        raise InputError(f"No stored chat has the id {chat_id!r}; it may have been deleted.")
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     log.resume(events)
     if not read_only:

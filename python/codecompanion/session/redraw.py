@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from codecompanion.errors import InputError
 from codecompanion.events import Event, Redrawn, ReplyStarted, Restored
 from codecompanion.history import LogEvent, MessageAdded
 from codecompanion.session.entries import entries, pieces
@@ -16,12 +17,21 @@ from codecompanion.session.entries import entries, pieces
 if TYPE_CHECKING:
     from codecompanion.session.session import Session
 
+DELETED = "This chat is not in the history any more; it was deleted meanwhile."
+
 
 async def redraw(session: Session) -> None:
-    """Tell it all, in one step: nothing can come between what the log says and what is on its way."""
-    entries_shown, events = await _read(session)
-    while session.log.view.last_seq > (events[-1].seq if events else 0):
-        entries_shown, events = await _read(session)
+    """Tell it all, in one step: nothing can come between what the log says and what is on its way.
+
+    Raises:
+        InputError: the chat was deleted meanwhile; nothing was told.
+    """
+    view, (entries_shown, events) = session.log.view, await _read(session)
+    # Read again only for what was written meanwhile: what a reading lacks that began later is not in the log any more.
+    while session.log.view is not view and session.log.view.last_seq > (events[-1].seq if events else 0):
+        view, (entries_shown, events) = session.log.view, await _read(session)
+    if not events and session.log.view.last_seq:
+        raise InputError(DELETED)
     session.emit(Redrawn(chat=session.chat_id))
     session.context.show()
     session.context.show_marks()

@@ -65,9 +65,13 @@ async def delete(services: Services, chat_id: str, open_chats: Mapping[str, obje
     await _must_be_stored(services, chat_id)
     title = await asyncio.to_thread(_title, services, chat_id)
     await durable(services.store.acquire(chat_id))
-    if services.keeping is not None:
-        await asyncio.to_thread(services.keeping.checkpoints.delete, chat_id)
-    await durable(services.store.delete(chat_id))
+    try:
+        if services.keeping is not None:
+            await asyncio.to_thread(services.keeping.checkpoints.delete, chat_id)
+        await durable(services.store.delete(chat_id))
+    except BaseException:
+        services.store.release(chat_id)
+        raise
     return f"Deleted: {title}."
 
 

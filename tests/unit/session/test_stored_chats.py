@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from codecompanion.errors import InputError
-from codecompanion.events import ChatOpened, TitleChanged
+from codecompanion.errors import InputError, StoreUnavailable
+from codecompanion.events import ChatOpened, Redrawn, TitleChanged
 from codecompanion.session import stored_chats
+from codecompanion.session.redraw import redraw
+from codecompanion.store.opening import open_store
+from codecompanion.store.store import durable
 
 from .fakes import Bench, ScriptedAdapter, says, submit
 
@@ -64,3 +69,40 @@ async def test_an_open_chat_is_not_deleted(tmp_path: Path) -> None:
     await session.close()
     assert await stored_chats.delete(bench.services, "chat-1", {}) == "Deleted: “hello”."
     assert bench.store.list_sessions() == []
+
+
+async def test_a_chat_that_was_deleted_meanwhile_is_not_read_for_ever(tmp_path: Path) -> None:
+    """Its log is gone although the session still knows it: the drawing ends with a sentence."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
+    session = await bench.open()
+    session.submit(submit("hello"))
+    await bench.idle(session)
+    await durable(bench.store.delete("chat-1"))
+    async with asyncio.timeout(5):
+        with pytest.raises(InputError, match="deleted meanwhile"):
+            await redraw(session)
+    assert not bench.of(Redrawn)
+
+
+async def test_a_deletion_that_fails_gives_the_chat_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lease that was taken for it would keep the chat from every other Neovim."""
+    folder = tmp_path / "data"
+    store, other = open_store(folder), open_store(folder)
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]), store=store)
+    session = await bench.open()
+    session.submit(submit("hello"))
+    await bench.idle(session)
+    await session.close()
+    await durable(store.release("chat-1"))
+
+    def full(chat_id: str) -> Future[int]:
+        failed: Future[int] = Future()
+        failed.set_exception(StoreUnavailable("the disk is full"))
+        return failed
+
+    monkeypatch.setattr(store, "delete", full)
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        await stored_chats.delete(bench.services, "chat-1", {})
+    await durable(other.acquire("chat-1"))
+    store.close()
+    other.close()
