@@ -400,7 +400,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
     events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not count
     now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
-    turn, or a new answer to the same message, begins with it. `level` is that of a note.
+    turn, or a new answer to the same message, begins with it. `level` is that of a note; one that tells of the end of a
+    turn has in `ended` how that was.
     """
 
     kind: str
@@ -422,6 +423,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     reply_id: str = ""
     summary_ids: tuple[str, ...] = ()
     level: Severity = Severity.INFO
+    ended: str = ""
     change_id: str = ""
     undone: bool = False
     trigger: str = ""

@@ -83,3 +83,50 @@ def test_a_message_sent_while_the_chat_is_drawn_anew_is_there_once(chat: ChatDri
     chat.push(fate, events.Redrawn(), events.Restored(entries=(entry,) if stored else (), first=True, last=True))
     assert chat.text().count("the words") == 1
     assert chat.input() == ("" if stored else "the words")
+
+
+def test_an_edit_whose_branch_was_made_meanwhile_can_be_sent_again(chat: ChatDriver) -> None:
+    """`g<CR>`, `<CR>`, `:bd` at once: back in the chat, the text stands in the input and is not stuck there."""
+    chat.accept("question")
+    chat.answer("show_original", {"title": "", "text": "question", "filetype": "text", "state": ""})
+    chat.nvim.feed("gg")
+    chat.nvim.feed("g<CR>")
+    chat.nvim.wait_for(lambda: chat.input() == "question", "the message in the input")
+    chat.nvim.feed("<CR>")
+    assert len(chat.sent("fork_chat")) == 1
+    chat.nvim.command("enew")
+    chat.nvim.command(f"bdelete {buffer_of(chat)}")
+    chat.nvim.lua(
+        """for _, request in ipairs(require('codecompanion.host').requests) do
+             if request.verb == 'fork_chat' then request.callback(nil, 'branch') end
+           end"""
+    )
+    chat.nvim.command(f"buffer {buffer_of(chat)}")
+    entry = events.Entry(kind="user", text="question", message_id="m1")
+    chat.push(events.Redrawn(), events.Restored(entries=(entry,), first=True, last=True))
+    assert chat.input() == "question"
+    chat.nvim.feed("<CR>")
+    assert len(chat.sent("fork_chat")) == 2
+    assert chat.sent("submit")[1:] == []
+
+
+def test_a_chat_closed_in_the_tick_after_it_was_resumed_is_not_opened(chat: ChatDriver) -> None:
+    """The host would keep it open, and other Neovims from it, with no buffer to close."""
+    chat.nvim.lua(
+        """local chats = require('codecompanion.chat')
+           chats.resume('0123456789abcdef')
+           chats.close()
+           chats.close(chats.replace(chats.last_chat(), 'fedcba9876543210'))"""
+    )
+    chat.nvim.settle()
+    assert [request["chat"] for request in chat.sent("open_chat")] == [chat.id]
+
+
+def test_a_chat_that_the_host_has_lost_is_opened_once_more(chat: ChatDriver) -> None:
+    """The redraw fails, the chat is opened; when that fails too the buffer says so and can be used."""
+    chat.accept("question")
+    chat.nvim.command("edit")
+    chat.push(events.RequestFailed(verb="redraw_chat", error="The host no longer has this chat open."))
+    assert [request.get("resume") for request in chat.sent("open_chat")] == [None, chat.id]
+    chat.push(events.RequestFailed(verb="open_chat", error="No stored chat has the id; it may have been deleted."))
+    assert "✗ No stored chat has the id; it may have been deleted." in chat.text()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from approvals import ask
 from chat_driver import ChatDriver, make_chat
 from codecompanion import events
 from harness import Nvim
@@ -114,3 +115,26 @@ def test_the_fold_key_jumps_forward_where_there_is_no_fold(chat: ChatDriver) -> 
     chat.nvim.feed("<C-o>")
     chat.nvim.settle()
     assert chat.nvim.lua("return vim.fn.line('.')") != before
+
+
+def test_closing_a_busy_chat_asks(chat: ChatDriver) -> None:
+    """`<C-c>` pressed once too often must not cancel what waits for an answer, nor stop a turn, without a word."""
+    chat.accept("question")
+    chat.push(events.State(state="streaming", label="streaming"))
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_screen(r"Closing stops the running turn\.  \[h\]ide, it goes on  \[c\]lose  \[n\]o")
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_for(lambda: "Closing stops" not in chat.nvim.screen(), "the end of the question")
+    assert chat.sent("close_chat") == []
+    ask(chat)
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_screen("Closing cancels what waits for your approval")
+    chat.nvim.feed("h")
+    chat.nvim.wait_for(lambda: "## Me" not in chat.nvim.screen(), "the chat off the screen")
+    assert chat.sent("close_chat") == []
+    chat.nvim.command("CodeCompanionChat Toggle")
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_screen("Closing cancels what waits for your approval")
+    chat.nvim.feed("c")
+    chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
+    chat.nvim.wait_screen("Chat closed, its turn stopped; :CodeCompanionChat Resume brings it back.")

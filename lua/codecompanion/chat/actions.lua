@@ -45,8 +45,7 @@ function M.stop(chat)
   if vim.fn.reg_recording() ~= "" then
     return api.nvim_feedkeys("q", "n", false)
   end
-  local busy = chat.state ~= "idle" or chat.compaction or chat.retry or #chat.outgoing > 0
-  if not busy then
+  if not require("codecompanion.chat.status").is_busy(chat) then
     return say.hint("Nothing is running in this chat.")
   elseif sees_the_turn(chat) then
     return session.cancel(chat)
@@ -60,8 +59,25 @@ function M.stop(chat)
   end)
 end
 
+---Close the chat; asks first when that would stop what runs or cancel what waits for an answer.
 function M.close(chat)
-  require("codecompanion.chat").close(chat)
+  local chats = require("codecompanion.chat")
+  if not require("codecompanion.chat.status").is_busy(chat) then
+    return chats.close(chat)
+  end
+  local what = #chat.approvals > 0 and "cancels what waits for your approval" or "stops the running turn"
+  local answers = {
+    { key = "h", label = "hide, it goes on" },
+    { key = "c", label = "close" },
+    { key = "n", label = "no" },
+  }
+  require("codecompanion.chat.confirm").ask(("Closing %s."):format(what), answers, function(key)
+    if key == "c" then
+      chats.close(chat)
+    elseif key == "h" then
+      chats.hide(chat)
+    end
+  end)
 end
 
 ---Take the message under the cursor back into the input; sending it forks the chat there.

@@ -120,13 +120,21 @@ function M.request_failed(chat, event)
   if event.gone then
     return -- `host_exit` has said it
   end
+  local loaded = vim.api.nvim_buf_is_loaded(chat.bufnr)
   if event.verb == "redraw_chat" or event.verb == "open_chat" then
-    chat.attached = "no"
+    chat.attached, chat.awaiting = "no", nil
+  end
+  if event.verb == "redraw_chat" and loaded then
+    return require("codecompanion.chat.redraw").redraw(chat) -- a host that has lost the chat opens it once more
   end
   if event.verb == "open_chat" or event.verb == "submit" then
     recall_all(chat)
   end
-  require("codecompanion.say").line(event.error, severity.ERROR)
+  local say = require("codecompanion.say")
+  if loaded and not chat.awaiting then
+    return say.chat(chat, event.error, severity.ERROR)
+  end
+  say.line(event.error, severity.ERROR)
 end
 
 function M.notice(_, event)

@@ -349,11 +349,16 @@ end
 ---One sentence.
 ---@param text string
 ---@param level? CodeCompanion.Severity
+---@param hint? string What can be done about it
 ---@return CodeCompanion.Block
-function M.notice(text, level)
+function M.notice(text, level, hint)
   local sign, group = unpack(NOTICES[level] or NOTICES[severity.INFO])
   local line = sign .. M.one_line(text)
-  return { kind = "notice", lines = { line }, marks = { { row = 0, from = 0, to = #line, group = group } } }
+  local block = { kind = "notice", lines = { line }, marks = { { row = 0, from = 0, to = #line, group = group } } }
+  if hint then
+    block.eol = { { row = 0, col = #line, pos = "inline", chunks = { { hint, "CodeCompanionHint" } } } }
+  end
+  return block
 end
 
 ---Old tool results were cleared: a line of virtual text, the text stays as it is (R-516).

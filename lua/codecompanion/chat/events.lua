@@ -8,6 +8,7 @@ local blocks = require("codecompanion.chat.blocks")
 local changes = require("codecompanion.chat.changes")
 local compaction = require("codecompanion.chat.compaction")
 local draw = require("codecompanion.chat.draw")
+local notices = require("codecompanion.chat.notices")
 local outgoing = require("codecompanion.chat.outgoing")
 local restore = require("codecompanion.chat.restore")
 local say = require("codecompanion.say")
@@ -35,6 +36,7 @@ function M.chat_opened(chat, event)
   local reattached = chat.known
   local fresh = chat.awaiting ~= nil
   chat.awaiting = nil
+  notices.opening(chat, event.resumed)
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
@@ -66,6 +68,7 @@ end
 function M.redrawn(chat)
   require("codecompanion.chat.redraw").begin(chat)
   draw.touch(chat)
+  chat.notices = chat.clearing and {} or chat.notices
   chat.just_cleared, chat.clearing = chat.clearing, nil
 end
 
@@ -243,13 +246,6 @@ function M.retrying(chat, event)
   activity.retry(chat, event)
 end
 
----The key that answers the last message again, in words.
----@return string?
-local function asks_again()
-  local key = require("codecompanion.chat.keymaps").keys("regenerate", "n")[1]
-  return key and (" · %s asks again"):format(key) or nil
-end
-
 function M.turn_finished(chat, event)
   activity.stop_retry(chat)
   stream.finish(chat)
@@ -266,10 +262,12 @@ function M.turn_finished(chat, event)
     say.chat(chat, "The reply was cut off before its end.", severity.WARN)
   end
   chat.cut = false
+  -- a message that is still on its way is not stored: it comes back into the input, and there is nothing to ask again
+  local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
   if event.error ~= "" then
-    say.chat(chat, event.error, severity.ERROR, event.reason == "failed" and asks_again() or nil)
+    say.chat(chat, event.error, severity.ERROR, event.reason == "failed" and asks_again or nil)
   elseif event.reason == "stopped" then
-    say.chat(chat, "Stopped.", severity.INFO, asks_again())
+    say.chat(chat, "Stopped.", severity.INFO, asks_again)
   end
   if event.reason == "stopped" then
     autocmds.fire(chat, "ChatStopped", event)
@@ -287,6 +285,7 @@ function M.restored(chat, event)
     require("codecompanion.chat.draft").messages_drawn(chat)
   end
   if event.first then
+    notices.opened(chat)
     require("codecompanion.chat.fork").opened(chat)
   end
 end
@@ -361,11 +360,8 @@ end
 
 say.draw = function(chat, text, level, hint)
   stream.finish(chat)
-  local block = blocks.notice(text, level)
-  if hint then
-    block.eol = { { row = 0, col = #block.lines[1], pos = "inline", chunks = { { hint, "CodeCompanionHint" } } } }
-  end
-  draw.append(chat, block)
+  notices.remember(chat, text, level, hint)
+  draw.append(chat, blocks.notice(text, level, hint))
 end
 
 return M

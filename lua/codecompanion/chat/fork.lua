@@ -28,11 +28,15 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param payload table
----@param callback fun(err?: string, id?: string)
-local function ask(chat, payload, callback)
+---@param callback fun(err?: string, id?: string) Only called while the buffer is loaded
+---@param always? fun() Called in any case, before it
+local function ask(chat, payload, callback, always)
   session.attach(chat)
   payload.chat = chat.id
   require("codecompanion.host").request("fork_chat", payload, function(err, id)
+    if always then
+      always()
+    end
     if api.nvim_buf_is_loaded(chat.bufnr) then
       callback(err, id)
     end
@@ -81,7 +85,6 @@ function M.send(chat, edit, text)
   edit.sending = true
   local payload = { fork = edit.fork, at = edit.message_id, draft = text }
   ask(chat, payload, function(err, id)
-    edit.sending = false
     if err then
       local text_is_kept = "Not sent; your text is still in the input. " .. err
       return say.chat(chat, text_is_kept, severity.WARN)
@@ -91,7 +94,10 @@ function M.send(chat, edit, text)
     local branch = require("codecompanion.chat").replace(chat, assert(id))
     branch.send_when_opened = true
     branch.typed_since = typed ~= text and rest_of(typed, text) or nil
+    chat.state = "idle" -- the host has made the branch: nothing runs that closing would stop
     require("codecompanion.chat").close(chat)
+  end, function()
+    edit.sending = false
   end)
 end
 

@@ -212,11 +212,16 @@ function M.open(opts)
     require("codecompanion.chat.window").open(chat, opts.layout)
   end
   vim.schedule(function()
-    if by_buffer[chat.bufnr] then
-      require("codecompanion.chat.session").attach(chat, opts)
-    end
+    require("codecompanion.chat.session").attach(chat, opts)
   end)
   return chat
+end
+
+---Take a chat off the screen; it goes on.
+---@param chat CodeCompanion.Chat
+function M.hide(chat)
+  require("codecompanion.chat.draft").save(chat)
+  require("codecompanion.chat.window").hide(chat)
 end
 
 ---Show the last chat, or hide it when it is on the screen; opens one when there is none.
@@ -229,8 +234,7 @@ function M.toggle(opts)
     return M.open(opts)
   end
   if #window.visible(chat) > 0 then
-    require("codecompanion.chat.draft").save(chat)
-    window.hide(chat)
+    M.hide(chat)
   else
     load(chat)
     window.open(chat, opts and opts.layout)
@@ -420,16 +424,21 @@ function M.forget(chat)
     return
   end
   by_buffer[chat.bufnr] = nil
+  chat.closed = true
   chats = vim.tbl_filter(function(other)
     return other ~= chat
   end, chats)
   if last == chat then
     last = chats[#chats]
   end
+  local was_busy = require("codecompanion.chat.status").is_busy(chat)
   require("codecompanion.chat.draft").close(chat)
   require("codecompanion.chat.activity").stop_retry(chat)
   if chat.attached ~= "no" then
     require("codecompanion.host").notify("close_chat", { chat = chat.id })
+  end
+  if was_busy and vim.v.exiting == vim.NIL then
+    require("codecompanion.say").line("Chat closed, its turn stopped; :CodeCompanionChat Resume brings it back.")
   end
   require("codecompanion.chat.autocmds").fire(chat, "ChatClosed")
 end

@@ -16,6 +16,9 @@ local made = 0
 ---@field label string
 ---@field meter? table
 ---@field attached "no"|"opening"|"yes" Whether the running host knows the chat
+---@field notices CodeCompanion.Notice[] What was said in the buffer
+---@field is_opening? boolean What is said now is said whenever the chat is opened
+---@field closed? boolean Its buffer is gone for good
 ---@field known boolean The chat exists in the history
 ---@field read_only boolean
 ---@field clearing? boolean The user has asked to clear it
@@ -76,7 +79,7 @@ local made = 0
 
 ---@return CodeCompanion.Restore
 local function nothing_to_restore()
-  return { queue = {}, drawn = 0, size = 0, last = false, running = false }
+  return { queue = {}, drawn = 0, size = 0, last = false, running = false, noted = {} }
 end
 
 ---@return string
@@ -127,6 +130,7 @@ function M.new(id)
     answers_replaced = {},
     fold_states = {},
     runs_drawn = 0,
+    notices = {},
     pieces = {},
     unpainted = 0,
     context_items = {},

@@ -19,6 +19,7 @@ local PAUSE_MS = 8
 ---@field size integer And so many have come
 ---@field last boolean No more pieces will come
 ---@field running boolean
+---@field noted table<CodeCompanion.Notice, true> What was said and is drawn already
 ---@field top_kind? string Kind of the topmost block that is drawn
 ---@field orphan? integer Role mark of a reply header without its user message above
 
@@ -49,7 +50,7 @@ local function add_entry(chat, entry, list, header)
     list[#list + 1] = blocks.cleared(entry)
     return false
   elseif entry.kind == "note" then
-    list[#list + 1] = blocks.notice(entry.text or "", severity[entry.level])
+    list[#list + 1] = blocks.notice(entry.text or "", entry.severity or severity[entry.level], entry.hint)
     return header
   end
   if not header or entry.opens then
@@ -195,8 +196,9 @@ end
 function M.piece(chat, event)
   local restore = chat.restore
   restore.last = restore.last or event.last == true
+  local entries = require("codecompanion.chat.notices").merge(chat, event)
   if event.first then
-    draw_above(chat, event.entries)
+    draw_above(chat, entries)
     require("codecompanion.chat.replaced").draw(chat)
     if restore.last and not restore.running then
       finish(chat)
@@ -205,9 +207,9 @@ function M.piece(chat, event)
     end
     return
   end
-  for index = #event.entries, 1, -1 do -- pieces come newest first, too
+  for index = #entries, 1, -1 do -- pieces come newest first, too
     restore.size = restore.size + 1
-    restore.queue[restore.size] = event.entries[index]
+    restore.queue[restore.size] = entries[index]
   end
   if not restore.running then
     restore.running = true

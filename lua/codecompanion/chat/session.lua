@@ -20,8 +20,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param opts? { adapter?: string, model?: string }
 function M.attach(chat, opts)
-  if chat.attached ~= "no" then
-    return
+  if chat.attached ~= "no" or chat.closed then
+    return -- a chat that was closed before its turn came would keep others from it
   end
   chat.attached = "opening"
   host().notify("open_chat", {

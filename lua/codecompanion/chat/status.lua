@@ -126,6 +126,13 @@ function M.meter_chunks(chat, room)
   return {}
 end
 
+---Whether something runs or waits that stopping or closing would end.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.is_busy(chat)
+  return chat.state ~= "idle" or chat.compaction ~= nil or chat.retry ~= nil or #chat.outgoing > 0
+end
+
 ---What happens in the chat, "" when it is idle.
 ---@param chat CodeCompanion.Chat
 ---@param brief? boolean Without the reason, for bars that are cut at the front

@@ -32,6 +32,7 @@ from codecompanion.session.undo import undone_ids
 from codecompanion.summary_frame import bare_summary
 
 FIRST_PIECE, PIECE = 60, 400
+INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
 def entries(events: Sequence[LogEvent]) -> list[Entry]:
@@ -92,9 +93,11 @@ class _Drawing:
             case PolicyEvent(name="session_restored", fields=fields) if not is_old:
                 self.shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
             case TurnEnded(reason="failed" | "limit", error=error) if error and not is_old:
-                self.shown.append(Entry(kind="note", text=error, level=Severity.ERROR))
+                self.shown.append(Entry(kind="note", text=error, level=Severity.ERROR, ended=payload.reason))
             case TurnEnded(reason="stopped") if not is_old:
-                self.shown.append(Entry(kind="note", text="Stopped."))
+                self.shown.append(Entry(kind="note", text="Stopped.", ended="stopped"))
+            case TurnEnded(reason="interrupted") if not is_old:
+                self.shown.append(Entry(kind="note", text=INTERRUPTED, level=Severity.WARN, ended="interrupted"))
             case _:
                 pass
 

@@ -1,0 +1,174 @@
+---What was said in the buffer of a chat: a redraw shows it again where it stood. The log has how turns ended; all else
+---is only known here, and ends with Neovim.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer")
+local draw = require("codecompanion.chat.draw")
+
+local M = {}
+
+local MOST = 200
+
+---@class CodeCompanion.Notice
+---@field text string
+---@field level CodeCompanion.Severity
+---@field hint? string What can be done about it, as long as nothing comes after it
+---@field after string What it stands below: the key of a message, a call or a card, "" above all of them
+---@field opening? boolean It is said whenever the chat is opened in the host
+
+---What items of the buffer and entries of the log are found by.
+local IDS = {
+  { "message_id", "message:" },
+  { "call_id", "call:" },
+  { "compaction_id", "change:" },
+  { "cleared_by", "change:" },
+  { "change_id", "change:" },
+}
+
+---The keys of an item or an entry, the best one first.
+---@param shown table
+---@return string[]
+local function keys_of(shown)
+  local keys = {}
+  for _, id in ipairs(IDS) do
+    local value = shown[id[1]]
+    if value and value ~= "" and shown.kind ~= "edited" then -- its mark is no item
+      keys[#keys + 1] = id[2] .. value
+    end
+  end
+  return keys
+end
+
+---The key of what stands above the place where the machine writes.
+---@param chat CodeCompanion.Chat
+---@return string
+local function key_above(chat)
+  local tail = buffer.position(chat, "tail")
+  local marks = tail > 0 and api.nvim_buf_get_extmarks(chat.bufnr, draw.items, { tail - 1, -1 }, 0, { limit = MOST })
+  for _, mark in ipairs(marks or {}) do
+    local key = chat.items[mark[1]] and keys_of(chat.items[mark[1]])[1]
+    if key then
+      return key
+    end
+  end
+  return ""
+end
+
+---Keep what is about to be drawn at the end of the transcript.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param level CodeCompanion.Severity
+---@param hint? string
+function M.remember(chat, text, level, hint)
+  local list = chat.notices
+  local notice = { text = text, level = level, hint = hint, after = key_above(chat), opening = chat.is_opening }
+  list[#list + 1] = notice
+  chat.restore.noted[notice] = true
+  if #list > MOST then
+    table.remove(list, 1)
+  end
+end
+
+---The chat is being opened in the host, which says again what is to be said then.
+---@param chat CodeCompanion.Chat
+---@param resumed boolean What the log has of it follows
+function M.opening(chat, resumed)
+  chat.is_opening = resumed or nil
+  chat.notices = vim.tbl_filter(function(notice)
+    return not (resumed and notice.opening)
+  end, chat.notices)
+end
+
+---What the log has is drawn above what was said while the chat was being opened.
+---@param chat CodeCompanion.Chat
+function M.opened(chat)
+  if not chat.is_opening then
+    return
+  end
+  chat.is_opening = nil
+  for _, notice in ipairs(chat.notices) do
+    if notice.opening and notice.after == "" then
+      notice.after = key_above(chat)
+    end
+  end
+end
+
+---The key that asks for an answer again, in words.
+---@return string?
+function M.asks_again()
+  local key = require("codecompanion.chat.keymaps").keys("regenerate", "n")[1]
+  return key and (" · %s asks again"):format(key) or nil
+end
+
+---@param notice CodeCompanion.Notice
+---@return table entry
+local function as_entry(notice)
+  return { kind = "note", text = notice.text, severity = notice.level, hint = notice.hint }
+end
+
+---What follows a message: notes of the log that were not said in this Neovim, then all that was, in its order.
+---@param found table[] Is added to
+---@param notes table[]
+---@param said CodeCompanion.Notice[]
+local function add_notes(found, notes, said)
+  local texts = {}
+  for _, notice in ipairs(said) do
+    texts[notice.text] = true
+  end
+  for _, note in ipairs(notes) do
+    if not texts[note.text] then
+      found[#found + 1] = note
+    end
+  end
+  for _, notice in ipairs(said) do
+    found[#found + 1] = as_entry(notice)
+  end
+end
+
+---What was said below one of these, and is not drawn yet.
+---@param chat CodeCompanion.Chat
+---@param keys string[]
+---@return CodeCompanion.Notice[]
+local function said_below(chat, keys)
+  local found, drawn = {}, chat.restore.noted
+  for _, notice in ipairs(chat.notices) do
+    if vim.list_contains(keys, notice.after) and not drawn[notice] then
+      drawn[notice] = true
+      found[#found + 1] = notice
+    end
+  end
+  return found
+end
+
+---Put what was said among the entries of a piece of the log.
+---@param chat CodeCompanion.Chat
+---@param event table restored
+---@return table[] entries
+function M.merge(chat, event)
+  local found, notes, current = {}, {}, nil
+  local said = event.last and said_below(chat, { "" }) or {}
+  for _, entry in ipairs(event.entries) do
+    local keys = keys_of(entry)
+    if entry.kind == "note" then
+      notes[#notes + 1] = entry
+    else
+      if keys[1] and keys[1] ~= current then
+        add_notes(found, notes, said)
+        current, notes, said = keys[1], {}, said_below(chat, keys)
+      end
+      found[#found + 1] = entry
+    end
+  end
+  add_notes(found, notes, said)
+  local newest = event.first and found[#found]
+  for _, entry in ipairs(found) do
+    if entry ~= newest or chat.state ~= "idle" then
+      entry.hint = nil
+    elseif entry.kind == "note" and vim.list_contains({ "failed", "stopped", "interrupted" }, entry.ended) then
+      entry.hint = M.asks_again()
+    end
+  end
+  return found
+end
+
+return M

@@ -1,0 +1,83 @@
+"""What was said in a chat stands where it stood when the chat is drawn again (lesson 54)."""
+
+from __future__ import annotations
+
+from chat_driver import ChatDriver
+from codecompanion import events
+from codecompanion.events import Entry, Severity
+
+USER = Entry(kind="user", text="question", message_id="m1")
+REPLY = Entry(kind="reply", text="half", message_id="r", cut=True, adapter="openai", model="gpt-4o")
+STOPPED = Entry(kind="note", text="Stopped.", ended="stopped")
+
+
+def draw_again(chat: ChatDriver, *entries: Entry) -> str:
+    chat.nvim.command("edit")
+    chat.push(events.Redrawn(), events.Restored(entries=entries, first=True, last=True))
+    return chat.text()
+
+
+def test_notices_come_back_where_they_stood_and_once(chat: ChatDriver) -> None:
+    """The log knows how the turn ended, this Neovim knows the rest; each sentence is there once, in its order."""
+    chat.push(events.Notice(level=Severity.WARN, text="before all"))
+    chat.accept("question")
+    chat.push(events.Notice(level=Severity.WARN, text="below the question"))
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="half"))
+    chat.push(events.ReplyFinished(message_id="r", stop="cut"), events.TurnFinished(reason="stopped"))
+    chat.push(events.Notice(level=Severity.ERROR, text="after the turn"))
+    before = chat.text()
+    assert before.index("below the question") < before.index("half") < before.index("Stopped.")
+    assert draw_again(chat, USER, REPLY, STOPPED) == before
+    assert draw_again(chat, USER, REPLY, STOPPED) == before
+
+
+def test_a_notice_stands_below_its_message_in_a_later_piece(chat: ChatDriver) -> None:
+    chat.accept("question")
+    chat.push(events.Notice(level=Severity.WARN, text="an old word"))
+    chat.nvim.command("edit")
+    newest = Entry(kind="user", text="newest", message_id="m9")
+    chat.push(
+        events.Redrawn(),
+        events.Restored(entries=(newest,), first=True, last=False),
+        events.Restored(entries=(USER,), first=False, last=True),
+    )
+    lines = [line for line in chat.text().split("\n") if line and not line.startswith("## ")]
+    assert lines == ["question", "! an old word", "newest"]
+
+
+def test_a_resumed_chat_says_how_its_last_turn_ended_and_what_to_do(chat: ChatDriver) -> None:
+    """Nothing is remembered of another Neovim: the log alone says it."""
+    entries = (USER, REPLY, STOPPED)
+    chat.push(events.Restored(entries=entries, first=True, last=True))
+    chat.nvim.wait_screen(r"· Stopped\. · gr asks again")
+    assert "cut off" in chat.nvim.screen()
+
+
+def test_what_opening_says_is_not_said_twice(chat: ChatDriver) -> None:
+    """A chat that is opened anew hears it again from the host."""
+    opened = {"adapter": "openai", "model": "gpt-4o", "window": 1000, "policy": "codecompanion", "title": ""}
+    warning = events.Notice(level=Severity.WARN, text="The policy is no longer configured.")
+    restored = events.Restored(entries=(USER,), first=True, last=True)
+    chat.id = "0123456789abcdef"
+    chat.nvim.lua("require('codecompanion.chat').resume(...)", chat.id)
+    for times in (1, 2):
+        chat.nvim.wait_for(lambda times=times: len(chat.sent("open_chat")) == 1 + times, "open_chat")
+        chat.push(events.ChatOpened(chat=chat.id, resumed=True, **opened), warning, restored)
+        assert chat.text().count("no longer configured") == 1
+        chat.nvim.lua(
+            """local chat = require('codecompanion.chat').last_chat()
+               chat.attached = 'no'
+               require('codecompanion.chat.redraw').redraw(chat)"""
+        )
+    chat.push(events.ChatOpened(chat=chat.id, resumed=True, **opened), warning, restored)
+    assert chat.text().count("no longer configured") == 1
+    assert chat.text().index("question") < chat.text().index("no longer configured")
+
+
+def test_a_message_that_comes_back_is_not_asked_again(chat: ChatDriver) -> None:
+    """It was never stored, so there is nothing to ask again; the sentence says where it is."""
+    number = chat.submit("important")
+    chat.push(events.TurnFinished(reason="failed", error="The disk is full."))
+    chat.push(events.SubmitFailed(submit_id=number, text="important", error="Not sent; your message is in the input."))
+    assert "asks again" not in chat.nvim.screen()
+    assert chat.input() == "important"
