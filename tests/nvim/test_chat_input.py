@@ -227,3 +227,50 @@ def test_a_selection_goes_into_the_draft_with_its_place_and_a_fence_it_cannot_cl
         "require('codecompanion.chat').add_selection({'local x = 1', '```'}, {3, 4}, vim.fn.getcwd() .. '/lua/foo.lua')"
     )
     assert chat.input() == "lua/foo.lua:3-4\n````lua\nlocal x = 1\n```\n````\n"
+
+
+def test_what_is_put_into_the_transcript_is_put_back(chat: ChatDriver) -> None:
+    """`:m0` moves a line of the draft above everything, `:g` damages it before `:bd`: the draft stays as it was."""
+    chat.accept("question")
+    chat.reply("answer")
+    chat.nvim.feed("Gione x<CR>two<Esc>")
+    chat.nvim.settle()
+    chat.nvim.command("$m0")
+    chat.nvim.wait_for(lambda: chat.sent("redraw_chat"), "redraw_chat")
+    assert chat.input() == "one x\ntwo"
+    assert not chat.text().startswith("two")
+    chat.nvim.wait_screen("The transcript is read-only, so it was put back. Your draft is kept.")
+    draw_again(chat)
+    buffer = chat.nvim.lua("return vim.api.nvim_get_current_buf()")
+    chat.nvim.command("g/answer\\|x/d | enew | bdelete #")
+    chat.nvim.command(f"buffer {buffer}")
+    draw_again(chat)
+    assert chat.input() == "one x\ntwo"
+
+
+def test_deleting_everything_detaches_nothing_and_says_so(chat: ChatDriver) -> None:
+    """From the context block `dG` runs through the transcript: what was attached stays attached."""
+    item = events.ContextItem(id="i1", kind="file", label="a.txt", tokens=3)
+    chat.push(events.ContextItems(items=(item,)))
+    chat.accept("question")
+    chat.reply("answer")
+    chat.nvim.feed("ggdG")
+    chat.nvim.wait_screen("so it was put back")
+    assert not chat.nvim.blocked()
+    assert chat.sent("detach") == []
+    assert len(chat.sent("redraw_chat")) == 1
+
+
+def draw_again(chat: ChatDriver) -> None:
+    """Let the host draw question and answer."""
+    chat.push(
+        events.Redrawn(),
+        events.Restored(
+            entries=(
+                events.Entry(kind="user", text="question", message_id="m1"),
+                events.Entry(kind="reply", text="answer", message_id="r"),
+            ),
+            first=True,
+            last=True,
+        ),
+    )

@@ -239,6 +239,18 @@ def test_operators_in_the_transcript_take_their_motion_with_them(chat):
     chat.nvim.wait_for(lambda: chat.draft() == "one", f"one, not {chat.draft()}")
     chat.nvim.feed("gg/an answer<CR>cctwo<Esc>")
     chat.nvim.wait_for(lambda: chat.draft() == "onetwo", f"onetwo, not {chat.draft()}")
+    # on a message of one's own, too, and over a selection: what is typed next is text, not keys
+    typed = "onetwo"
+    for where, keys in (("first", "cw"), ("first", "C"), ("first", "o"), ("first", "veec"), ("an answer", "VR")):
+        chat.nvim.feed(f"gg/{where}<CR>")
+        chat.nvim.settle()
+        chat.nvim.feed(keys + "dd:q")
+        chat.nvim.wait_screen(f"{typed}dd:q")
+        why = "g<CR> edits your message" if where == "first" else "the transcript is read-only"
+        chat.nvim.wait_screen("## Me you type here · " + why)
+        chat.nvim.feed("<Esc>")
+        typed += "dd:q"
+        chat.nvim.wait_for(lambda typed=typed: chat.draft() == typed, f"{typed}, not {chat.draft()}")
 
 
 def test_typing_on_the_header_of_the_input_goes_to_the_input(chat):

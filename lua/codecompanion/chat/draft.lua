@@ -197,10 +197,12 @@ function M.changed(chat, typing)
   end
 end
 
----The buffer goes: keep what stands in it.
+---The buffer goes: keep what stands in it, unless it was damaged and the draft is kept already.
 ---@param chat CodeCompanion.Chat
 function M.keep(chat)
-  chat.draft.kept = buffer.input_text(chat)
+  if not chat.damaged then
+    chat.draft.kept = buffer.input_text(chat)
+  end
   M.save(chat)
 end
 

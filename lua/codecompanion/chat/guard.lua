@@ -7,9 +7,13 @@ local say = require("codecompanion.say")
 
 local M = {}
 
+M.ns = api.nvim_create_namespace("codecompanion.chat.guard")
+
 local DESC = "CodeCompanion: the transcript is read-only"
 ---Keys that begin to write: they lead to the input.
-local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "C", "s", "S", "R" }
+local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "gI", "gR", "<Insert>", "C", "s", "S", "R" }
+---The same with a selection.
+local WRITE_OVER = { "c", "C", "s", "S", "R", "I", "A" }
 ---Keys that put text: into the input, too.
 local PUT = { "p", "P" }
 ---Keys that change or remove text: they say why not.
@@ -29,18 +33,40 @@ local function is_inside(chat)
   return row >= buffer.position(chat, "top") and row < buffer.position(chat, "header")
 end
 
+---The key that edits the message under the cursor, nil when it is not the user's own.
 ---@param chat CodeCompanion.Chat
----@return table?
-local function item_at_cursor(chat)
-  return require("codecompanion.chat.draw").item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+---@return string?
+local function edit_key(chat)
+  local item = require("codecompanion.chat.draw").item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  return item and item.own and require("codecompanion.chat.keymaps").keys("edit_message", "n")[1] or nil
 end
 
 ---What a key says where it cannot do its work.
 ---@param chat CodeCompanion.Chat
 local function refuse(chat)
-  local item = item_at_cursor(chat)
-  local key = item and item.own and require("codecompanion.chat.keymaps").keys("edit_message", "n")[1]
+  local key = edit_key(chat)
   tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
+end
+
+---Insert mode begins in the input, although the key was pressed elsewhere: say why, beside the header of the input, for
+---Neovim shows nothing but the mode on the command line.
+---@param chat CodeCompanion.Chat
+---@param key? string What edits the message that the cursor was on
+local function explain(chat, key)
+  local why = key and ("%s edits your message"):format(key) or "the transcript is read-only"
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, buffer.position(chat, "header"), 0, {
+    id = 1,
+    virt_text = { { "you type here · " .. why, "CodeCompanionHint" } },
+    virt_text_pos = "eol",
+    hl_mode = "combine",
+  })
+  api.nvim_create_autocmd("InsertLeave", {
+    buffer = chat.bufnr,
+    once = true,
+    callback = function()
+      api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+    end,
+  })
 end
 
 ---@param chat CodeCompanion.Chat
@@ -49,17 +75,17 @@ local function is_on_header(chat)
   return api.nvim_win_get_cursor(0)[1] - 1 == buffer.position(chat, "header")
 end
 
----Do in the input what a key that writes would have done here.
+---Do in the input what a key that writes would have done here. Whatever is typed after it is text, never keys.
 ---@param chat CodeCompanion.Chat
 ---@param key string
 local function write(chat, key)
-  local item = item_at_cursor(chat)
-  if is_inside(chat) and item and item.own and not vim.list_contains(PUT, key) then
-    return refuse(chat)
-  end
+  local inside, own = is_inside(chat), edit_key(chat)
   require("codecompanion.chat.outgoing").cursor_to_input(chat)
   M.update(chat)
   if not vim.list_contains(PUT, key) then
+    if inside then
+      explain(chat, own)
+    end
     return vim.cmd.startinsert({ bang = true })
   end
   local put = vim.v.count1 .. '"' .. vim.v.register .. "p"
@@ -105,6 +131,14 @@ local function press(chat, key)
   write(chat, key)
 end
 
+---A key that would write over a selection.
+---@param chat CodeCompanion.Chat
+---@param key string
+local function press_on_selection(chat, key)
+  vim.cmd.normal({ "\27", bang = true })
+  write(chat, key)
+end
+
 ---`dd` and `cc`: the operator's own key, pressed again, is the line.
 ---@param chat CodeCompanion.Chat
 ---@param key string
@@ -119,20 +153,32 @@ local function switch_line(chat, key, on)
 end
 
 ---@param chat CodeCompanion.Chat
+---@param mode "n"|"x"
+---@param key string
+---@param on boolean
+---@param action fun(chat: CodeCompanion.Chat, key: string)
+local function switch_key(chat, mode, key, on, action)
+  local known = vim.fn.maparg(key, mode, false, true)
+  local ours = known.buffer == 1 and known.desc == DESC
+  if on and known.buffer ~= 1 then
+    vim.keymap.set(mode, key, function()
+      action(chat, key)
+    end, { buffer = chat.bufnr, nowait = true, silent = true, desc = DESC })
+  elseif not on and ours then
+    pcall(vim.keymap.del, mode, key, { buffer = chat.bufnr })
+  end
+end
+
+---@param chat CodeCompanion.Chat
 ---@param on boolean
 local function switch_keys(chat, on)
   for _, keys in ipairs({ WRITE, PUT, CHANGE, OPERATOR }) do
     for _, key in ipairs(keys) do
-      local known = vim.fn.maparg(key, "n", false, true)
-      local ours = known.buffer == 1 and known.desc == DESC
-      if on and known.buffer ~= 1 then
-        vim.keymap.set("n", key, function()
-          press(chat, key)
-        end, { buffer = chat.bufnr, nowait = true, silent = true, desc = DESC })
-      elseif not on and ours then
-        pcall(vim.keymap.del, "n", key, { buffer = chat.bufnr })
-      end
+      switch_key(chat, "n", key, on, press)
     end
+  end
+  for _, key in ipairs(WRITE_OVER) do
+    switch_key(chat, "x", key, on, press_on_selection)
   end
   for _, key in ipairs(OPERATOR) do
     switch_line(chat, key, on)
@@ -159,9 +205,33 @@ end
 ---@param chat CodeCompanion.Chat
 local function mend(chat)
   chat.damaged = nil
-  if api.nvim_buf_is_loaded(chat.bufnr) then
-    require("codecompanion.chat.redraw").redraw(chat)
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
   end
+  require("codecompanion.chat.redraw").redraw(chat)
+  if api.nvim_get_current_buf() == chat.bufnr then
+    if api.nvim_get_mode().mode:find("^i") then
+      require("codecompanion.chat.outgoing").cursor_to_input(chat) -- what is typed now is not lost
+    end
+    vim.cmd.redraw() -- Neovim may have said how many lines are gone: it needs no key
+    tell("The transcript is read-only, so it was put back. Your draft is kept.")
+  end
+end
+
+---Whether a change of these rows is one of the transcript. Lines that are put between it and the context block, or the
+---header of the input, would be part of it.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer Exclusive, before the change
+---@return boolean
+local function touches(chat, first, last)
+  local bounds = chat.bounds
+  if not bounds then
+    return false
+  elseif first == last then
+    return first >= bounds[1] and first <= bounds[2]
+  end
+  return first < bounds[2] and last > bounds[1]
 end
 
 ---Lines were changed by somebody else: a transcript that is touched is drawn anew from the log, the draft kept.
@@ -169,9 +239,7 @@ end
 ---@param first integer
 ---@param last integer Exclusive, before the change
 function M.changed(chat, first, last)
-  local bounds = chat.bounds
-  local touched = bounds and first < bounds[2] and last > bounds[1]
-  if chat.editing or chat.damaged or not touched or chat.awaiting or chat.attached ~= "yes" then
+  if chat.editing or chat.damaged or chat.awaiting or not touches(chat, first, last) then
     return
   end
   chat.damaged = true

@@ -20,7 +20,9 @@ function M.set(chat)
   end)
   on("TextChanged", function()
     draft.changed(chat, false)
-    require("codecompanion.chat.context").check(chat)
+    if not chat.damaged then
+      require("codecompanion.chat.context").check(chat)
+    end
   end)
   on("InsertLeave", function()
     draft.changed(chat, false)

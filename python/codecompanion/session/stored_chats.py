@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 
-from codecompanion.errors import InputError
+from codecompanion.errors import InputError, StoreError
 from codecompanion.events import TitleChanged
 from codecompanion.history import TitleSet
 from codecompanion.session.log import ChatLog
@@ -70,7 +71,8 @@ async def delete(services: Services, chat_id: str, open_chats: Mapping[str, obje
             await asyncio.to_thread(services.keeping.checkpoints.delete, chat_id)
         await durable(services.store.delete(chat_id))
     except BaseException:
-        services.store.release(chat_id)
+        with contextlib.suppress(StoreError):  # the one that is raised has said it
+            await durable(services.store.release(chat_id))
         raise
     return f"Deleted: {title}."
 
