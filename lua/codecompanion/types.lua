@@ -350,7 +350,8 @@
 ---kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
 ---events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not count
 ---now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
----turn, or a new answer to the same message, begins with it. `level` is that of a note.
+---turn, or a new answer to the same message, begins with it. `level` is that of a note; one that tells of the end of a
+---turn has in `ended` how that was.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -371,6 +372,7 @@
 ---@field reply_id? string
 ---@field summary_ids? string[]
 ---@field level? "DEBUG"|"INFO"|"WARN"|"ERROR"
+---@field ended? string
 ---@field change_id? string
 ---@field undone? boolean
 ---@field trigger? string
