@@ -16,8 +16,8 @@ from replayed_session import Asked, Replay, percentiles
 from session_player import Seen
 
 EDIT_AT, COMPACT_AT, KEPT_CYCLES = 0.65, 0.85, 3
-DOUBT = 0.03
-"""Triggers compare with the upper bound of the count (design.md), which lies above the count by less than this."""
+DOUBT = 0.01
+"""Triggers compare with the best guess, which lies within this of what the server counts."""
 
 
 def check_replay(replay: Replay) -> dict[str, dict[str, float]]:

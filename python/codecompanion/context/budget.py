@@ -1,7 +1,8 @@
 """S1 `measure` and the triggers: when does a stage run (R-501, R-502, R-507, R-107…R-109, R-402…R-404, K2, K3).
 
-Whatever a trigger measures, its threshold is a size of the whole request by the time it is compared; the upper bound of
-the count is what it is compared with.
+Whatever a trigger measures, its threshold is a size of the whole request by the time it is compared. It is compared
+with the best guess, the figure the meter shows: what the header calls 65 % is where editing starts. Only whether a
+request can be sent at all (`fits`) asks for the upper bound.
 """
 
 from __future__ import annotations
@@ -162,12 +163,12 @@ def is_crossed(trigger: Trigger, measured: Measure, room: Room) -> bool:
     if threshold is None:
         return False
     if trigger.op == ">" or trigger.measure == "slack":
-        return measured.upper > threshold
-    return measured.upper >= threshold
+        return measured.tokens > threshold
+    return measured.tokens >= threshold
 
 
 def is_within(target: Trigger, measured: Measure, room: Room) -> bool:
-    """Return whether the request is as small as the target wants; the best guess counts, it is no safety limit."""
+    """Return whether the request is as small as the target wants, by the best guess."""
     threshold = threshold_tokens(target, room)
     return threshold is None or measured.tokens <= threshold
 

@@ -174,7 +174,7 @@ class _Shaping:
             self._kept_steps.add(name)
             return True
         level = self._levels.target if above == "target" else self._levels.trigger
-        if 0 < level < self._size().upper:
+        if 0 < level < self._size().tokens:
             self._kept_steps.add(name)
             return True
         return False
@@ -203,7 +203,7 @@ class _Shaping:
     def _leave_packet_out(self, params: ContextPacket) -> None:
         """Leave all packets out when the request is close to the limit (R-354)."""
         level = {"never": 0, "target": self._levels.target, "trigger": self._levels.trigger}[params.omit_above]
-        if self._packets and ("context_packet" in self._kept_steps or 0 < level < self._size().upper):
+        if self._packets and ("context_packet" in self._kept_steps or 0 < level < self._size().tokens):
             self._kept_steps.add("context_packet")
             self._left_out = sum(message.tokens for message in self._packets.values())
             self._packets, self._measured = {}, None

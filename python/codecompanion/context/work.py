@@ -18,7 +18,7 @@ Trigger = Literal["proactive", "reactive", "manual"]
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """A count of the next request: the best guess, and the upper bound that triggers compare with (tokens)."""
+    """A count of the next request: the best guess, which triggers compare with, and the upper bound, which must fit."""
 
     tokens: int
     upper: int

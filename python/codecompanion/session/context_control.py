@@ -214,7 +214,7 @@ class ContextControl:
         if summaries:
             await self.native.compact_again()
         level = levels_of(self.policy, self.env(), self.log.view.messages).trigger
-        await self.sources.read(self.policy, due=self.measured().upper > level)
+        await self.sources.read(self.policy, due=self.measured().tokens > level)
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         self._offer_recall()

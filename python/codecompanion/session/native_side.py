@@ -116,7 +116,7 @@ class NativeSide:
         """Ask the provider for the next compaction where the last one was asked for: it makes none by itself then."""
         control = self._control
         measured, compact_at = control.measured(), self.compact_at
-        if not self._stands_on_demanded or not self.compacts_on_demand or measured.upper < compact_at:
+        if not self._stands_on_demanded or not self.compacts_on_demand or measured.tokens < compact_at:
             return
         if not control.guard.allows(control.log.view.cycle, measured.tokens) or not self.has_something_to_compact:
             return
@@ -124,7 +124,7 @@ class NativeSide:
             return
         compaction, after = await self.compact("proactive", ""), control.measured()
         problem = str(compaction.error or "")
-        control.keep_guard(problem or (control.no_help(after) if after.upper >= compact_at else ""), after)
+        control.keep_guard(problem or (control.no_help(after) if after.tokens >= compact_at else ""), after)
 
     @property
     def _stands_on_demanded(self) -> bool:
@@ -147,7 +147,7 @@ class NativeSide:
         self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._stands_on_demanded)
         if compacted:
             after = control.measured()
-            control.keep_guard(control.no_help(after) if after.upper >= at > 0 else "", after)
+            control.keep_guard(control.no_help(after) if after.tokens >= at > 0 else "", after)
 
     def expect(self, *, missed: bool) -> None:
         """Take over when an endpoint misses one compaction after the other: it ignores the threshold."""

@@ -485,7 +485,7 @@ async def test_what_was_summarised_away_is_said_again(tmp_path):
 
 async def test_under_pressure_the_packet_is_left_out_and_recorded(tmp_path):
     """R-354: its tokens stand in the log for /cost."""
-    bench, _, adapter = await with_packet(tmp_path, "word " * 2_500, window=5_500)
+    bench, _, adapter = await with_packet(tmp_path, "word " * 2_500, window=5_150)
     assert packets(adapter.requests[0]) == []
     assert logged(bench, RequestSent)[0].shaping["packet_omitted"] > 20
 

@@ -41,8 +41,13 @@ async def test_a_request_looks_only_at_new_messages(tmp_path, monkeypatch, repor
 
 async def test_a_turn_reads_the_log_only_behind_a_change_of_the_view(tmp_path, monkeypatch):
     """R-330: which turns a request leaves out is known without looking at all of them again."""
-    adapter = ScriptedAdapter("s", lambda request: says("words and words " * 100))
-    bench = Bench(tmp_path, adapter, window=16_000, settings={"policy": "kodacode"})
+    counter, text = MessageCounter(), "words and words " * 100
+
+    def answer(request):
+        prompt = counter.count_messages(request.messages) + counter.tools(request.tools)
+        return says(text, Usage(prompt, counter.text(text)))
+
+    bench = Bench(tmp_path, ScriptedAdapter("s", answer), window=16_000, settings={"policy": "kodacode"})
     session = await bench.open()
     number = 0
     while len(bench.of(Compacted)) < 2:

@@ -1,0 +1,69 @@
+"""The header and the triggers use one figure: what the meter calls 65 % is where editing starts (R-501, R-505)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from codecompanion.adapters.base import ChatRequest
+from codecompanion.events import Compacted, ContextEdited, Meter
+from codecompanion.messages import Usage
+from codecompanion.tokens import MessageCounter
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+
+CLAUDE = 1.3
+"""Tokens for an estimated one, at a provider that counts finer than the estimate."""
+ANSWER, SUMMARY = "That is what the file says. " * 120, "A short summary of it all."
+
+
+def reader(reports: bool):
+    """Return who reads one file in each turn and answers; all of it stays, but the file's text."""
+    numbers = itertools.count(1)
+
+    def answer(request: ChatRequest) -> Reply:
+        counter = MessageCounter()
+        prompt = round(CLAUDE * (counter.count_messages(request.messages) + counter.tools(request.tools)))
+
+        def usage(reply: str) -> Usage | None:
+            return Usage(prompt, round(CLAUDE * (counter.text(reply) + 12))) if reports else None
+
+        if request.purpose == "summary":
+            return says(SUMMARY, usage(SUMMARY))
+        if request.messages[-1].role == "tool":
+            return says(ANSWER, usage(ANSWER))
+        return calls((f"c{next(numbers)}", "read_file", json.dumps({"path": "a.txt"})), usage=usage("read_file path"))
+
+    return answer
+
+
+@pytest.mark.parametrize("reports", [False, True])
+async def test_edits_and_compactions_start_at_the_marks_of_the_header(tmp_path: Path, reports: bool) -> None:
+    """Without a report the bound is 15 % above the count: triggers that used it fired at 57 % of the window."""
+    (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(90)))
+    settings = {"context_management": {"compaction": {"min_token_savings": 0}}}
+    bench = Bench(tmp_path, ScriptedAdapter("s", reader(reports)), window=20_000, settings=settings)
+    session = await bench.open()
+    for number in range(24):
+        session.submit(submit(f"look at it again, {number}", number + 1))
+        await bench.idle(session)
+    marks = {(event.edit_at, event.compact_at) for event in bench.of(Meter)}
+    assert marks == {(13_000, 17_000)}
+    assert bench.of(ContextEdited)
+    assert bench.of(Compacted)
+    shown = 0
+    for event in bench.events:
+        match event:
+            case Meter():
+                shown = event.tokens
+            case ContextEdited():
+                assert event.tokens_before >= 13_000, "edited below the mark that the header shows"
+                assert shown >= 0.9 * 13_000
+            case Compacted():
+                assert event.tokens_before >= 13_000
+            case _:
+                pass
+    edited = bench.of(ContextEdited)[0]
+    assert edited.tokens_before < 13_000 + 1_500, "and not one turn later"
