@@ -1,8 +1,9 @@
 """Windows and prices of models, from the data that comes with the package genai-prices.
 
 Importing it takes 0.2 s: call `lookup` off the path of a request (in an executor); answers are kept. Never uses the
-network. Models on this machine or network are unknown on purpose: what a local server loads (Ollama's `num_ctx`) is
-not what the model could do, and trusting the table would let the server cut prompts silently (lesson 30).
+network. Models on this machine or network are unknown to it on purpose: what a local server loads (Ollama's `num_ctx`)
+is not what the model could do, and trusting the table would let the server cut prompts silently (lesson 30). Only the
+windows that the documents name hold everywhere: the same model is as large behind a proxy on this machine.
 """
 
 from __future__ import annotations
@@ -59,12 +60,13 @@ def lookup(provider_hint: str, model: str) -> ModelFacts | None:
 def limits_of(address: str, model: str) -> ModelLimits | None:
     """Return the limits of a model at an address, as documented, else from the package's table (R-104…R-106).
 
-    The package rounds: it has 1,000,000 for Gemini 2.0, where the documents (and Google) say 1,048,576.
+    What is documented does not depend on the address; what a server itself tells goes before it (`resolve_limits`). The
+    package rounds: it has 1,000,000 for Gemini 2.0, where the documents (and Google) say 1,048,576.
     """
-    if not model or _is_local(address):
+    documented, facts = documented_window(model), lookup(address, model)
+    if not documented and (not model or _is_local(address)):
         return None
-    facts = lookup(address, model)
-    window = documented_window(model) or (facts.context_window if facts else 0) or find_window(model)
+    window = documented or (facts.context_window if facts else 0) or find_window(model)
     return ModelLimits(window, facts.max_output_tokens if facts else 0) if window else None
 
 

@@ -5,7 +5,9 @@ Limits are resolved again whenever the endpoint has told something new, or a ref
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from codecompanion.session.context_control import ContextControl
 
 _log = logging.getLogger(__name__)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+SHORT_WAIT_S = 1.5
+"""The first request waits this long for what the endpoint may be about to tell; near a limit it waits for all of it."""
 
 
 class WindowWatch:
@@ -57,33 +62,40 @@ class WindowWatch:
 
     def learn(self, tokens: int) -> None:
         """Go on with the window that the provider named, and say so."""
-        old, (_, model) = self.limits, self._model
+        old = self.limits
         self._named[self._model] = tokens
         self.resolve()
         self._control.notice(
             Severity.WARN,
-            f"{self._name} takes {tokens} tokens, not {old.context_window}."
-            f' Set models["{model}"].context_window to {tokens}.',
+            f"{self._name} takes {tokens:,} tokens, not {old.context_window:,}. In setup(): {self._line(tokens)}",
         )
 
     async def make_sure(self) -> None:
-        """Ask the endpoint for the window before a guess of it decides anything, once (R-506, lesson 30).
+        """Ask the endpoint for an unknown window before the first request, once, and say so (R-506, lesson 30).
 
-        Right after a restart what it says of its models may be still on its way.
+        Right after a restart what it says of its models may be still on its way. Before a guess decides anything it is
+        waited for. A server that loads a model with the first request is only then asked, and told of behind the reply.
         """
         self.take_in()
-        known = self._model
-        if self.limits.source != "default" or not self._reaches_a_limit():
+        if self.limits.source != "default":
             return
-        if known not in self._asked:
-            self._asked.add(known)
+        decides = self._reaches_a_limit()
+        if not decides and (self._model in self._told_unknown or self._tells_with_the_reply()):
+            return
+        if self._model not in self._asked:
+            self._asked.add(self._model)
             try:
                 # It waits for an answer no longer than a few seconds; what else it does the request needs as well.
-                await self._control.adapter().warm_up()
-            except AdapterError as error:
-                _log.info("the endpoint did not tell its windows: %s", error)
+                async with asyncio.timeout(None if decides else SHORT_WAIT_S):
+                    await self._control.adapter().warm_up()
+            except (AdapterError, TimeoutError) as error:
+                _log.info("the endpoint did not tell its windows: %s", error or "no answer yet")
             self.take_in()
         self.tell_unknown()
+
+    def _tells_with_the_reply(self) -> bool:
+        registry, (adapter_name, _) = self._control.services.adapters, self._model
+        return adapter_name in registry.names() and bool(registry.settings(adapter_name).limits_path)
 
     def tell_unknown(self) -> None:
         """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
@@ -93,9 +105,17 @@ class WindowWatch:
         self._told_unknown.add(known)
         self._control.notice(
             Severity.WARN,
-            f"The context window of {self._name} is unknown; {self.limits.context_window} tokens are assumed."
-            f' Set models["{known[1]}"].context_window to the real size.',
+            f"The context window of {self._name} is unknown: {self.limits.context_window:,} tokens are assumed. Set the"
+            f" real size in setup(): {self._line(self.limits.context_window)}",
         )
+
+    def _line(self, tokens: int) -> str:
+        """Return the line of the configuration that says how large the window is."""
+        adapter_name, model = self._model
+        if not model:
+            return f"adapters = {{ http = {{ {adapter_name} = {{ opts = {{ context_window = {tokens} }} }} }} }}"
+        name = model if _IDENTIFIER.fullmatch(model) else f'["{model}"]'
+        return f"models = {{ {name} = {{ context_window = {tokens} }} }}"
 
     def tell_no_room(self) -> None:
         """Say once per model that its window has no room beside the system prompt and a reply (R-109)."""
@@ -113,7 +133,7 @@ class WindowWatch:
     def _reaches_a_limit(self) -> bool:
         control, limits = self._control, self.limits
         ends = (*control.thresholds(), limits.context_window - limits.max_output_tokens)
-        return control.measured().upper >= min(at for at in ends if at > control.room.fixed)
+        return control.measured().tokens >= min(at for at in ends if at > control.room.fixed)
 
     @property
     def _model(self) -> tuple[str, str]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 
 import pytest
 
 from codecompanion.adapters.catalog import limits_of, lookup
 from codecompanion.messages import Usage
-from codecompanion.models import ModelLimits, find_window
+from codecompanion.models import (
+    EXACT_WINDOWS,
+    FAMILY_WINDOWS,
+    ModelLimits,
+    documented_window,
+    find_window,
+    resolve_limits,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -90,14 +98,15 @@ def test_passes_are_priced_together() -> None:
 
 
 def test_the_small_table_stands_in_where_the_large_one_knows_nothing() -> None:
-    """R-104…R-106: only there, and never for a server on this machine (lesson 30)."""
+    """R-104…R-106: only there; what no document names is unknown on this machine (lesson 30)."""
     for address, model in (("https://api.groq.com/openai/v1", "llama-3.1-70b-versatile"), ("", "qwen-turbo")):
         facts = lookup(address, model)
         assert facts is None or facts.context_window == 0
     assert limits_of("https://api.groq.com/openai/v1", "llama-3.1-70b-versatile") == ModelLimits(128_000)
     assert limits_of("", "qwen-turbo") == ModelLimits(131_072)
     assert limits_of("https://api.openai.com/v1", "gpt-4o") == ModelLimits(128_000)
-    assert limits_of("http://localhost:11434/v1", "llama-3.3-70b") is None
+    assert limits_of("http://localhost:11434/v1", "gpt-3.5-turbo") is None
+    assert limits_of("http://localhost:11434/v1", "phi-3-mini-128k-instruct") is None
     assert limits_of("https://api.openai.com/v1", "no-such-model") is None
     assert limits_of("", "") is None
 
@@ -116,6 +125,21 @@ def test_the_small_table_stands_in_where_the_large_one_knows_nothing() -> None:
 def test_the_documented_figures_go_before_the_rounded_ones(address: str, model: str, window: int) -> None:
     """R-104, R-106: 1,048,576 wins over the 1,000,000 of the package."""
     assert limits_of(address, model) == ModelLimits(window)
+
+
+@pytest.mark.parametrize("model", [*EXACT_WINDOWS, *FAMILY_WINDOWS])
+def test_a_documented_window_is_the_same_at_every_address(model: str) -> None:
+    """R-104, R-105: under every policy, also behind a proxy here; what a server tells goes before it."""
+    addresses = ("", "https://api.openai.com/v1", "https://openrouter.ai/api/v1", "http://localhost:4000/v1",
+                 "http://192.168.1.5:8000/v1", "https://gateway.corp.test/v1")  # fmt: skip
+    found = {
+        resolve_limits(
+            model, chosen_window=0, user_table={}, adapter_limits=ModelLimits(), endpoint_limits=ModelLimits(),
+            lookup=partial(limits_of, address), default_window=default,
+        )
+        for address in addresses for default in (16_000, 32_000, 100_000, 128_000)
+    }  # fmt: skip
+    assert {(limits.context_window, limits.source) for limits in found} == {(documented_window(model), "table")}
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "gpt-3.5-turbo"])

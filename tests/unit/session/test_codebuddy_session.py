@@ -135,7 +135,7 @@ async def test_an_unknown_model_has_16000_tokens_and_is_named_once(tmp_path: Pat
         session.submit(submit("hi", number + 1))
         await bench.idle(session)
     assert (session.control.limits.context_window, session.control.limits.source) == (16_000, "default")
-    assert len([notice for notice in bench.of(Notice) if "16000 tokens are assumed" in notice.text]) == 1
+    assert len([notice for notice in bench.of(Notice) if "16,000 tokens are assumed" in notice.text]) == 1
 
 
 async def test_the_setting_is_the_window_of_every_model(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 
-from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningSealed, TextDelta
+from codecompanion.adapters.base import AdapterSettings, Finished, ReasoningDelta, ReasoningSealed, TextDelta
 from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
 from codecompanion.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.models import ModelLimits
 from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session import window_watch
 from codecompanion.session.compaction import NO_MODEL
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
@@ -121,7 +122,7 @@ async def test_what_the_refusal_says_of_sizes_is_learned(tmp_path):
     session = await bench.open()
     await talk(bench, session, 2)
     assert session.limits.context_window == 40_000
-    assert any("40000 tokens, not 100000" in notice.text for notice in bench.of(Notice))
+    assert any("40,000 tokens, not 100,000" in notice.text for notice in bench.of(Notice))
     assert bench.of(Compacted)[0].tokens_before == 60_000
     assert bench.of(Meter)[-1].window == 40_000
 
@@ -315,6 +316,41 @@ async def test_a_count_that_cannot_be_had_is_no_reason_to_stop(tmp_path):
     assert len(adapter.counted) == 1
 
 
+async def test_an_unknown_window_is_told_before_the_first_request_with_the_line_to_set(tmp_path):
+    """R-506, lesson 43: once per model; what is assumed, and what to write where."""
+    told_then = []
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: told_then.append(told()) or says("ok")), window=0)
+
+    def told():
+        return [notice.text for notice in bench.of(Notice) if "is unknown" in notice.text]
+
+    session = await bench.open()
+    await talk(bench, session, 3)
+    line = 'models = { ["scripted-1"] = { context_window = 32000 } }'
+    wanted = (
+        f"The context window of scripted-1 is unknown: 32,000 tokens are assumed. Set the real size in setup(): {line}"
+    )
+    assert told_then == [[wanted]] * 3
+
+
+async def test_a_listing_that_is_slow_does_not_hold_up_the_first_request(tmp_path, monkeypatch):
+    """It is waited for shortly, as the guess decides nothing yet; then the user is told what is known."""
+    monkeypatch.setattr(window_watch, "SHORT_WAIT_S", 0.01)
+    adapter = Silent("s", [says("ok")])
+    bench = Bench(tmp_path, adapter, window=0)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert session.log.view.messages[-1].text == "ok"
+    assert any("is unknown" in notice.text for notice in bench.of(Notice))
+
+
+class Silent(ScriptedAdapter):
+    """An endpoint whose listing never answers."""
+
+    async def warm_up(self):
+        await asyncio.Event().wait()
+
+
 class Slow(ScriptedAdapter):
     """An endpoint that tells its window when it is asked for it, or once its model is loaded."""
 
@@ -352,6 +388,7 @@ async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
 
     adapter = Slow("s", loads)
     bench = Bench(tmp_path, adapter, window=0)
+    bench.services.adapters.add(adapter, AdapterSettings(name="s", kind="offline", limits_path="/api/ps"))
     session = await bench.open()
     await talk(bench, session, 1)
     assert session.limits.context_window == bench.of(Meter)[-1].window == 4_096
