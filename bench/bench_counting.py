@@ -11,7 +11,8 @@ figures and by arithmetic, never by our error:
 
     first       nothing was reported before; the recording lacks the tool schemas (and pi's system prompt), so that
                 only a calibration that has seen another chat of the same tool can know the size
-    cut         the prompt is below 0.7 of the one before: the agent compacted, its summary is not recorded
+    cut         the prompt is below 0.7 of the one before: the agent compacted, its summary is not recorded; from
+                here on a message of the missing size stands for it
     impossible  what was added has more tokens than bytes (and 32 a message), or less than one per 8 bytes: the
                 recorded texts are not those that were sent
     rewritten   the provider found some, but not all of the earlier prompt in its cache: history or tools had changed
@@ -37,7 +38,7 @@ from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.calibration import Calibration, Count
-from codecompanion.history import View, append
+from codecompanion.history import View, append, with_messages
 from codecompanion.messages import Message, Usage
 from codecompanion.session.meter import ContextMeter
 from codecompanion.tokens import MessageCounter, chars4
@@ -120,6 +121,8 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration) -> 
             kind = classify(before, usage, view.messages[start:], has_cached)
             cold = meter.calibration.count(meter.estimated_prompt(view)).tokens
             requests.append(Request(name, kind, usage.prompt_tokens, meter.count(view), cold, quarters, cuts, cut))
+            if kind == "cut":
+                view = _with_summary(meter, view, start, usage)
             estimated, prompt = meter.estimated_prompt(view), view
             view = append(view, message)
             meter.learn(usage, estimated, view)
@@ -133,6 +136,14 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration) -> 
             view = append(view, message)
         quarters += quarter.message(message)
     return Replay(tuple(requests), tuple(taken_back), meter.calibration)
+
+
+def _with_summary(meter: ContextMeter, view: View, start: int, usage: Usage) -> View:
+    """Return what was probably sent behind a compaction: something of the size that is reported, and what is new."""
+    new = view.messages[start:]
+    missing = usage.prompt_tokens - meter.measure(new).tokens
+    tokens = max(1, round(missing / meter.calibration.ratio))
+    return with_messages(view, (Message(id=f"cut-{start}", role="user", content="", tokens=tokens), *new))
 
 
 def _take_back(meter: ContextMeter, view: View, prompts: Sequence[tuple[int, int]]) -> Iterator[float]:

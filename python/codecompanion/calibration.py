@@ -2,8 +2,9 @@
 
 The estimate is of one tokenizer (`tokens.estimate_text`); others cut the same text into more or fewer pieces. `ratio`
 follows what was reported about text added between two requests: nothing else differs between them, so it is about
-the tokenizer alone. `extra` is what a whole request has besides: the provider's own words about tools, schemas that
-cost less than their JSON. What one chat knows more exactly than this line is `session.meter`'s.
+the tokenizer alone. `extra` is what a whole request has besides: the provider's own words about tools; below 0 it is
+what schemas cost less than their JSON, and never more than that. What one chat knows more exactly than this line is
+`session.meter`'s, and whether a report is believed at all is decided in `session.usage_check`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ _SMALLEST_DELTA = 64
 # than `_MOST_WEIGHT` do not count, so that it can still change. Chosen on every second recorded file, checked on the
 # others; 300 to 4,000 and 4,000 to 32,000 do nearly as well.
 _FIRST_WEIGHT, _MOST_WEIGHT = 1000, 16_000
+# Once so many tokens are behind a ratio, a report moves it as if it were within this share of it, and had at most this
+# share of what is behind it: an outlier is forgotten, a tokenizer that has really changed is followed in a few steps.
+_SETTLED, _CLIP, _MOST_OF_IT = 4000, 0.3, 0.5
+# Recorded schemas cost from a third of their JSON on.
+_LEAST_SCHEMAS = 0.25
+# A first request's extra moves by at most itself and so many tokens at a time.
+_EXTRA_STEP = 512
 # How far a whole request's estimate may be off: the estimator misses its own tokenizer by 3.7 % (95th percentile of
 # recorded chats), a tokenizer nobody has reported on yet differs by up to another 12 % from its family's ratio.
 _COLD_MARGIN, _LEARNED_MARGIN = 0.15, 0.05
@@ -92,19 +100,41 @@ class Calibration(msgspec.Struct, frozen=True):
 
     def learn(self, observed: float, estimated: int) -> Calibration:
         """Return the calibration after a report about added text; one that says nothing (small, absurd) is ignored."""
+        whole = estimated
         if estimated < _SMALLEST_DELTA or not _LOWEST <= observed / estimated <= _HIGHEST:
             return self
         before = _FIRST_WEIGHT + min(self.weight, _MOST_WEIGHT)
+        if self.weight >= _SETTLED:
+            estimated = min(estimated, int(_MOST_OF_IT * before))
+            share = min(max(observed / whole, (1 - _CLIP) * self.ratio), (1 + _CLIP) * self.ratio)
+            observed = share * estimated
         ratio = (before * self.ratio + observed) / (before + estimated)
-        return msgspec.structs.replace(self, ratio=ratio, weight=self.weight + estimated)
+        return msgspec.structs.replace(self, ratio=ratio, weight=self.weight + whole)
 
-    def learn_extra(self, observed: float) -> Calibration:
-        """Return the calibration after a first request that was `observed` tokens larger than ratio x estimate."""
-        return msgspec.structs.replace(self, extra=(self.extra + observed) / 2 if self.extra else observed)
+    def learn_extra(self, observed: float, schemas: int = 0) -> Calibration:
+        """Return the calibration after a first request that was `observed` tokens larger than ratio x estimate.
 
-    def count(self, estimated: int) -> Count:
-        """Return the size of a whole request estimated at so many tokens, nothing of it having been reported."""
-        guess = max(0.0, self.ratio * estimated + self.extra)
+        `schemas` is the estimate of its tool schemas: only they can cost less than it.
+        """
+        observed = max(observed, self._least_extra(schemas))
+        if self.extra:
+            step = abs(self.extra) + _EXTRA_STEP
+            observed = (self.extra + min(max(observed, self.extra - step), self.extra + step)) / 2
+        return msgspec.structs.replace(self, extra=observed)
+
+    def extra_with(self, schemas: int) -> float:
+        """Return what a request with such schemas has besides its estimate: never less than they can be cheaper."""
+        return max(self.extra, self._least_extra(schemas))
+
+    def _least_extra(self, schemas: int) -> float:
+        return -(1 - _LEAST_SCHEMAS) * self.ratio * schemas
+
+    def count(self, estimated: int, schemas: int = 0) -> Count:
+        """Return the size of a whole request estimated at so many tokens, nothing of it having been reported.
+
+        So many of these are tool schemas.
+        """
+        guess = max(0.0, self.ratio * estimated + self.extra_with(schemas))
         doubt = guess * self.margin
         return Count(tokens=round(guess), lower=math.floor(guess - doubt), upper=math.ceil(guess + doubt))
 

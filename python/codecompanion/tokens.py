@@ -159,6 +159,12 @@ class MessageCounter(msgspec.Struct, frozen=True):
             total += CALL_OVERHEAD
         return total
 
+    def sized(self, message: Message) -> int:
+        """Return how much of the message is no text that every tokenizer cuts alike: images, pages, reasoning."""
+        if isinstance(message.content, str):
+            return 0
+        return sum(self._part(part) for part in message.content if not isinstance(part, TextPart))
+
     def _part(self, part: Part) -> int:
         match part:
             case TextPart():

@@ -58,7 +58,30 @@ def test_the_extra_of_a_first_request_is_learned_and_added() -> None:
     calibration = Calibration(1.2).learn_extra(400)
     assert calibration.count(1000).tokens == 1600
     assert calibration.learn_extra(500).extra == 450
-    assert Calibration(1.0, 0, -400.0).count(100).tokens == 0
+
+
+def test_only_schemas_cost_less_than_their_estimate() -> None:
+    """Recorded for GPT: a third of their JSON. A calibration is never below that, and never below nothing."""
+    cheap = Calibration(1.0).learn_extra(-400, schemas=1000)
+    assert cheap.extra == -400
+    assert cheap.count(1500, schemas=1000).tokens == 1100
+    assert cheap.count(1500, schemas=0).tokens == 1500
+    assert cheap.count(120, schemas=100).tokens == 45
+    assert Calibration(1.0).learn_extra(-5000, schemas=1000).extra == -750
+    assert Calibration(1.0).learn_extra(-400).extra == 0
+
+
+def test_one_outlier_does_not_move_what_was_settled() -> None:
+    """Lesson 58: it is clipped and weighs half at most; ten of them are a tokenizer that has changed."""
+    settled = Calibration(1.2, 20_000)
+    assert abs(settled.learn(48_000, 20_000).ratio / 1.2 - 1) < 0.11
+    assert abs(settled.learn(11_000, 20_000).ratio / 1.2 - 1) < 0.11
+    changed = settled
+    for _ in range(10):
+        changed = changed.learn(36_000, 20_000)
+    assert abs(changed.ratio / 1.8 - 1) < 0.05
+    extra = Calibration(1.2).learn_extra(400)
+    assert extra.learn_extra(60_000).extra <= 400 + 456
 
 
 @given(st.integers(0, 10**7), st.floats(0.5, 2.5), st.integers(0, 10**5), st.floats(-5000, 5000))

@@ -11,6 +11,7 @@ import msgspec
 
 from codecompanion.context.policy import policy_names
 from codecompanion.session.services import Services
+from codecompanion.session.usage_check import ADVICE
 
 PACKAGES = (
     "pynvim",
@@ -54,7 +55,10 @@ def examine(services: Services) -> list[Finding]:
         f"{chat.adapter} · {chat.model or adapter.model or 'default model'}: {limits.context_window} tokens",
         "Its real size is unknown: set models[…].context_window",
     )
-    return [*examine_environment(), history, window]
+    usage = [
+        Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
+    ]
+    return [*examine_environment(), history, window, *usage]
 
 
 def examine_environment() -> list[Finding]:

@@ -35,6 +35,7 @@ from codecompanion.session.recovery_record import RecoveryRecord
 from codecompanion.session.request_shaper import RequestShaper
 from codecompanion.session.services import Services
 from codecompanion.session.summary_sources import SummarySources
+from codecompanion.session.usage_check import sentence
 from codecompanion.session.window_watch import WindowWatch
 from codecompanion.tokens import MessageCounter
 
@@ -79,7 +80,9 @@ class ContextControl:
         self.shaper = RequestShaper(self)
         self.system_message = self.shaper.system_message()
         self.sources = SummarySources(log)
-        self.meter = ContextMeter(MessageCounter(services.count_text), Calibration())
+        self.meter = ContextMeter(
+            MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
+        )
         self.meter.set_fixed_part(self.system_message, self.specs)
 
     def use_model(self, adapter_name: str, model: str) -> None:
@@ -269,16 +272,19 @@ class ContextControl:
         await record.end(prepared.reports, smaller)
         return smaller < refused
 
-    def learn(self, usage: Usage, estimated: int, *, compacted: bool) -> None:
-        """Take in what the provider counted for the reply that now ends the view.
+    def learn(self, usage: Usage, estimated: int, *, compacted: bool, cleared: int = 0) -> None:
+        """Take in what the provider counted for the reply that now ends the view; it had `cleared` so much of it.
 
-        After its own compaction that may be only what it had left.
+        After its own compaction that may be only what it had left. What cannot be true is not used, and told once.
         """
+        self.meter.window = 0 if self.limits.source == "default" else self.limits.context_window
         if compacted:
             self.meter.anchor_after_compaction(usage, estimated, self.log.view)
         else:
             with self.shaper.as_sent(self.log.view.messages[-1]) as view:
-                self.meter.learn(usage, estimated, view)
+                doubt = self.meter.learn(usage, estimated, view, cleared=cleared)
+            if doubt is not None and self.services.doubt_usage(self.adapter_name, doubt):
+                self.notice(Severity.WARN, f"{self.adapter_name} {sentence(doubt)}.")
         self.native.watch(usage, compacted=compacted)
 
     async def _count_when_close(self) -> None:

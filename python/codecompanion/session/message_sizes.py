@@ -7,11 +7,12 @@ Claude before 4.5): whether this one does is learned at the first turn behind on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from codecompanion.messages import Message
+from codecompanion.tokens import MessageCounter
 
 Key = tuple[str, int]
 
@@ -19,11 +20,14 @@ Key = tuple[str, int]
 class Split(msgspec.Struct, frozen=True):
     """Messages taken apart: the tokens of those that are known, and those that nobody has reported on.
 
-    `past_thoughts`: how much of `known` is reasoning of earlier turns, `thoughts` of the turn that is on.
+    `past_thoughts`: how much of `known` is reasoning of earlier turns, `thoughts` of the turn that is on. `all_tokens`
+    and `sized_tokens` are estimates: of all messages, and of what of them is no text (images, pages, reasoning).
     """
 
     known: float = 0.0
     new: Mapping[Key, Message] = {}
+    all_tokens: int = 0
+    sized_tokens: int = 0
     past_thoughts: float = 0.0
     thoughts: float = 0.0
 
@@ -34,10 +38,10 @@ class Split(msgspec.Struct, frozen=True):
 
 
 class MessageSizes:
-    """The sizes one model's reports have told; `estimate` is for messages nobody has counted yet."""
+    """The sizes one model's reports have told; the counter estimates messages nobody has counted yet."""
 
-    def __init__(self, estimate: Callable[[Message], int]) -> None:
-        self._estimate = estimate
+    def __init__(self, counter: MessageCounter) -> None:
+        self._estimate, self.sized = counter.message, counter.sized
         self._sizes: dict[Key, float] = {}
         self._thoughts: dict[Key, float] = {}
         self.forgets_thoughts = False
@@ -56,9 +60,12 @@ class MessageSizes:
         if messages[: len(before)] != before:
             before, split = (), Split()
         known, new, past, thoughts = split.known, dict(split.new), split.past_thoughts, split.thoughts
+        everything, sized = split.all_tokens, split.sized_tokens
         for message in messages[len(before) :]:
             key = self.key(message)
             size = self._sizes.get(key)
+            everything += key[1]
+            sized += self.sized(message)
             if size is None:
                 new[key] = message
             else:
@@ -67,7 +74,7 @@ class MessageSizes:
             if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
                 # The last reply of a turn: whatever is sent next belongs to another one.
                 past, thoughts = past + thoughts, 0.0
-        split = Split(known, new, past, thoughts)
+        split = Split(known, new, everything, sized, past, thoughts)
         self._seen = messages, split
         return split
 

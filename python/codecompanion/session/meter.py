@@ -32,6 +32,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import Message, ReasoningPart, TextPart, ToolSpec, Usage, with_changes
 from codecompanion.session.message_sizes import MessageSizes, Split
+from codecompanion.session.usage_check import Doubt, Going, Request, UsageCheck
 from codecompanion.tokens import MessageCounter
 
 # What was estimated since a report is small and therefore coarser than a whole request, what was taken out is known
@@ -50,25 +51,33 @@ _RESUMED_REPORTS = 150
 class ContextMeter:
     """Counts one chat's next request with one model."""
 
-    def __init__(self, counter: MessageCounter, calibration: Calibration) -> None:
+    def __init__(self, counter: MessageCounter, calibration: Calibration, *, checks_usage: bool = True) -> None:
         self.counter = counter
         self.calibration = calibration
         """What this model's reports have taught so far."""
-        self._fixed = 0
+        self.window = 0
+        """The model's window in tokens, 0 when it is a guess: no report can be about more."""
+        self._fixed = self._schemas = 0
         self._reasoning_returns = False
         self._base: float | None = None
-        self._sizes = MessageSizes(counter.message)
+        self._sizes = MessageSizes(counter)
+        self._check = UsageCheck(enabled=checks_usage)
         self._total = 0.0
         self._estimated: tuple[tuple[Message, ...], int] = ((), 0)
 
     def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
         """Forget what another model reported."""
         self.calibration, self._reasoning_returns = calibration, readable_reasoning_returns
-        self._base, self._sizes = None, MessageSizes(self.counter.message)
+        self._forget_reports()
+        self._check.forget()
+
+    def _forget_reports(self) -> None:
+        self._base, self._sizes = None, MessageSizes(self.counter)
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
         """Count what goes with every request: system prompt and tool schemas."""
-        fixed = self.counter.message(system) + self.counter.tools(specs)
+        self._schemas = self.counter.tools(specs)
+        fixed = self.counter.message(system) + self._schemas
         if self._base is not None:
             self._base += self.calibration.ratio * (fixed - self._fixed)
         self._fixed = fixed
@@ -98,7 +107,8 @@ class ContextMeter:
     def _count(self, messages: Sequence[Message]) -> Count:
         if self._base is None:
             # Without messages nothing is estimated: what was looked at last stays known.
-            return self.calibration.count(self._fixed + (self._estimate(tuple(messages)) if messages else 0))
+            estimated = self._fixed + (self._estimate(tuple(messages)) if messages else 0)
+            return self.calibration.count(estimated, self._schemas)
         split = self._sizes.split(messages) if messages else Split()
         known, added = self._sizes.read(split), self.calibration.ratio * split.estimate
         tokens = max(0.0, self._base + known + added)
@@ -117,29 +127,60 @@ class ContextMeter:
         self._estimated = messages, tokens
         return tokens
 
-    def learn(self, usage: Usage, estimated_prompt: int, view: View) -> None:
+    def learn(self, usage: Usage, estimated_prompt: int, view: View, *, cleared: int = 0) -> Doubt | None:
         """Take in what the provider reported for the call whose reply now ends the view (lesson 7).
 
         `estimated_prompt` is the estimate of what was sent; when the view changed meanwhile nothing is learned about
-        the model. An endpoint without usage changes nothing.
+        the model. `cleared` is what the provider left out of it by itself. Returns why the report is not used, if so:
+        then the estimate stays in force (lesson 58).
         """
-        self._report(usage, estimated_prompt, view, teaches=True)
+        return self._report(usage, estimated_prompt, view, teaches=True, cleared=cleared)
 
-    def _report(self, usage: Usage, estimated_prompt: int, view: View, *, teaches: bool) -> None:
-        if usage.prompt_tokens <= 0:
-            return
+    def _report(
+        self, usage: Usage, estimated_prompt: int, view: View, *, teaches: bool, cleared: int = 0
+    ) -> Doubt | None:
         prompt, reply = view.messages[:-1], view.messages[-1]
         changed = self.estimated_prompt(view) - reply.tokens - estimated_prompt
         total = usage.prompt_tokens + self.calibration.ratio * changed
-        self._take(total, prompt, teaches=teaches and changed == 0)
-        self._take_reply(usage, reply)
+        doubt = self._doubt(total if usage.prompt_tokens > 0 else 0, prompt, cleared)
+        if doubt is None:
+            self._take(total, prompt, teaches=teaches and changed == 0)
+            self._take_reply(usage, reply)
+        elif not self._check.has_proved:
+            # Whoever told the first two has not told the truth then, either.
+            self._forget_reports()
+        return doubt
+
+    def _doubt(self, total: float, messages: Sequence[Message], cleared: int = 0) -> Doubt | None:
+        """Return why a report of so many tokens cannot be about these messages, None when it can."""
+        ratio, split = self.calibration.ratio, self._sizes.split(messages)
+        request = Request(
+            text=ratio * (self._fixed - self._schemas + split.all_tokens - split.sized_tokens),
+            schemas=ratio * self._schemas,
+            sized=ratio * split.sized_tokens,
+            hidden=self.calibration.extra_with(self._schemas),
+            window=self.window,
+            cleared=cleared,
+        )
+        if self._base is None:
+            return self._check.doubt(total, request, None)
+        known, sized = self._sizes.read(split), sum(map(self._sizes.sized, split.new.values()))
+        going = Going(
+            known=self._base + known,
+            new=ratio * split.estimate,
+            sized=ratio * sized,
+            taken=self._total - self._base - known,
+            thoughts=split.past_thoughts + split.thoughts,
+            cleared=cleared,
+        )
+        return self._check.doubt(total, request, going)
 
     def take_provider_count(self, prompt_tokens: int, view: View) -> None:
         """Take in what the provider says a request made of the view is: its count, or an overflow error's.
 
-        A figure that cannot be the tokens of this request (all the characters, say) teaches nothing about the model.
+        A figure that cannot be the tokens of this request (all the characters, say) is not used.
         """
-        if prompt_tokens > 0:
+        if prompt_tokens > 0 and self._doubt(prompt_tokens, view.messages) is None:
             teaches = is_plausible(prompt_tokens, self.estimated_prompt(view))
             self._take(prompt_tokens, view.messages, teaches=teaches)
 
@@ -155,7 +196,7 @@ class ContextMeter:
             return
         if self._base is None:
             self._base = min(usage.prompt_tokens, self._expected_base())
-        size, came = float(self._sizes.key(block)[1]), self.calibration.count(estimated_prompt).tokens
+        size, came = float(self._sizes.key(block)[1]), self.calibration.count(estimated_prompt, self._schemas).tokens
         if usage.prompt_tokens**2 < (self._base + size) * came:
             size = usage.prompt_tokens - self._base
             self._sizes.set(block, size)
@@ -195,10 +236,11 @@ class ContextMeter:
         if compacted:
             self.anchor_after_compaction(report.usage, report.estimated_prompt_tokens, view)
         else:
-            self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False)
+            cleared = sum(edit.cleared_tokens for edit in report.server_edits)
+            self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False, cleared=cleared)
 
     def _expected_base(self) -> float:
-        return self.calibration.ratio * self._fixed + self.calibration.extra
+        return self.calibration.ratio * self._fixed + self.calibration.extra_with(self._schemas)
 
     def _take(self, total: float, messages: Sequence[Message], *, teaches: bool) -> None:
         """Share a prompt of `total` tokens out among its messages and the base; the shares add up to the total."""
@@ -226,7 +268,7 @@ class ContextMeter:
         self._base = base + rest
         self._keep_base(messages, total)
         if first and teaches and estimate <= _MOSTLY_FIXED:
-            self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed)
+            self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed, self._schemas)
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
         """Leave the fixed part its share behind a report that contradicts the earlier ones; the rest is the messages'.

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.redact import plain_url
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.calibration import Calibration
 from codecompanion.context.policy import load_policy, policy_names
@@ -22,6 +23,7 @@ from codecompanion.messages import Usage
 from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.requests import Snapshot
 from codecompanion.session.effects import Keeping
+from codecompanion.session.usage_check import Doubt, UsageDoubts
 from codecompanion.settings import Settings
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
@@ -43,8 +45,9 @@ class Services:
     `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
     windows (None = unknown), `price(adapter, model, passes)` what calls cost in US dollars (None = unknown),
     `report_bug` logs a bug of ours and returns what the user reads of it. `keeping` is where checkpoints
-    and memories go, None = nowhere. `calibrations` holds what was learned about (adapter, model). `editor` is asked by
+    and memories go, None = nowhere. `calibrations` holds what was learned about (endpoint, model). `editor` is asked by
     tools what is open. `mistakes` are sentences about the configuration that each chat says when it is opened.
+    `usage_doubts` are the endpoints whose reports cannot be true; without `checks_usage` every report is believed.
     """
 
     settings: Settings
@@ -61,6 +64,8 @@ class Services:
     calibrations: dict[tuple[str, str], Calibration] = field(default_factory=dict)
     keeping: Keeping | None = None
     mistakes: list[str] = field(default_factory=list)
+    usage_doubts: UsageDoubts = field(default_factory=UsageDoubts)
+    checks_usage: bool = True
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
     editor: Editor = field(default_factory=NoEditor)
 
@@ -145,15 +150,26 @@ class Services:
         except ConfigError:  # said where the adapter is used
             return ModelLimits()
 
+    def endpoint(self, adapter_name: str) -> str:
+        """Return adapter and address as one name: what was learned of one server is not true of another (lesson 58)."""
+        known = adapter_name in self.adapters.names()
+        address = plain_url(self.adapters.settings(adapter_name).base_url) if known else ""
+        return f"{adapter_name} {address}".rstrip()
+
     def calibration(self, adapter_name: str, model: str) -> Calibration:
-        """Return what is known about the model's counts."""
-        return self.calibrations.get((adapter_name, model)) or Calibration.for_model(model)
+        """Return what is known about the model's counts at this endpoint."""
+        return self.calibrations.get((self.endpoint(adapter_name), model)) or Calibration.for_model(model)
 
     def keep_calibration(self, adapter_name: str, model: str, learned: Calibration) -> None:
         """Let what was learned outlive the chat and the host."""
-        if self.calibrations.get((adapter_name, model)) != learned:
-            self.calibrations[adapter_name, model] = learned
-            self.store.save_calibration(adapter_name, model, learned.ratio, learned.weight, learned.extra)
+        endpoint = self.endpoint(adapter_name)
+        if self.calibrations.get((endpoint, model)) != learned:
+            self.calibrations[endpoint, model] = learned
+            self.store.save_calibration(endpoint, model, learned.ratio, learned.weight, learned.extra)
+
+    def doubt_usage(self, adapter_name: str, doubt: Doubt) -> bool:
+        """Remember that a report of this endpoint cannot be true; return whether the user is to be told."""
+        return self.checks_usage and self.usage_doubts.note(self.endpoint(adapter_name), doubt)
 
     def root(self, snapshot: Snapshot) -> Path:
         """Return the workspace: the configured folder, else the editor's working folder."""

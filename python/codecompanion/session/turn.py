@@ -280,7 +280,8 @@ class Turn:
         payloads += [msgspec.structs.replace(usage, request_id=record.id) for usage in reported]
         await session.log.write(*payloads, record.ended(finished.stop))
         if usage is not None and not empty and not self._is_switched:
-            session.control.learn(usage, estimated, compacted=compacted)
+            cleared = sum(edit.cleared_tokens for edit in finished.server_edits)
+            session.control.learn(usage, estimated, compacted=compacted, cleared=cleared)
             session.keep_calibration()
         session.emit(
             ReplyFinished(

@@ -137,6 +137,7 @@ class Bench:
         store: Store | None = None,
         settings: dict[str, Any] | None = None,
         tools: dict[str, Any] | None = None,
+        checks_usage: bool = False,
     ) -> None:
         self.root, self.events = root, list[Event]()
         given: dict[str, Any] = {"workspace": {"root": str(root)}, "rules": {"enabled": False}}
@@ -166,6 +167,8 @@ class Bench:
             report_bug=self._take_bug,
             new_token=lambda: f"t{next(numbers)}",
         )
+        # Scripts make their figures up; what a report must be to be believed is tested in test_lying_usage.
+        self.services.checks_usage = checks_usage
         self.adapter = adapters[0]
 
     def _take_bug(self, error: BaseException) -> str:

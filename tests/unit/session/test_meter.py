@@ -390,15 +390,19 @@ def test_little_reasoning_teaches_nothing() -> None:
     assert not chat.meter._sizes.forgets_thoughts
 
 
-def test_a_server_that_cuts_the_history_is_followed() -> None:
-    """Ollama truncates silently (lesson 30); the ratio must not suffer from it."""
+def test_a_server_that_cuts_the_history_does_not_empty_the_meter() -> None:
+    """Ollama truncates silently (lessons 30, 58): what is sent is what must fit, and nothing is learned from it."""
     chat = talk(Provider(1.0))
     before = chat.meter.calibration
     chat.add("And now?", "user")
     estimated = chat.meter.estimated_prompt(chat.view)
     chat.add("Done.", "assistant")
-    chat.meter.learn(Usage(500, 10), estimated, chat.view)
-    assert chat.meter.count(chat.view).tokens == 510
+    doubt = chat.meter.learn(Usage(500, 10), estimated, chat.view)
+    assert doubt is not None
+    assert doubt.too_few
+    count = chat.meter.count(chat.view)
+    assert abs(count.tokens / chat.truth - 1) < 0.05
+    assert not count.exact
     assert chat.meter.calibration == before
 
 

@@ -1,0 +1,198 @@
+"""Usage is evidence, not truth: whether a report can be about the request it came with (R-505, lesson 58).
+
+Servers report 50 tokens for 20,000, leave the tool schemas out, or count only what was not cached; a meter that
+believes them never compacts. So a report is compared with our own count of the same request, twice: with the whole
+estimate, in the band within which all tokenizers lie, and, once something was believed, with what the earlier reports
+and the new messages add up to. One that lies outside is not used; nothing is learned from it.
+
+A report that lies outside and yet follows what is sent, step for step, is about our requests after all: the server has
+put a prompt of its own in front, or has left a part of the history out. The second one that agrees with the one before
+is believed. Figures that lack just the schemas are not.
+
+`UsageDoubts` is what all chats know of an endpoint together: it is told once, and stands in `:checkhealth`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+# How much less and more than calibrated a tokenizer may make of a text; of an endpoint that was doubted from the first
+# report on, half as much: the longer a text is, the less its schemas would be missed.
+_TEXT_DOWN, _TEXT_UP, _ONCE_DOUBTED = 0.4, 1.5, 0.5
+# Providers write schemas in forms of their own: recorded ones cost from a third of their JSON on.
+_SCHEMAS = 0.65
+# Images, pages, sealed or unsent reasoning: nothing at the least, this multiple of their size class at most.
+_MOST_SIZED = 3.0
+# A band needs a floor: the wrapping of a short request is larger than the request.
+_FLOOR = 128
+# What a provider may put in front of a prompt by itself, in tokens and as a share of the window.
+_MOST_HIDDEN, _MOST_HIDDEN_SHARE = 8_000, 0.5
+# Around what earlier reports lead to expect: of what is new, of what was taken out, of everything.
+_NEW_DOWN, _NEW_UP, _TAKEN, _ALL = 0.6, 1.5, 0.3, 0.08
+# So many reports in a row, and those believed before one that cannot be are not doubted after the fact.
+_PROVED = 3
+# Two reports outside agree when they differ as the requests do; a smaller difference between those tells nothing.
+_STEP, _STEP_OFF, _STEP_FLOOR = 120, 0.35, 48
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What our own count says of a request, in tokens as the model counts (calibrated).
+
+    `sized` are images, pages, sealed blocks, reasoning; `hidden` is what the provider was seen to add. `window` is 0
+    when it is a guess. `cleared` was left out by the provider itself, which said so.
+    """
+
+    text: float
+    schemas: float = 0.0
+    sized: float = 0.0
+    hidden: float = 0.0
+    window: int = 0
+    cleared: float = 0.0
+
+    @property
+    def guess(self) -> float:
+        """Return the best guess of the whole."""
+        return max(0.0, self.text + self.schemas + self.sized + self.hidden - self.cleared)
+
+    def holds(self, reported: float, doubt: float = 1.0) -> bool:
+        """Return whether some tokenizer and some provider can make so many tokens of it.
+
+        The parts are independent of each other; `doubt` is by how much the usual bounds are to count.
+        """
+        down = math.hypot(doubt * _TEXT_DOWN * self.text, doubt * _SCHEMAS * self.schemas, self.sized, self.hidden)
+        hidden = min(_MOST_HIDDEN, _MOST_HIDDEN_SHARE * self.window) if self.window else _MOST_HIDDEN
+        up = math.hypot(_TEXT_UP * self.text, _SCHEMAS * self.schemas, _MOST_SIZED * self.sized, hidden)
+        least = self.guess - down - 0.2 * self.cleared - _FLOOR
+        return max(1.0, least) <= reported <= self.guess + self.cleared + up + _FLOOR
+
+    def lacks_schemas(self, reported: float, expected: float) -> bool:
+        """Return whether what a report lacks is just about the tool schemas."""
+        return abs(expected - reported - self.schemas) <= 0.25 * self.schemas + _FLOOR < self.schemas
+
+
+class Going(msgspec.Struct, frozen=True, kw_only=True):
+    """What earlier reports and the new messages add up to: `known` + `new`, behind an edit that took `taken` out."""
+
+    known: float
+    new: float
+    sized: float = 0.0
+    taken: float = 0.0
+    thoughts: float = 0.0
+    cleared: float = 0.0
+
+    @property
+    def guess(self) -> float:
+        """Return what is expected."""
+        return self.known + self.new - self.cleared
+
+    def holds(self, reported: float) -> bool:
+        """Return whether the report is near what is expected; nothing speaks against more unless something left."""
+        either = _TAKEN * abs(self.taken) + _ALL * self.guess + _FLOOR
+        down = _NEW_DOWN * self.new + self.sized + self.thoughts + self.cleared + either
+        up = _NEW_UP * self.new + _MOST_SIZED * self.sized + either
+        return self.guess - down <= reported and (self.taken < _FLOOR or reported <= self.guess + up)
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """A report that is not used: what it says, and what our own count says."""
+
+    reported: int
+    expected: int
+
+    @property
+    def too_few(self) -> bool:
+        """Return whether it says less than was sent."""
+        return self.reported < self.expected
+
+
+class UsageCheck:
+    """Judges the reports of one chat with one model. Without `enabled` all that say anything are believed."""
+
+    def __init__(self, *, enabled: bool = True) -> None:
+        self._enabled = enabled
+        self._last: tuple[float, float] | None = None
+        self._believed = 0
+        self._never_told_enough = self._follows = False
+
+    def forget(self) -> None:
+        """Another model reports from now on."""
+        self._last, self._believed = None, 0
+        self._never_told_enough = self._follows = False
+
+    @property
+    def has_proved(self) -> bool:
+        """Return whether so many reports were believed in a row that one that cannot be is the exception."""
+        return self._believed >= _PROVED
+
+    def doubt(self, reported: float, request: Request, going: Going | None) -> Doubt | None:
+        """Return why a report is not used, None when it is."""
+        expected = going.guess if going is not None else request.guess
+        doubt = Doubt(round(reported), round(expected))
+        if reported <= 0:
+            return doubt
+        # What was doubted before and still lacks just the schemas does not become true as more is new.
+        again = self._last is not None and request.lacks_schemas(reported, expected)
+        near = going is None or (going.holds(reported) and not again)
+        strict = _ONCE_DOUBTED if self._never_told_enough else 1.0
+        if not self._enabled or (near and (self._follows or request.holds(reported, strict))):
+            self._believe()
+            return None
+        if self._agrees(reported, request.guess) and self._may_be_so(reported, expected, request):
+            self._believe()
+            # The whole will differ from now on; what the reports lead to expect is what counts.
+            self._follows = going is not None
+            return None
+        self._never_told_enough |= not self._believed and doubt.too_few
+        if not self.has_proved:
+            self._believed, self._follows = 0, False
+        if self._last is None or abs(request.guess - self._last[1]) >= _STEP:
+            self._last = reported, request.guess
+        return doubt
+
+    def _believe(self) -> None:
+        self._last, self._believed = None, self._believed + 1
+
+    def _agrees(self, reported: float, guess: float) -> bool:
+        """Return whether the report differs from the doubted one before as the requests differ."""
+        if self._last is None:
+            return False
+        step, said = guess - self._last[1], reported - self._last[0]
+        return abs(step) >= _STEP and abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR
+
+    def _may_be_so(self, reported: float, expected: float, request: Request) -> bool:
+        """Return whether there is an honest reason for the difference."""
+        if reported > expected:
+            return not request.window or reported <= request.window
+        if self._never_told_enough or request.lacks_schemas(reported, expected):
+            # Nothing was left out since: it never was counted, or it is just the schemas.
+            return False
+        return request.holds(reported) or self.has_proved
+
+
+class UsageDoubts:
+    """What is known of endpoints whose reports cannot be true, by adapter name and address."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Doubt] = {}
+
+    def note(self, endpoint: str, doubt: Doubt) -> bool:
+        """Remember the newest doubt about an endpoint; return whether it is the first one."""
+        first = endpoint not in self._told
+        self._told[endpoint] = doubt
+        return first
+
+    def sentences(self) -> list[tuple[str, str]]:
+        """Return (endpoint, sentence) of those that were doubted."""
+        return [(endpoint, sentence(doubt)) for endpoint, doubt in self._told.items()]
+
+
+def sentence(doubt: Doubt) -> str:
+    """Return what is said of an endpoint, behind its name."""
+    kind = "too few" if doubt.too_few else "too many"
+    said = f"reports {kind} tokens ({doubt.reported:,} of about {doubt.expected:,})"
+    return f"{said}; the plugin's own count is used instead (ctx~)"
+
+
+ADVICE = "Nothing need be done; if the server cuts long prompts, give it a larger context"

@@ -1,0 +1,292 @@
+"""Usage is evidence, not truth (R-505, lesson 58): what servers report that cannot be, and what the chat does then."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.base import ChatRequest
+from codecompanion.adapters.openai_chat.usage import normalise_usage
+from codecompanion.calibration import Calibration
+from codecompanion.context.policy import policy_names
+from codecompanion.engine.doctor import examine
+from codecompanion.errors import ContextOverflow
+from codecompanion.events import Meter, Notice, TurnFinished
+from codecompanion.history import with_messages
+from codecompanion.messages import Usage
+from codecompanion.session.policy_choice import choose_policy
+from codecompanion.session.usage_check import UsageDoubts
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_meter import LINE, Chat, Provider
+
+Lie = Callable[[int, int, int, int], Usage | None]
+"""(prompt, prompt before, schemas, number of the request) → what is reported instead of the prompt."""
+
+
+def chat_usage(**figures: Any) -> Usage | None:
+    return normalise_usage({"completion_tokens": 40, **figures})
+
+
+LIES: dict[str, Lie] = {
+    "fifty": lambda now, before, schemas, n: Usage(50, 40),
+    "zero": lambda now, before, schemas, n: Usage(0, 40),
+    "nothing at all": lambda now, before, schemas, n: Usage(),
+    "negative": lambda now, before, schemas, n: chat_usage(prompt_tokens=-now),
+    "only what was not cached": lambda now, before, schemas, n: Usage(max(1, now - before), 40),
+    "cached tokens beside the prompt": lambda now, before, schemas, n: chat_usage(
+        prompt_tokens=max(1, now - before), prompt_tokens_details={"cached_tokens": before}
+    ),
+    "without the tools": lambda now, before, schemas, n: Usage(max(1, now - schemas), 40),
+    "of another request": lambda now, before, schemas, n: Usage((137, 1_911, 640, 2_950)[n % 4], 40),
+    "a 32-bit overflow": lambda now, before, schemas, n: Usage(2**31 - 1, 40),
+    "a 64-bit overflow": lambda now, before, schemas, n: chat_usage(prompt_tokens=2**64 - now),
+    "more and more": lambda now, before, schemas, n: Usage(30_000 * 2**n, 40),
+}
+
+
+class Liar(Chat):
+    """A chat of some 20,000 tokens, of which the schemas are a quarter, whose every reply is reported wrongly."""
+
+    def __init__(self, lie: Lie) -> None:
+        super().__init__(Provider(1.2, hidden=6_500))
+        self.meter._fixed = self.meter._schemas = 5_000
+        self.lie, self.before, self.number = lie, 0, 0
+
+    def report(self) -> bool:
+        """Return whether the report is a lie: what was not cached is all, the first time."""
+        estimated, prompt = self.meter.estimated_prompt(self.view), self.truth
+        self.add("Done. " * 30, "assistant")
+        usage = self.lie(prompt, self.before, 6_000, self.number)
+        if usage is not None:
+            self.meter.learn(usage, estimated, self.view)
+        self.before, self.number = prompt, self.number + 1
+        return usage is None or usage.prompt_tokens != prompt
+
+
+@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize("honest", [0, 3])
+def test_the_estimate_stays_in_force(name: str, honest: int) -> None:
+    """From the first report on, and behind honest ones; nothing is learned, and the meter says that it is a guess."""
+    chat = Liar(LIES[name])
+    chat.add("Please read the files.", "user")
+    for _ in range(honest):
+        chat.add(LINE * 25)
+        chat.reply()
+    for _ in range(8):
+        chat.add(LINE * 60)
+        if not chat.report():
+            continue
+        count = chat.meter.count(chat.view)
+        assert abs(count.tokens / chat.truth - 1) < (0.1 if honest else 0.25), (count, chat.truth)
+        assert not count.exact
+        assert 0.9 < chat.meter.calibration.ratio < 1.3
+        assert chat.meter.calibration.extra >= 0
+
+
+def test_a_report_that_grows_while_the_request_shrinks_is_not_believed() -> None:
+    """The server counts what it has seen in all its life; an edit must not be undone by that."""
+    chat = Chat(Provider(1.1, hidden=500))
+    chat.add("Please read the files.", "user")
+    for _ in range(10):
+        chat.add(LINE * 60)
+        chat.reply()
+    messages, total = chat.view.messages, chat.truth
+    chat.view = with_messages(chat.view, [*messages[:2], *messages[-4:]])
+    for _ in range(6):
+        chat.add(LINE * 10)
+        estimated, total = chat.meter.estimated_prompt(chat.view), total + 400
+        chat.add("Done. " * 30, "assistant")
+        assert chat.meter.learn(Usage(total, 40), estimated, chat.view) is not None
+        assert abs(chat.meter.count(chat.view).tokens / chat.truth - 1) < 0.05
+
+
+def test_a_prompt_the_server_puts_in_front_is_believed_once_the_reports_follow_what_is_sent() -> None:
+    """Gateways with instructions of their own: too much for a first report, and true."""
+    chat = Chat(Provider(1.1, hidden=21_000))
+    chat.add("Please read the files.", "user")
+    chat.reply()
+    assert not chat.meter.count(chat.view).exact
+    chat.add(LINE * 40)
+    chat.reply()
+    assert chat.meter.count(chat.view).exact
+    assert chat.meter.count(chat.view).tokens == chat.truth
+
+
+def test_a_history_that_the_server_keeps_shorter_is_followed_from_the_second_report_on() -> None:
+    """A gateway that compacts by itself; a server that cuts to a fixed length always reports the same (lesson 30)."""
+    for step, believed in ((1.1, True), (0.0, False)):
+        chat = Chat(Provider(1.1))
+        chat.add("Please read the files.", "user")
+        for _ in range(10):
+            chat.add(LINE * 60)
+            chat.reply()
+        kept, sent = 4_000.0, 0
+        for _ in range(4):
+            sent = chat.add(LINE * 40).tokens
+            estimated = chat.meter.estimated_prompt(chat.view)
+            reply = chat.add("Done. " * 30, "assistant")
+            chat.meter.learn(Usage(round(kept), round(1.1 * reply.tokens)), estimated, chat.view)
+            kept += step * (sent + reply.tokens)
+        assert (chat.meter.count(chat.view).tokens < 8_000) == believed
+
+
+@pytest.mark.parametrize(("ratio", "hidden"), [(0.75, 0), (0.9, 350), (1.35, 600), (1.9, 2_000), (2.2, 5_000)])
+def test_what_an_honest_server_reports_is_believed(ratio: float, hidden: int) -> None:
+    """Whatever its tokenizer, also after an edit and in a chat with few words."""
+    chat = Chat(Provider(ratio, hidden))
+    for step in range(12):
+        chat.add(LINE * (1 if step % 2 else 80), "user")
+        chat.reply()
+        assert chat.meter.count(chat.view).exact
+    messages = chat.view.messages
+    chat.view = with_messages(chat.view, [*messages[:2], *messages[-6:]])
+    chat.add("and now?", "user")
+    chat.reply()
+    assert chat.error < 0.03
+
+
+# ---- a chat that overflows at a server whose reports are wrong
+
+WINDOW = 12_000
+TEXT = "The parser reads one line after the other and keeps what it has seen. "
+
+
+def independent_count(request: ChatRequest) -> int:
+    """Return the server's own count: no part of ours is in it."""
+    texts = [part for m in request.messages for part in (m.text, *(c.name + c.arguments for c in m.tool_calls))]
+    schemas = sum(len(json.dumps(tool.parameters)) + len(tool.description) for tool in request.tools)
+    return (sum(map(len, texts)) + schemas) // 4 + 6 * len(texts) + 300
+
+
+class Server:
+    """Enforces its window by its own count, and reports what the lie says."""
+
+    def __init__(self, lie: Lie | None, reply: Callable[[ChatRequest], Reply], *, says_sizes: bool) -> None:
+        self.accepted: list[int] = []
+        self.refused: list[int] = []
+        self._lie, self._reply, self._says_sizes, self._before = lie, reply, says_sizes, 0
+
+    def __call__(self, request: ChatRequest) -> Reply:
+        prompt = independent_count(request)
+        if prompt > WINDOW:
+            self.refused.append(prompt)
+            figures = (prompt, WINDOW) if self._says_sizes else (0, 0)
+            return (ContextOverflow("s: the request is too long for the model.", *figures),)
+        schemas = sum(len(json.dumps(tool.parameters)) + len(tool.description) for tool in request.tools) // 4
+        lie = self._lie or (lambda now, before, schemas, n: Usage(now, 300))
+        usage = lie(prompt, self._before, schemas, len(self.accepted))
+        if request.purpose == "chat":
+            self.accepted.append(prompt)
+            self._before = prompt
+        *deltas, finished = self._reply(request)
+        return (*deltas, type(finished)(finished.stop, finished.tool_calls, usage))
+
+
+def talks(request: ChatRequest) -> Reply:
+    return says("A summary. " * 20 if request.purpose == "summary" else TEXT * 20)
+
+
+def reads() -> Callable[[ChatRequest], Reply]:
+    numbers = itertools.count(1)
+
+    def answer(request: ChatRequest) -> Reply:
+        if request.purpose == "summary" or request.messages[-1].role == "tool":
+            return talks(request)
+        return calls((f"c{next(numbers)}", "read_file", json.dumps({"path": "a.txt"})))
+
+    return answer
+
+
+async def overflow(root: Path, case: str, lie: Lie | None, policy: str) -> tuple[Bench, Server]:
+    """Play a chat of some 30,000 tokens in a window of 12,000."""
+    (root / "a.txt").write_text("\n".join(TEXT for _ in range(40)))
+    server = Server(lie, reads() if case == "tool loop" else talks, says_sizes=case == "sizes are told")
+    window = 4 * WINDOW if case == "the window is believed larger" else WINDOW
+    bench = Bench(root, ScriptedAdapter("s", server), window=window, checks_usage=True)
+    session = await bench.open()
+    await choose_policy(session, policy)
+    for number in range(30):
+        text = TEXT * 250 if case == "one long message" and number == 20 else TEXT * 18
+        session.submit(submit(f"{number}: {text}", number + 1))
+        await bench.idle(session)
+    return bench, server
+
+
+CASES = ("dialogue", "tool loop", "one long message", "the window is believed larger", "sizes are told")
+
+
+@pytest.mark.parametrize("lie", [None, *LIES])
+@pytest.mark.parametrize("case", CASES)
+async def test_a_chat_that_overflows_goes_on_whatever_is_reported(tmp_path: Path, case: str, lie: str | None) -> None:
+    """R-535: with lying usage as with honest usage; what is sent at last fits by the server's own count."""
+    bench, server = await overflow(tmp_path, case, LIES[lie] if lie else None, "codecompanion")
+    ended = bench.of(TurnFinished)
+    assert [end.reason for end in ended] == ["done"] * 30, [end.error for end in ended if end.error][:1]
+    assert max(server.accepted) <= WINDOW
+    assert not bench.bugs
+    known = case != "the window is believed larger"
+    assert len(server.refused) <= (3 if known else 12)
+
+
+@pytest.mark.parametrize("policy", policy_names())
+@pytest.mark.parametrize("lie", ["fifty", "without the tools", "more and more"])
+async def test_every_policy_goes_on(tmp_path: Path, policy: str, lie: str) -> None:
+    """No policy ends at the wall because of what a server says."""
+    bench, server = await overflow(tmp_path, "dialogue", LIES[lie], policy)
+    assert [end.reason for end in bench.of(TurnFinished)] == ["done"] * 30
+    assert max(server.accepted) <= WINDOW
+
+
+async def test_it_is_told_once_and_stands_in_the_check_up(tmp_path: Path) -> None:
+    """One sentence per endpoint, the same in `:checkhealth`; the meter says `~`; another chat is not told again."""
+    bench = Bench(
+        tmp_path, ScriptedAdapter("offline", Server(LIES["fifty"], talks, says_sizes=False)), checks_usage=True
+    )
+    for chat in ("chat-1", "chat-2"):
+        session = await bench.open(chat)
+        for number in range(3):
+            session.submit(submit(f"{number}: {TEXT * 50}", number + 1))
+            await bench.idle(session)
+    [told] = [notice.text for notice in bench.of(Notice) if "tokens" in notice.text]
+    assert told.startswith("offline reports too few tokens (50 of about ")
+    assert not bench.of(Meter)[-1].exact
+    [found] = [finding for finding in examine(bench.services) if finding.name.startswith("usage of")]
+    assert (found.name, found.ok) == ("usage of offline", False)
+    assert found.text.startswith("reports too few tokens (50 of about ")
+
+
+async def test_nothing_is_said_of_an_honest_server(tmp_path: Path) -> None:
+    bench, _ = await overflow(tmp_path, "tool loop", None, "codecompanion")
+    assert [notice.text for notice in bench.of(Notice) if "reports" in notice.text] == []
+    assert bench.services.usage_doubts.sentences() == []
+
+
+async def test_what_was_learned_of_one_address_is_not_used_for_another(tmp_path: Path) -> None:
+    """The same adapter entry, pointed to another server: another tokenizer, other habits."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", talks))
+    services, settings = bench.services, bench.services.adapters.settings("s")
+    services.adapters.add(bench.adapter, type(settings)(name="s", kind="openai", base_url="http://user:pw@one.test/v1"))
+    assert services.endpoint("s") == "s http://one.test/v1"
+    services.keep_calibration("s", "m", Calibration(1.7, 9_000))
+    assert services.calibration("s", "m").ratio == 1.7
+    services.adapters.add(bench.adapter, type(settings)(name="s", kind="openai", base_url="http://two.test/v1"))
+    assert services.calibration("s", "m") == Calibration()
+
+
+def test_each_endpoint_is_told_once() -> None:
+    doubts, chat = UsageDoubts(), Liar(LIES["fifty"])
+    chat.add(LINE * 100, "user")
+    doubt = chat.meter.learn(Usage(50, 4), chat.meter.estimated_prompt(chat.view), with_reply(chat))
+    assert doubt is not None
+    assert [doubts.note(name, doubt) for name in ("a", "b", "a")] == [True, True, False]
+    assert len(doubts.sentences()) == 2
+
+
+def with_reply(chat: Chat) -> Any:
+    chat.add("Done.", "assistant")
+    return chat.view
