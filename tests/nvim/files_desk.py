@@ -17,8 +17,13 @@ def tool(name: str, **arguments: Any) -> Any:
     return reply(calls=[Call(name, json.dumps(arguments), "c1")])
 
 
+def edit_call(path: str, old: str, new: str, call_id: str = "c1") -> Call:
+    """Return the call of an edit, one of several in a reply perhaps."""
+    return Call("insert_edit", json.dumps({"path": path, "old_text": old, "new_text": new}), call_id)
+
+
 def edit(old: str, new: str, path: str = "a.txt") -> Any:
-    return tool("insert_edit", path=path, old_text=old, new_text=new)
+    return reply(calls=[edit_call(path, old, new)])
 
 
 class Desk:
@@ -48,6 +53,13 @@ class Desk:
         self.nvim.command("tabfirst")
         self.chat.say(text)
         self.nvim.lua("vim.api.nvim_set_current_tabpage(...)", tab)
+
+    def say_and_approve(self, text: str) -> None:
+        """Send, with the chat in front, and let the one call that asks run."""
+        self.chat.send(text)
+        self.chat.wait_state("awaiting_approval")
+        self.chat.approve()
+        self.chat.wait_state("idle")
 
     def disk(self, name: str = "a.txt") -> str:
         return (self.root / name).read_bytes().decode()

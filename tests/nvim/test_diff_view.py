@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,9 @@ import pytest
 from approvals import answered
 from chat_driver import ChatDriver, make_chat
 from codecompanion import events
+from files_desk import edit
 from real_chat import KEY, start_chat
-from tests.adapters.chat_answers import Call, reply
+from tests.adapters.chat_answers import reply
 from tests.adapters.chat_thread import ChatServerThread
 
 BEFORE = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n"
@@ -265,8 +265,7 @@ def test_a_file_too_large_to_be_compared_shows_its_diff_as_text(chat: ChatDriver
 
 def test_a_real_edit_is_changed_in_the_diff_and_written_so(nvim_factory, tmp_path: Path) -> None:
     """The whole way: model, host, keys, disk, and what the model reads of it."""
-    edit = Call("insert_edit", json.dumps({"path": "a.py", "old_text": "one", "new_text": "ONE\nuno"}), id="c")
-    with ChatServerThread([reply(calls=[edit]), reply("done")], key=KEY) as server:
+    with ChatServerThread([edit("one", "ONE\nuno", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()
         chat.send("edit it")
@@ -317,8 +316,7 @@ def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_
     nvim_factory, tmp_path: Path
 ) -> None:
     """Unsaved text of the user's own is what the proposal is compared with, also the second time; nothing is lost."""
-    edit = Call("insert_edit", json.dumps({"path": "a.py", "old_text": "two", "new_text": "TWO"}), id="c")
-    with ChatServerThread([reply(calls=[edit]), reply("done")], key=KEY) as server:
+    with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         chat.nvim.command("tabedit a.py")
         chat.nvim.feed("gT")
@@ -342,8 +340,7 @@ def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_
 
 def test_an_edited_proposal_survives_that_the_chat_is_read_again(nvim_factory, tmp_path: Path) -> None:
     """`:e` in the chat, with a real host: the question comes back, and what was edited with it."""
-    edit = Call("insert_edit", json.dumps({"path": "a.py", "old_text": "two", "new_text": "TWO"}), id="c")
-    with ChatServerThread([reply(calls=[edit]), reply("done")], key=KEY) as server:
+    with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()
         chat.send("edit it")

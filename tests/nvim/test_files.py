@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
 
-from files_desk import TEXT, edit, tool
-from tests.adapters.chat_answers import Call, reply
+from files_desk import TEXT, edit, edit_call, tool
+from tests.adapters.chat_answers import reply
 
 
 def test_an_edit_shows_in_the_open_window_and_is_written_and_one_u_takes_it_back(desk):
@@ -159,10 +158,7 @@ def test_a_command_that_changes_files_reloads_open_ones_without_a_prompt(desk, a
     plain, mine, new = user.open(), user.open("b.txt"), user.open("new.txt")
     user.nvim.lua("vim.api.nvim_buf_set_lines(..., 0, 1, true, { 'mine' })", mine)
     user.nvim.command("tabfirst")
-    user.chat.send("go")
-    user.chat.wait_state("awaiting_approval")
-    user.chat.approve()
-    user.chat.wait_state("idle")
+    user.say_and_approve("go")
     user.nvim.wait_for(lambda: user.lines(plain)[0] == "row 1", "the open file to be reloaded")
     user.nvim.wait_for(lambda: user.lines(new) == ["hi"], "the new file to be read")
     assert user.lines(mine)[0] == "mine"
@@ -179,10 +175,7 @@ def test_a_file_is_created_under_the_buffer_that_waits_for_it_and_deleted_under_
     assert user.disk("new/a.py") == "print(1)\n"
     assert not user.is_modified(buffer)
     user.nvim.command("tabfirst")
-    user.chat.send("delete")
-    user.chat.wait_state("awaiting_approval")
-    user.chat.approve()
-    user.chat.wait_state("idle")
+    user.say_and_approve("delete")
     assert not (user.root / "new/a.py").exists()
     user.nvim.command("checktime")
     assert user.lines(buffer) == ["print(1)"]
@@ -333,7 +326,7 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
 
 def test_behind_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
     """The questions that come through late are not carried out; the buffer is loaded anew."""
-    call = Call("insert_edit", json.dumps({"path": "a.txt", "old_text": "line 5\n", "new_text": "five\n"}), "c1")
+    call = edit_call("a.txt", "line 5\n", "five\n")
     user = desk(reply(calls=[call], delay_s=0.2))
     buffer = user.open()
     user.nvim.command("tabfirst")

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
-from files_desk import TEXT, edit, tool
-from tests.adapters.chat_answers import Call, reply
-
-
-def edit_call(path, old, new, call_id):
-    """Return one call of several in a reply."""
-    return Call("insert_edit", json.dumps({"path": path, "old_text": old, "new_text": new}), call_id)
+from files_desk import TEXT, edit, edit_call, tool
+from tests.adapters.chat_answers import reply
 
 
 def go_to_change(user, name="insert_edit"):
@@ -103,10 +96,7 @@ def test_reverts_of_created_and_deleted_files_work_without_the_editor_too(desk):
     (user.root / "a.txt").write_bytes(b"caf\xe9\r\nno end")
     (user.root / "a.txt").chmod(0o750)
     user.say("create")
-    user.chat.send("delete")
-    user.chat.wait_state("awaiting_approval")
-    user.chat.approve()
-    user.chat.wait_state("idle")
+    user.say_and_approve("delete")
     assert not (user.root / "a.txt").exists()
     user.nvim.command("CodeCompanionRevert")
     user.nvim.wait_screen("delete_file a.txt +−2")
