@@ -70,25 +70,24 @@ local function draw(bufnr, text)
   vim.bo[bufnr].modified = false
 end
 
----@type table<string, string[]> The hints of a report in its status line; the first give way
-local HINTS = {
-  show_cost = { "<CR> trace of a turn", "q close" },
-  show_trace = { "[t ]t other turns", "q close" },
-}
+local STATUSLINE = "%<%f%=  %{%v:lua.require'codecompanion.reports'.hints()%}  %P "
+local HINTS = { show_cost = "<CR> trace of a turn", show_trace = "[t ]t other turns" }
+local ROOM_FOR_HINTS = 60
 
----The status line of a report, where the user has none of their own.
----@param verb string
+---For the status line of a report: its keys, as many as a narrow window has room for.
 ---@return string
-local function statusline(verb)
-  local found = "%<%f%=  " .. table.concat(HINTS[verb], " · ") .. "  %P "
-  return require("codecompanion.chat.window").is_plain_statusline() and found or ""
+function M.hints()
+  local win = vim.g.statusline_winid or api.nvim_get_current_win()
+  local report = reports[api.nvim_win_get_buf(win)]
+  local wide = report and api.nvim_win_get_width(win) >= ROOM_FOR_HINTS
+  return (wide and HINTS[report.verb] .. " · " or "") .. "q close"
 end
 
 ---@param win integer
----@param verb string
-local function dress(win, verb)
+local function dress(win)
+  local is_plain = require("codecompanion.chat.window").is_plain_statusline()
   local values = {
-    statusline = statusline(verb),
+    statusline = is_plain and STATUSLINE or "", -- a status line of the user's own stays
     foldmethod = "expr",
     foldexpr = "v:lua.require'codecompanion.reports'.fold_level()",
     foldtext = "v:lua.require'codecompanion.reports'.fold_text()",
@@ -127,9 +126,8 @@ end
 
 ---Show the buffer of a report, where another one stands if there is one.
 ---@param bufnr integer
----@param verb string
 ---@return integer win
-local function show(bufnr, verb)
+local function show(bufnr)
   vim.cmd.stopinsert() -- nothing can be typed into a report
   local win = report_window()
   if win then
@@ -139,7 +137,7 @@ local function show(bufnr, verb)
     local height = math.max(LEAST_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
     win = api.nvim_open_win(bufnr, true, { split = "below", win = -1, height = height })
   end
-  dress(win, verb)
+  dress(win)
   return win
 end
 
@@ -330,7 +328,7 @@ local function open(chat, verb, turn)
     draw(report.bufnr, result.text)
     local current = require("codecompanion.chat").by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
-    show(report.bufnr, verb)
+    show(report.bufnr)
     rename(report)
     reports[report.bufnr] = report
     set_keys(report)

@@ -7,6 +7,7 @@ local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
+local LEAST_CUT = 20
 local MORE = "… (:CodeCompanion log)"
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",
@@ -52,6 +53,17 @@ local function one_line(text)
   return vim.trim((text:gsub("%s*\n%s*", " ")))
 end
 
+---What is shown of a line that does not fit, and where the rest is; a narrow command line has no room to say that.
+---@param line string
+---@return string
+local function cut(line)
+  local room = vim.v.echospace
+  if room < LEAST_CUT + #MORE then
+    return vim.fn.strcharpart(line, 0, math.max(room - 1, 1)) .. "…"
+  end
+  return vim.fn.strcharpart(line, 0, room - #MORE) .. MORE
+end
+
 ---The first of several ways to say the same that fits the command line; who speaks is left out before a word is cut.
 ---@param texts string[]
 ---@return string
@@ -64,7 +76,8 @@ local function fitting(texts)
       end
     end
   end
-  return one_line(texts[#texts])
+  local whole = one_line(texts[#texts])
+  return vim.v.echospace < LEAST_CUT + #MORE and whole or (PREFIX .. whole)
 end
 
 ---Say something on the command line, or through the `vim.notify` of a notification plugin.
@@ -83,12 +96,10 @@ function M.line(text, level)
     end
     if #vim.api.nvim_list_uis() > 0 then
       vim.cmd.redraw() -- forgets the message before, so that this one has the line for itself
-      if type(text) == "table" then
-        line = fitting(text)
-      end
+      line = fitting(type(text) == "table" and text or { whole })
       if vim.fn.strdisplaywidth(line) > vim.v.echospace then
         append_to_log(line)
-        line = vim.fn.strcharpart(line, 0, math.max(vim.v.echospace - #MORE, 20)) .. MORE
+        line = cut(line)
       end
     end
     vim.api.nvim_echo({ { line, HIGHLIGHTS[level] } }, true, {})
@@ -125,7 +136,7 @@ end
 ---A short answer to a key: it leaves no trace in `:messages` and is cut before it could ask for a key.
 ---@param text string
 function M.hint(text)
-  vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, math.max(vim.v.echospace - 1, 20)) } }, false, {})
+  vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, math.max(vim.v.echospace - 1, 1)) } }, false, {})
 end
 
 ---How a sentence is put into the buffer of a chat; the chat gives it when it is loaded.

@@ -196,7 +196,7 @@ end
 
 ---What the policy would change before the next request, and /compact now; nothing is sent.
 function M.preview(chat)
-  session.request(chat, "preview", {}, require("codecompanion.chat.float").show)
+  session.request(chat, "preview", {}, require("codecompanion.chat.float").show_rows)
 end
 
 ---The whole content behind what stands under the cursor.

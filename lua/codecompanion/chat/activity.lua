@@ -22,8 +22,9 @@ local function stop_hint(chat)
   if require("codecompanion.chat.installing").waits(chat) then
     return "" -- nothing of the chat's runs yet
   end
+  local compacting = chat.compaction ~= nil or chat.state == "compacting"
   local key = keymaps.keys("stop", "n")[1]
-  return key and (" · %s to %s"):format(key, chat.compaction and "cancel" or "stop") or ""
+  return key and (" · %s to %s"):format(key, compacting and "cancel" or "stop") or ""
 end
 
 ---Draw both lines; the activity stands on the blank line above the header of the input, so nothing moves.

@@ -179,10 +179,10 @@ function M.card(chat, event)
         closed = event.undone == true or folded,
         change = id,
         key = "card:" .. (id or ""),
-        text = function(width)
+        text = function()
           local chunks = require("codecompanion.chat.changes").title(chat, id, text)
           table.insert(chunks, 1, { "▸ ", "CodeCompanionFoldMark" })
-          return require("codecompanion.chat.fit").cut_chunks(chunks, width)
+          return chunks
         end,
       },
     },

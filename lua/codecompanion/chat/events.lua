@@ -105,7 +105,7 @@ end
 
 function M.submit_failed(chat, event)
   outgoing.failed(chat, event.submit_id, event.text)
-  say.chat(chat, event.error, severity.ERROR)
+  say.chat(chat, event.error, chat.state == "cancelling" and severity.INFO or severity.ERROR)
 end
 
 function M.reply_started(chat, event)

@@ -233,6 +233,26 @@ function M.update(win, lines)
   end)
 end
 
+---Show a table of one line per message: its columns stay below each other, only headings are wrapped.
+---@param result { title: string, text: string, filetype: string }
+function M.show_rows(result)
+  local lines, widest = {}, LEAST_WIDTH
+  local room = math.max(vim.o.columns - 4, 20)
+  for _, line in ipairs(vim.split(result.text, "\n", { plain = true })) do
+    if vim.startswith(line, "# ") then
+      for _, part in ipairs(require("codecompanion.chat.fit").wrap(line:sub(3), room - 2)) do
+        lines[#lines + 1] = "# " .. part
+      end
+    else
+      lines[#lines + 1] = line
+    end
+    widest = math.max(widest, api.nvim_strwidth(lines[#lines]))
+  end
+  local count = require("codecompanion.chat.status").counted(#lines, "line")
+  local shown = { title = result.title, lines = lines, filetype = result.filetype, wrap = false, width = widest }
+  M.open(vim.tbl_extend("error", shown, { footer = { count, "q close" } }))
+end
+
 ---Show long text from the history.
 ---@param result { title: string, text: string, filetype: string, state: string }
 function M.show(result)

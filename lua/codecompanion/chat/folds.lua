@@ -256,7 +256,9 @@ function M.text()
     for _, mark in ipairs(marks) do
       local fold = chat.folds[mark[1]]
       if fold then
-        return fold.text(require("codecompanion.chat.fit").room(api.nvim_get_current_win()))
+        local fit = require("codecompanion.chat.fit")
+        local room = fit.room(api.nvim_get_current_win())
+        return fit.cut_chunks(fold.text(room), room)
       end
     end
   end

@@ -8,7 +8,7 @@ local M = {}
 
 local ns = api.nvim_create_namespace("codecompanion.chat.inspector")
 
-local WIDEST = 180
+local WIDEST, NARROW = 180, 60
 
 ---A cell of the table: one line, exactly `width` wide.
 ---@param text string
@@ -78,13 +78,14 @@ end
 ---@return string[]
 function M.lines(result, exact, width)
   width = width or 110
+  local is_narrow = width < NARROW -- share and age give way: what a message says is worth more
   local billed, rows = bill(result), result.rows
   local messages = #vim.tbl_filter(function(row)
     return row.role ~= "tools" -- the schemas are sent beside the messages
   end, rows)
   local states = column("state", rows, state_of, 11)
-  local roles = column("role", rows, role_of, width < 100 and 14 or 20)
-  local title = "# Next request: %s%s of %s tokens (%d%%), %s"
+  local roles = column("role", rows, role_of, is_narrow and 9 or width < 100 and 14 or 20)
+  local title = is_narrow and "# %s%s of %s (%d%%), %s" or "# Next request: %s%s of %s tokens (%d%%), %s"
   local lines = {
     title:format(
       exact and "" or "~",
@@ -94,17 +95,23 @@ function M.lines(result, exact, width)
       status.counted(messages, "message")
     ),
     "",
-    (" tokens  share%s  age  %s %s what"):format(billed("cache", "cost"), cell("state", states), cell("role", roles)),
+    (" tokens%s%s%s  %s %s what"):format(
+      is_narrow and "" or "  share",
+      billed("cache", "cost"),
+      is_narrow and "" or "  age",
+      cell("state", states),
+      cell("role", roles)
+    ),
   }
   local room = math.max(10, width - api.nvim_strwidth(lines[3]) + #"what")
   for _, row in ipairs(rows) do
     local name, preview = row.name or "", row.preview or ""
     local what = name .. (name ~= "" and preview ~= "" and ": " or "") .. preview
-    lines[#lines + 1] = ("%7s   %s%s  %3s  %s %s %s"):format(
+    lines[#lines + 1] = ("%7s%s%s%s  %s %s %s"):format(
       status.short(row.tokens),
-      share(row.tokens, result.total),
+      is_narrow and "" or ("   %s"):format(share(row.tokens, result.total)),
       billed(row.cache or "", cost_text(row.cost)),
-      row.age and tostring(row.age) or "",
+      is_narrow and "" or ("  %3s"):format(row.age and tostring(row.age) or ""),
       cell(state_of(row), states),
       cell(role_of(row), roles),
       fit.cut((what:gsub("%s+", " ")), room)
@@ -213,7 +220,7 @@ local function set_keys(chat, bufnr, current)
   end)
   map("=", "Compare with the last request", function()
     local float = require("codecompanion.chat.float")
-    require("codecompanion.chat.session").request(chat, "preview", { against = "last_request" }, float.show)
+    require("codecompanion.chat.session").request(chat, "preview", { against = "last_request" }, float.show_rows)
   end)
   map("c", "Clear the tool result", function()
     if id() then

@@ -209,7 +209,7 @@ local function rename(item, done)
 end
 
 local RULE = "other projects"
-local AGE, WIDEST = 13, 110
+local AGE, WIDEST, LEAST_TITLE = 13, 110, 20
 
 ---The lines of the float, and the chat of each line.
 ---@param items CodeCompanion.StoredChat[]
@@ -228,8 +228,13 @@ local function float_lines(items)
       add(("── %s ──"):format(RULE), nil)
     end
     local known_of = " · " .. facts(item)
-    local title = fit.cut(title_of(item), math.max(room - api.nvim_strwidth(known_of), 12))
-    add(("%-11s  %s%s"):format(M.age(item.updated), title, known_of), item)
+    local left = room - api.nvim_strwidth(known_of)
+    if left >= LEAST_TITLE then
+      add(("%-11s  %s%s"):format(M.age(item.updated), fit.cut(title_of(item), left), known_of), item)
+    else
+      add(("%-11s  %s"):format(M.age(item.updated), fit.cut(title_of(item), room)), item)
+      add((" "):rep(AGE) .. fit.cut(facts(item), room), item)
+    end
     local shown = preview(item)
     if shown ~= "" then
       add((" "):rep(AGE) .. fit.cut(shown, room), item)

@@ -9,7 +9,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 
 local HIGH, FULL = 0.80, 0.95
 local CELLS = 10
-local LEAST_TITLE, MOST_TITLE = 16, 50
+local LEAST_NAME, LEAST_TITLE, MOST_TITLE = 8, 16, 50
 
 ---`1 message`, `2 messages`.
 ---@param count integer
@@ -214,17 +214,15 @@ local function as_line(chunks, in_winbar)
   end, chunks))
 end
 
----Model, what happens and the meter, in the room of a window; the name is cut first.
----@param win integer
----@param in_winbar boolean
----@return string
-local function bar(win, in_winbar)
-  local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win))
-  if not chat then
-    return ""
-  end
+---The left half of a bar: title, model and what happens, as much of it as the meter leaves room for.
+---@param chat CodeCompanion.Chat
+---@param width integer Of the window
+---@param least integer Of the meter
+---@return string left
+---@return boolean busy Something happens that is worth more than the meter
+local function left_half(chat, width, least)
   local name = chat.adapter ~= "" and (chat.adapter .. " · " .. chat.model) or "CodeCompanion"
-  local parts = { " " .. name }
+  local parts = { name }
   if chat.yolo then
     parts[#parts + 1] = require("codecompanion.chat.yolo").label()
   end
@@ -232,10 +230,10 @@ local function bar(win, in_winbar)
   if activity ~= "" then
     parts[#parts + 1] = activity
   end
-  local width = api.nvim_win_get_width(win)
-  local least = chat.meter and api.nvim_strwidth(M.meter_text(chat.meter)) or 0
-  if #parts > 1 and api.nvim_strwidth(table.concat(parts, "  ")) + least + 8 > width then
-    parts[1] = "" -- rather no name than half of one
+  local busy = #parts > 1
+  if api.nvim_strwidth(table.concat(parts, "  ")) + least + 9 > width then
+    local room = width - least - 9
+    parts[1] = not busy and room >= LEAST_NAME and fit.cut(name, room) or "" -- rather no name than a stump
   end
   local left = vim.trim(table.concat(parts, "  "))
   left = left == "" and left or " " .. left
@@ -244,8 +242,23 @@ local function bar(win, in_winbar)
   if title ~= "" and parts[1] ~= "" and spare >= LEAST_TITLE then
     left = (" %s · %s"):format(fit.cut(title, math.min(spare, MOST_TITLE)), vim.trim(left))
   end
+  return left, busy
+end
+
+---The two halves of a bar in the room of a window.
+---@param win integer
+---@param in_winbar boolean
+---@return string
+local function bar(win, in_winbar)
+  local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win))
+  if not chat then
+    return ""
+  end
+  local width = api.nvim_win_get_width(win)
+  local least = chat.meter and api.nvim_strwidth(M.meter_text(chat.meter)) or 0
+  local left, busy = left_half(chat, width, least)
   local room = width - api.nvim_strwidth(left) - 8
-  local meter = M.meter_chunks(chat, math.max(room, #parts > 1 and 4 or math.min(least, width - 6)))
+  local meter = M.meter_chunks(chat, math.max(room, busy and 4 or math.min(least, width - 6)))
   return "%<" .. escaped(left) .. "%=  " .. as_line(meter, in_winbar)
 end
 

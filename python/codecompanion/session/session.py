@@ -491,7 +491,7 @@ class Session:
             return
         if running:
             self._compacting_in = self.state
-            self.enter(State.COMPACTING, "compacting… q to cancel")
+            self.enter(State.COMPACTING, "compacting the chat")
         elif self.state is State.COMPACTING and self._compacting_in is State.STREAMING:
             self.enter(State.STREAMING, "streaming")
         elif self.state is State.COMPACTING:
