@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from approvals import answered, ask
@@ -130,3 +132,27 @@ def test_a_chat_that_the_host_has_lost_is_opened_once_more(chat: ChatDriver) -> 
     assert [request.get("resume") for request in chat.sent("open_chat")] == [None, chat.id]
     chat.push(events.RequestFailed(verb="open_chat", error="No stored chat has the id; it may have been deleted."))
     assert "✗ No stored chat has the id; it may have been deleted." in chat.text()
+
+
+def test_a_draft_that_cannot_be_stored_is_kept_and_said_once(chat: ChatDriver) -> None:
+    """A full disk: one sentence, the text stays, it is tried again, and when Neovim is left it waits in a file."""
+    refuse = """for _, request in ipairs(require('codecompanion.host').requests) do
+                  if request.verb == 'save_draft' and request.callback then
+                    request.callback('cannot use sessions.db: the disk is full')
+                    request.callback = nil
+                  end
+                end"""
+    for count, word in enumerate(("one", "two", "three"), 1):
+        chat.nvim.feed(f"A{word}<Esc>")
+        chat.nvim.wait_for(lambda count=count: len(chat.sent("save_draft")) >= count, "save_draft")
+        chat.nvim.lua(refuse)
+    chat.nvim.settle()
+    assert chat.nvim.messages().count("only in this Neovim") == 1
+    assert chat.input() == "onetwothree"
+    assert "disk is full" not in chat.text()
+    chat.nvim.command("write")
+    assert chat.sent("save_draft")[-1]["text"] == "onetwothree"
+    chat.nvim.lua(refuse)
+    chat.nvim.lua("require('codecompanion.chat.unsent').keep(require('codecompanion.chat').list())")
+    unsent = chat.nvim.lua("return vim.fn.stdpath('state') .. '/codecompanion/unsent.txt'")
+    assert Path(unsent).read_text(encoding="utf-8") == "onetwothree\n"

@@ -5,6 +5,7 @@
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -18,7 +19,8 @@ local HINT, EDITING, LEAVING = 1, 2, 3
 ---@field steps string[] Texts, oldest first
 ---@field edits (CodeCompanion.Edit|false)[] Beside each step: the message it is an edit of
 ---@field at integer Index of the step that stands in the buffer
----@field saved string What the host has
+---@field saved? string What the host has
+---@field refused? string Why it could not be stored
 ---@field kept? string What the buffer had when it was unloaded
 ---@field shown? string What was drawn last
 ---@field timer? uv.uv_timer_t
@@ -109,6 +111,21 @@ local function show_edit(chat)
   end
 end
 
+---The host has stored the draft, or could not: it is tried again with the next change, and said once.
+---@param draft CodeCompanion.Draft
+---@param err? string
+local function took(draft, err)
+  local is_new = err and err ~= draft.refused
+  draft.refused = err
+  if err then
+    draft.saved = nil
+  end
+  if is_new and require("codecompanion.host").status() == "ready" then -- a host that has ended says so itself
+    local kept = "Your draft is only in this Neovim, not stored"
+    require("codecompanion.say").line({ ("%s: %s"):format(kept, err), kept .. "." }, severity.WARN)
+  end
+end
+
 ---Send the draft to the host now, if it changed.
 ---@param chat CodeCompanion.Chat
 function M.save(chat)
@@ -125,7 +142,9 @@ function M.save(chat)
   end
   if text ~= draft.saved then
     draft.saved = text
-    require("codecompanion.host").notify("save_draft", { chat = chat.id, text = text })
+    require("codecompanion.host").request("save_draft", { chat = chat.id, text = text }, function(err)
+      took(draft, err)
+    end)
   end
 end
 

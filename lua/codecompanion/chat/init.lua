@@ -438,7 +438,8 @@ function M.forget(chat)
     require("codecompanion.host").notify("close_chat", { chat = chat.id })
   end
   if was_busy and vim.v.exiting == vim.NIL then
-    require("codecompanion.say").line("Chat closed, its turn stopped; :CodeCompanionChat Resume brings it back.")
+    local back = ":CodeCompanionChat Resume brings it back."
+    require("codecompanion.say").line({ "Chat closed, its turn stopped; " .. back, "Chat stopped; " .. back })
   end
   require("codecompanion.chat.autocmds").fire(chat, "ChatClosed")
 end

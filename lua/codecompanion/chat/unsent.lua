@@ -15,7 +15,7 @@ end
 function M.keep(chats)
   local texts = {}
   for _, chat in ipairs(chats) do
-    if chat.attached ~= "yes" then
+    if chat.attached ~= "yes" or chat.draft.refused then
       for _, outgoing in ipairs(chat.outgoing) do
         table.insert(texts, outgoing.text)
       end

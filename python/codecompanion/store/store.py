@@ -235,9 +235,11 @@ class Store:
     # ---- scratch (survives a killed host; a failure is reported, and also in the future)
 
     def save_draft(self, chat_id: str, text: str) -> Future[None]:
-        """Keep the text of the input region; logging it as a user message clears it."""
+        """Keep the text of the input region; logging it as a user message clears it. Not reported."""
         now = self._clock()
-        return self._scratch(lambda connection: scratch.save_text(connection, chat_id, "draft", text, now))
+        return self._writer.submit(
+            lambda connection: scratch.save_text(connection, chat_id, "draft", text, now), durable=False
+        )
 
     def load_draft(self, chat_id: str) -> str:
         """Return the draft, "" when there is none."""

@@ -149,7 +149,7 @@ def test_a_full_disk_fails_the_append_and_nothing_else(desk: Desk) -> None:
 
 
 def test_files_that_may_not_grow_are_told_and_what_was_durable_stays(desk: Desk, start: Start) -> None:
-    """The real thing: the operating system refuses to write (RLIMIT_FSIZE), in the log, a draft and a blob."""
+    """The real thing: the operating system refuses to write (RLIMIT_FSIZE), in the log, a partial reply and a blob."""
     process = start("""
         from codecompanion.errors import StoreUnavailable
         said_so = []
@@ -165,7 +165,7 @@ def test_files_that_may_not_grow_are_told_and_what_was_durable_stays(desk: Desk,
             tell(durable, error)
         for attempt in range(3):
             try:
-                store.save_draft("c", "z" * 300_000).result()
+                store.save_partial("c", "z" * 300_000).result()
             except StoreUnavailable:
                 pass
         tell(len(said_so))
