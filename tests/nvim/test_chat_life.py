@@ -218,6 +218,19 @@ def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> 
     assert len(tools) == 30
     assert all(chat.nvim.lua(closed, line) == [line, line + 4] for line in tools)
     assert chat.nvim.lua(closed, 1) == [-1, -1]
+    chat.nvim.feed("<Esc>")
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", tools[3])
+    chat.nvim.feed("<Tab>")
+    chat.nvim.lua("vim.cmd.edit()")
+    # what was drawn before leaves no mark, at once where there is text, soon below it
+    marks = "return #vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_get_namespaces()['codecompanion.chat.items'], "
+    assert chat.nvim.lua(marks + "0, { vim.api.nvim_buf_line_count(0), 0 }, {})") == 0
+    chat.nvim.wait_lua(marks + "0, -1, {}) == 0")
+    chat.push(events.Redrawn(), events.Restored(entries=tuple(stored), first=True, last=True))
+    again = [number for number, line in enumerate(chat.text().split("\n"), 1) if "▾ tool" in line]
+    assert len(again) == 30
+    is_open = [at for at, line in enumerate(again) if chat.nvim.lua(closed, line) == [-1, -1]]
+    assert is_open == [3], "what the user opened is open again"
 
 
 def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:

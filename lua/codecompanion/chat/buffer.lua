@@ -15,6 +15,8 @@ local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.anchors")
 
+local SWEEP_MS, SWEEP_ROWS = 4, 500
+
 local ID = { top = 1, tail = 2, header = 3, input = 4 }
 local GRAVITY = { top = false, tail = true, header = true, input = false }
 
@@ -41,14 +43,35 @@ function M.place(chat, anchor, row, col)
   })
 end
 
----Take all marks away but the anchors. All at once: each namespace by itself would look at every mark there is.
+---Take away the marks below the last line in slices: a buffer that was unloaded keeps them where its text was. Nothing
+---is drawn there, and what is inserted above moves them along.
+---@param chat CodeCompanion.Chat
+local function sweep(chat)
+  local bufnr, began = chat.bufnr, vim.uv.hrtime()
+  repeat
+    if not api.nvim_buf_is_loaded(bufnr) then
+      return
+    end
+    local next = api.nvim_buf_get_extmarks(bufnr, -1, { api.nvim_buf_line_count(bufnr), 0 }, -1, { limit = 1 })[1]
+    if not next then
+      return
+    end
+    api.nvim_buf_clear_namespace(bufnr, -1, next[2], next[2] + SWEEP_ROWS)
+  until (vim.uv.hrtime() - began) / 1e6 >= SWEEP_MS
+  vim.defer_fn(function()
+    sweep(chat)
+  end, SWEEP_MS)
+end
+
+---Take all marks away but the anchors: at once where there are lines, each namespace by itself would look at them all.
 ---@param chat CodeCompanion.Chat
 function M.clear_marks(chat)
   local places = {}
   for anchor in pairs(ID) do
     places[anchor] = { M.position(chat, anchor) }
   end
-  api.nvim_buf_clear_namespace(chat.bufnr, -1, 0, -1)
+  api.nvim_buf_clear_namespace(chat.bufnr, -1, 0, api.nvim_buf_line_count(chat.bufnr) + 1)
+  sweep(chat)
   for anchor, place in pairs(places) do
     M.place(chat, anchor, place[1], place[2])
   end

@@ -163,22 +163,22 @@ function M.is_closed(chat, fold)
   end)
 end
 
----All folds from the last to the first, inner ones before those around them.
+---All folds in the order of their ends, inner ones before those around them: the window's list grows at its end.
 ---@param chat CodeCompanion.Chat
 ---@return { first: integer, last: integer, fold: CodeCompanion.Fold }[]
 local function inner_first(chat)
   local found = {}
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, M.ns, 0, -1, { details = true })) do
-    local fold = chat.folds[mark[1]]
-    if fold and not mark[4].invalid then
-      found[#found + 1] = { first = mark[2], last = mark[4].end_row, fold = fold }
+  for _, fold in pairs(chat.folds) do -- each by its id: asked for a range, Neovim looks at all marks of all kinds
+    local first, last = M.rows(chat, fold)
+    if first then
+      found[#found + 1] = { first = first, last = last, fold = fold }
     end
   end
   table.sort(found, function(a, b)
-    if a.first ~= b.first then
-      return a.first > b.first
+    if a.last ~= b.last then
+      return a.last < b.last
     end
-    return a.last < b.last
+    return a.first > b.first
   end)
   return found
 end
@@ -190,25 +190,22 @@ function M.remember(chat, win)
   if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= chat.bufnr then
     return
   end
-  -- details cost more than all the rest; only where text was deleted they tell marks that count from others
-  local details = chat.damaged == true
-  local marks = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, 0, -1, { details = details })
+  local bufnr, ns, by_id, foldclosed = chat.bufnr, M.ns, api.nvim_buf_get_extmark_by_id, vim.fn.foldclosed
+  -- only where text was deleted they tell marks that count from others
+  local opts = chat.damaged and { details = true } or {}
   api.nvim_win_call(win, function()
     if not vim.wo.foldenable then
       return
     end
-    local foldclosed, all = vim.fn.foldclosed, chat.folds
-    for _, mark in ipairs(marks) do
-      local fold = all[mark[1]]
-      if fold and not (details and mark[4].invalid) then
-        local line = mark[2] + 1
-        local closed_at = foldclosed(line)
-        -- inside another closed fold nothing can be seen of this one: keep what was known
-        if closed_at == -1 then
-          fold.closed = false
-        elseif closed_at == line then
-          fold.closed = true
-        end
+    for id, fold in pairs(chat.folds) do
+      local mark = by_id(bufnr, ns, id, opts)
+      local line = mark[1] and not (mark[3] and mark[3].invalid) and mark[1] + 1
+      local closed_at = line and foldclosed(line)
+      -- inside another closed fold nothing can be seen of this one: keep what was known
+      if closed_at == -1 then
+        fold.closed = false
+      elseif closed_at and closed_at == line then
+        fold.closed = true
       end
     end
   end)
@@ -221,11 +218,14 @@ function M.apply(chat, win)
   api.nvim_win_call(win, function()
     local view = vim.fn.winsaveview()
     pcall(vim.cmd, "noautocmd normal! zE")
+    local commands = {} -- as one script: a command by itself costs several times what it does
     for _, entry in ipairs(inner_first(chat)) do
-      if pcall(vim.cmd, ("noautocmd %d,%dfold"):format(entry.first + 1, entry.last + 1)) and not entry.fold.closed then
-        pcall(vim.cmd, ("noautocmd %dfoldopen"):format(entry.first + 1))
+      commands[#commands + 1] = ("silent! noautocmd %d,%dfold"):format(entry.first + 1, entry.last + 1)
+      if not entry.fold.closed then
+        commands[#commands + 1] = ("silent! noautocmd %dfoldopen"):format(entry.first + 1)
       end
     end
+    api.nvim_exec2(table.concat(commands, "\n"), {})
     vim.fn.winrestview(view)
   end)
 end

@@ -37,7 +37,9 @@ function M.set(chat)
   end)
   on("BufWinLeave", function()
     for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
-      require("codecompanion.chat.folds").remember(chat, win)
+      if win ~= chat.hiding then -- what is folded there has just been learnt
+        require("codecompanion.chat.folds").remember(chat, win)
+      end
       pcall(api.nvim_win_del_var, win, "codecompanion_chat")
     end
   end)

@@ -264,6 +264,7 @@ end
 function M.hide(chat)
   for _, win in ipairs(M.visible(chat)) do
     folds.remember(chat, win)
+    chat.hiding = win
     chat.view = nil
     local cursor = api.nvim_win_get_cursor(win)
     if cursor[1] - 1 < require("codecompanion.chat.buffer").position(chat, "header") then
@@ -280,7 +281,7 @@ function M.hide(chat)
       api.nvim_win_call(win, vim.cmd.enew)
     end
   end
-  chat.replaced = nil
+  chat.replaced, chat.hiding = nil, nil
 end
 
 return M

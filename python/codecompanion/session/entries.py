@@ -31,7 +31,7 @@ from codecompanion.session.tool_round import preview, recorded_title, told_chang
 from codecompanion.session.undo import undone_ids
 from codecompanion.summary_frame import bare_summary
 
-FIRST_PIECE, PIECE = 60, 400
+FIRST_PIECE, PIECE = 60, 100
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
