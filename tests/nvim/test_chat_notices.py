@@ -80,4 +80,9 @@ def test_a_message_that_comes_back_is_not_asked_again(chat: ChatDriver) -> None:
     chat.push(events.TurnFinished(reason="failed", error="The disk is full."))
     chat.push(events.SubmitFailed(submit_id=number, text="important", error="Not sent; your message is in the input."))
     assert "asks again" not in chat.nvim.screen()
+    assert "✗ Not sent" in chat.text()
     assert chat.input() == "important"
+    number = chat.submit("important")
+    chat.push(events.State(state="cancelling", label="stopping"))
+    chat.push(events.SubmitFailed(submit_id=number, text="important", error="Not sent; you stopped."))
+    assert "· Not sent; you stopped." in chat.text(), "who stopped needs no error"

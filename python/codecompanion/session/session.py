@@ -193,11 +193,13 @@ class Session:
     def cancel(self) -> None:
         """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
         self._compaction_request = None
-        self._queue.give_back("Not sent; your message is back in the input.")
-        if self._task is None or self.state in (State.CANCELLING, State.IDLE):
-            return  # idle with a task: the turn is over and about to say so
-        self.enter(State.CANCELLING, "stopping")
-        self._task.cancel()
+        # Idle with a task: the turn is over and about to say so.
+        running = None if self.state in (State.CANCELLING, State.IDLE) else self._task
+        if running is not None:
+            self.enter(State.CANCELLING, "stopping")
+        self._queue.give_back("Not sent; your message is back in the input.")  # after the state: it is no error
+        if running is not None:
+            running.cancel()
 
     def compact(self, instructions: str, *, go_on: bool = False) -> None:
         """`/compact`: now when idle, at the next request boundary when busy (R-533)."""

@@ -191,6 +191,8 @@ async def test_stopping_before_the_first_step_gives_the_message_back(tmp_path):
     session.cancel()
     await bench.idle(session)
     assert bench.of(SubmitFailed)[0].text == "too fast"
+    stopping = next(n for n, event in enumerate(bench.events) if getattr(event, "state", "") == "cancelling")
+    assert stopping < bench.events.index(bench.of(SubmitFailed)[0]), "who stopped is not told of an error"
     assert bench.of(TurnFinished)[-1].reason == "stopped"
     session.submit(submit("now", 2))
     await bench.idle(session)
