@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from codecompanion import __version__
-from codecompanion.cli import context, demo, doctor, import_, replay, sessions, summarize
+from codecompanion.cli import context, demo, doctor, import_, recall, replay, sessions, summarize
 from codecompanion.cli.progress import Progress
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="codecompanion", description="Context management without Neovim.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for command in (context, replay, summarize, import_, demo, sessions, doctor):
+    for command in (context, replay, recall, summarize, import_, demo, sessions, doctor):
         command.add_parser(commands)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)

@@ -19,7 +19,7 @@ from codecompanion.messages import Message
 from codecompanion.session.stored_chats import given_title
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
-from codecompanion.store.search import match_expression
+from codecompanion.store.question import has_words
 from codecompanion.store.store import Store
 from codecompanion.transcript_format import write_message
 
@@ -40,8 +40,8 @@ def add_parser(commands: Any) -> None:
     export.add_argument("chat", help="id, or the beginning of it")
     export.add_argument("--view", action="store_true", help="what the model would be sent, instead of everything")
     export.set_defaults(act=_export)
-    search = actions.add_parser("search", help="find messages by words, also cleared and compacted ones, best first")
-    search.add_argument("words", nargs="+", metavar="WORDS", help="all must occur; the last one may be a beginning")
+    search = actions.add_parser("search", help="find messages, also cleared and compacted ones, best first")
+    search.add_argument("words", nargs="+", metavar="WORDS", help="a question, or words; the last may be a beginning")
     search.add_argument("--chat", help="in this chat only: id, or the beginning of it")
     search.add_argument("--json", action="store_true", help="print JSON, one object per line")
     search.add_argument("--limit", type=int, default=20, help="at most so many (default: 20)")
@@ -120,7 +120,7 @@ def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     if arguments.limit < 1:
         raise InputError(f"--limit {arguments.limit}: expected 1 or more")
     words = " ".join(arguments.words)
-    if not match_expression(words):
+    if not has_words(words):
         raise InputError(f"{words!r} has no word to search for; expected letters or digits")
     chat = _find_chat(store, arguments.chat) if arguments.chat else None
     for hit in store.search(words, chat_id=chat, limit=arguments.limit):

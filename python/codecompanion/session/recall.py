@@ -7,8 +7,6 @@ the same after a restart.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +20,11 @@ from codecompanion.session.pins import title_of
 from codecompanion.session.staleness import changed_since
 from codecompanion.session.tool_round import recorded_title
 from codecompanion.session.undo import undone_ids
+from codecompanion.store.question import has_words
 from codecompanion.store.store import Store
 from codecompanion.tools.base import RemovedMessage
 from codecompanion.tools.builtin.recall import NAME as RECALL_TOOL
 
-MOST_HITS = 1_000
 MOST_LISTED = 200
 _HOW = {
     "edited": "cleared",
@@ -35,7 +33,6 @@ _HOW = {
     "cleared": "removed by /clear",
     "regenerated": "replaced by another answer",
 }
-_WORD = re.compile(r"\w+")
 
 
 class _Taken(msgspec.Struct, frozen=True):
@@ -59,15 +56,15 @@ class Removed:
         self._store, self._log, self._root = store, log, root
 
     def find(self, words: str) -> Sequence[RemovedMessage]:
-        """Return the removed messages with all the words (where none has all: with any), best first.
+        """Return the removed messages that a question or some words may mean, best first.
 
         Without words all there are, newest first.
         """
         taken = {one.seq: one for one in self._taken()}
-        if not _WORD.search(words):
+        if not has_words(words):
             return [self._listed(one) for one in sorted(taken.values(), key=lambda one: -one.seq)[:MOST_LISTED]]
-        hits = self._hits(words, taken) or self._hits_of_any(words, taken)
-        return [self._listed(taken[seq], snippet) for seq, snippet in list(hits.items())[:MOST_LISTED]]
+        hits = self._store.search(words, self._log.chat_id, MOST_LISTED, seqs=taken.keys())
+        return [self._listed(taken[hit.seq], hit.snippet) for hit in hits]
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
         """Return a removed message and its whole text; raises `KeyError` when there is none with that key."""
@@ -83,19 +80,6 @@ class Removed:
 
     def _taken(self) -> list[_Taken]:
         return list(taken_out(self._store.load_events(self._log.chat_id), self._log.view))
-
-    def _hits(self, words: str, taken: dict[int, _Taken]) -> dict[int, str]:
-        found = self._store.search(words, self._log.chat_id, MOST_HITS)
-        return {hit.seq: hit.snippet for hit in found if hit.seq in taken}
-
-    def _hits_of_any(self, words: str, taken: dict[int, _Taken]) -> dict[int, str]:
-        """Return what has the most of the words first."""
-        count, snippets = Counter[int](), dict[int, str]()
-        for word in dict.fromkeys(_WORD.findall(words.lower())):
-            hits = self._hits(word, taken)
-            count.update(hits.keys())
-            snippets = hits | snippets
-        return {seq: snippets[seq] for seq, _ in sorted(count.items(), key=lambda item: (-item[1], -item[0]))}
 
     def _listed(self, one: _Taken, snippet: str = "") -> RemovedMessage:
         message = one.message

@@ -53,6 +53,7 @@ def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
     # Freed pages are overwritten: what was deleted cannot be read from the file, nor come back by a salvage.
     connection.execute("PRAGMA secure_delete = ON")
     for text_id, stored in connection.execute(_OWN_TEXTS, (chat_id,)):
+        connection.execute("DELETE FROM message_inner WHERE rowid = ?", (text_id,))
         with contextlib.suppress(msgspec.MsgspecError):  # a damaged row cannot be found either
             payload = from_bytes(stored)
             if isinstance(payload, MessageAdded) and is_searchable(payload.message):

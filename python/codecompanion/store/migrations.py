@@ -8,7 +8,7 @@ crash leaves the file at one version or the next. A file of a newer version is r
 `events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
 with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three times the size and no faster to read.
 `message_text` is contentless, so that no text is stored twice; its rowid is `events.id`, or for a message that was
-copied the `text_id` in `shared_text`.
+copied the `text_id` in `shared_text`; `message_inner` has the same rowids.
 """
 
 from __future__ import annotations
@@ -111,6 +111,13 @@ MIGRATIONS: tuple[Migration, ...] = (
             text_id INTEGER NOT NULL
         )""",
         "CREATE INDEX shared_text_by_text ON shared_text(text_id)",
+    ),
+    (
+        # A search finds the words inside names, unspaced writing and tool calls. The rows of older versions are taken
+        # in afterwards, newest first, while nobody waits (`inner_index`); the last one has a lower id than `below`.
+        f"CREATE VIRTUAL TABLE message_inner USING fts5(words, tokenize='{TOKENIZER}')",
+        "CREATE TABLE inner_missing (below INTEGER NOT NULL)",
+        "INSERT INTO inner_missing SELECT max(id) + 1 FROM events HAVING max(id) IS NOT NULL",
     ),
 )
 

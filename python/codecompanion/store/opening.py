@@ -125,6 +125,7 @@ def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
             raise damage(str(lines[0]))
         # The check of SQLite looks at pages only, not at what the full-text index says in them.
         connection.execute("INSERT INTO message_text(message_text) VALUES ('integrity-check')")
+        connection.execute("INSERT INTO message_inner(message_inner) VALUES ('integrity-check')")
         suspicion_of(path).unlink(missing_ok=True)
 
 

@@ -1,23 +1,44 @@
-"""Full-text search over everything ever said, also what was cleared or compacted away.
+"""Search over everything ever said, also what was cleared or compacted away: one ranking for a phrase and a question.
 
 The index stores no text; the few hits are read from the log and their snippets made by a throw-away index in memory.
+`find_rows` needs no store: any database with `events`, `message_text` and `message_inner` will do (`chat_index`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
+import datetime
+import heapq
+import itertools
+import json
+import math
 import sqlite3
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from codecompanion.history import MessageAdded
 from codecompanion.messages import Message
-from codecompanion.store.migrations import TOKENIZER
+from codecompanion.store.question import Question, Term, read_question
+from codecompanion.store.ranking import Matches, Row, Surroundings, own_scores, score_rows
 from codecompanion.store.sessions import from_bytes, storable
+from codecompanion.store.snippets import make_snippets
 
-_WORD = re.compile(r"[^\W_]+")
-_SNIPPET_TOKENS = 16
+COMMON = 2_000
+"""A word in more messages than that only counts where rarer ones led."""
+POOL = 150
+"""Of so many of the best the neighbours are looked at too."""
+SIDE = 3
+"""Neighbours known on each side of a message of the pool."""
+FEW_WORDS = 3
+"""Somebody who types fewer words looks for these words, not for what was said beside them."""
+INNER_SHARE = 0.6
+"""What a word inside a name counts, compared with one of the text."""
+RARE = 0.5
+"""Rare words count more than the index has it by this power of its weight."""
+
+_Place = tuple[str, str, int, float]
+Read = Callable[[Iterable[Row]], Mapping[Row, Message]]
 
 
 class SearchHit(msgspec.Struct, frozen=True):
@@ -32,57 +53,204 @@ class SearchHit(msgspec.Struct, frozen=True):
     snippet: str
 
 
-def match_expression(query: str) -> str:
-    """Return what the user typed as an FTS5 query: all words, the last one as a beginning; "" without any word."""
-    words = [f'"{word}"' for word in _WORD.findall(storable(query))]
-    return " ".join(words) + "*" if words else ""
-
-
-def search_messages(connection: sqlite3.Connection, query: str, chat_id: str | None, limit: int) -> list[SearchHit]:
-    """Return the best hits, best first; all words must occur. Damaged rows are left out."""
-    expression = match_expression(query)
-    if not expression:
-        return []
-    rows = connection.execute(
-        # Sorted first, read afterwards: otherwise the text of every match goes through the sorter.
-        """WITH best AS (
-            SELECT events.id, bm25(message_text) AS score, events.ts
-            FROM message_text JOIN events ON events.id = message_text.rowid
-            WHERE message_text MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)
-            UNION ALL
-            SELECT events.id, bm25(message_text) AS score, events.ts
-            FROM message_text JOIN shared_text ON shared_text.text_id = message_text.rowid
-                JOIN events ON events.id = shared_text.event_id
-            WHERE message_text MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)
-            ORDER BY score, ts DESC LIMIT ?3
-        )
-        SELECT events.chat_id, chats.title, events.seq, events.ts, events.payload
-        FROM best JOIN events ON events.id = best.id JOIN chats ON chats.chat_id = events.chat_id
-        ORDER BY best.score, best.ts DESC""",
-        (expression, chat_id, limit),
-    ).fetchall()
-    found: list[tuple[tuple[str, str, int, float], Message]] = []
-    for *place, stored in rows:
-        with contextlib.suppress(msgspec.MsgspecError):
-            payload = from_bytes(stored)
-            if isinstance(payload, MessageAdded):
-                found.append(((place[0], place[1], place[2], place[3]), payload.message))
-    snippets = _make_snippets([message.text for _, message in found], expression)
+def search_messages(
+    connection: sqlite3.Connection,
+    query: str,
+    today: datetime.date,
+    *,
+    chat_id: str | None = None,
+    seqs: Collection[int] | None = None,
+    limit: int = 50,
+) -> list[SearchHit]:
+    """Return the best hits (of one chat, of these places in its log), best first. Damaged rows are left out."""
+    question = read_question(storable(query), today)
+    read = reader_of(connection)
+    ranked = find_rows(connection, question, chat_id, read)
+    rows: list[Row] = []
+    places: dict[Row, _Place] = {}
+    while len(rows) < limit and (some := list(itertools.islice(ranked, max(limit, POOL)))):
+        places |= _places(connection, some)
+        wanted = [row for row in some if row in places and (seqs is None or places[row][2] in seqs)]
+        messages = read(wanted[: limit - len(rows)])
+        rows += [row for row in wanted[: limit - len(rows)] if row in messages]
+    messages = read(())
+    snippets = make_snippets([messages[row] for row in rows], question)
     return [
-        SearchHit(*place, message.id, message.role, snippet)
-        for (place, message), snippet in zip(found, snippets, strict=True)
+        SearchHit(*places[row], messages[row].id, messages[row].role, snippet)
+        for row, snippet in zip(rows, snippets, strict=True)
     ]
 
 
-def _make_snippets(texts: list[str], expression: str) -> list[str]:
-    """Return the piece of each text around the words found."""
-    with contextlib.closing(sqlite3.connect(":memory:")) as scrap:
-        scrap.execute(f"CREATE VIRTUAL TABLE hits USING fts5(text, tokenize='{TOKENIZER}')")
-        scrap.executemany("INSERT INTO hits(rowid, text) VALUES (?, ?)", enumerate(map(storable, texts)))
-        marked = dict(
-            scrap.execute(
-                "SELECT rowid, snippet(hits, 0, '«', '»', '…', ?) FROM hits WHERE hits MATCH ?",
-                (_SNIPPET_TOKENS, expression),
-            )
+def _places(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[Row, _Place]:
+    """Return chat, title, place in the log and time of each row."""
+    found = connection.execute(
+        "SELECT events.id, events.chat_id, chats.title, events.seq, events.ts FROM events "
+        "JOIN chats ON chats.chat_id = events.chat_id WHERE events.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(rows),),
+    )
+    return {row: (chat_id, title, seq, ts) for row, chat_id, title, seq, ts in found}
+
+
+def reader_of(connection: sqlite3.Connection) -> Read:
+    """Return a reader of the log's messages by row; it reads each once and leaves damaged ones out."""
+    known: dict[Row, Message] = {}
+
+    def read(rows: Iterable[Row]) -> Mapping[Row, Message]:
+        missing = json.dumps([row for row in rows if row not in known])
+        for row, stored in connection.execute(
+            "SELECT id, payload FROM events WHERE id IN (SELECT value FROM json_each(?))", (missing,)
+        ):
+            with contextlib.suppress(msgspec.MsgspecError):
+                payload = from_bytes(stored)
+                if isinstance(payload, MessageAdded):
+                    known[row] = payload.message
+        return known
+
+    return read
+
+
+def find_rows(connection: sqlite3.Connection, question: Question, chat_id: str | None, read: Read) -> Iterator[Row]:
+    """Yield the rows of the messages the question may mean, best first."""
+    matches = _look_up(connection, question, chat_id)
+    if not matches.totals:
+        yield from _find_whole(connection, question, chat_id)
+        return
+    own = own_scores(question, matches)
+    pool = heapq.nlargest(POOL, own, key=lambda row: (own[row], row))
+    around, messages = Surroundings({}, {}), dict[Row, Message]()
+    near = dict.fromkeys(pool)
+    if question.words >= FEW_WORDS:
+        around = _surroundings(connection, pool)
+        near |= dict.fromkeys(around.before[row] for row in pool if row in around.before)
+        near |= dict.fromkeys(around.behind[row] for row in pool if row in around.behind)
+        messages |= read({*near, *(around.before.get(row, -1) for row in near)})
+    days = _days(connection, near) if question.periods else {}
+    scores = score_rows(question, matches, list(near), around, messages, days)
+    yield from sorted(scores, key=lambda row: (-scores[row], -row))
+    yield from sorted(own.keys() - scores.keys(), key=lambda row: (-own[row], -row))
+
+
+def _look_up(connection: sqlite3.Connection, question: Question, chat_id: str | None) -> Matches:
+    """Return what the index has of each term, the rarest first."""
+    size = max(1, connection.execute("SELECT count(*) FROM message_text_docsize").fetchone()[0])
+    matches = Matches([], {}, {}, {})
+    counted = sorted(((_count(connection, term), number) for number, term in enumerate(question.terms)))
+    for count, number in counted:
+        term = question.terms[number]
+        if count > COMMON and len(matches.totals) >= POOL:
+            hits = _common_hits(connection, term, matches.totals, _weight(size, count))
+        else:
+            hits = _text_hits(connection, question, term, chat_id)
+        inner = _rows_with(connection, term.in_names, chat_id) if term.in_names else []
+        count = max(count, len(hits), len(inner))
+        share = INNER_SHARE * _weight(size, count)
+        hits |= {row: max(hits.get(row, 0.0), share) for row in inner}
+        if term.bonus:
+            for row, score in hits.items():
+                matches.bonuses[row] = matches.bonuses.get(row, 0.0) + term.weight * score
+        else:
+            _add(matches, hits, term.weight * _weight(size, count) ** RARE)
+    return matches
+
+
+def _add(matches: Matches, hits: dict[Row, float], weight: float) -> None:
+    totals, counts = matches.totals, matches.counts
+    weighted = {row: weight * score for row, score in hits.items()}
+    matches.terms.append(weighted)
+    for row, score in weighted.items():
+        totals[row] = totals.get(row, 0.0) + score
+        counts[row] = counts.get(row, 0) + 1
+
+
+def _weight(size: int, count: int) -> float:
+    """Return how much a word says that stands in `count` of `size` messages; never 0."""
+    return math.log(1 + max(0.5, size - count + 0.5) / (count + 0.5))
+
+
+def _count(connection: sqlite3.Connection, term: Term) -> int:
+    if not term.in_text:
+        return 0
+    found = connection.execute("SELECT count(*) FROM message_text WHERE message_text MATCH ?", (term.in_text,))
+    return int(found.fetchone()[0])
+
+
+def _common_hits(connection: sqlite3.Connection, term: Term, wanted: Container[Row], score: float) -> dict[Row, float]:
+    """Return which of the wanted rows have a word that stands in very many: to score them all would take long."""
+    return {row: score for row, _ in _found(connection, "message_text", "0", term.in_text, None) if row in wanted}
+
+
+def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, chat_id: str | None) -> dict[Row, float]:
+    """Return what the text has; the last of a few words may be the beginning of one, as may one that is nowhere."""
+    if not term.in_text:
+        return {}
+    is_last = not term.bonus and question.last_word and term.in_text == f'"{question.last_word}"'
+    if is_last and question.words < FEW_WORDS:
+        return _matching(connection, f"{term.in_text}*", chat_id) | _matching(connection, term.in_text, chat_id)
+    hits = _matching(connection, term.in_text, chat_id)
+    return hits or (_matching(connection, f"{term.in_text}*", chat_id) if is_last else {})
+
+
+def _rows_with(connection: sqlite3.Connection, expression: str, chat_id: str | None) -> list[Row]:
+    """Return the rows with inner words; each has them once, so that only their number says how rare they are."""
+    return [row for row, _ in _found(connection, "message_inner", "0", expression, chat_id)]
+
+
+def _matching(connection: sqlite3.Connection, expression: str, chat_id: str | None) -> dict[Row, float]:
+    """Return the score of every row whose text matches; higher is better, never 0."""
+    return dict(_found(connection, "message_text", "-bm25(message_text)", expression, chat_id))
+
+
+def _found(
+    connection: sqlite3.Connection, index: str, score: str, expression: str, chat_id: str | None
+) -> Iterable[tuple[Row, float]]:
+    """Return the rows that match, also those of copied messages, which have no entry of their own."""
+    select = f"SELECT events.id, {score} FROM {index} "  # noqa: S608 - constants, here and below
+    direct = f"JOIN events ON events.id = {index}.rowid"
+    copied = f"JOIN shared_text ON text_id = {index}.rowid JOIN events ON events.id = event_id"
+    wanted = f" WHERE {index} MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)"
+    has_copies = connection.execute("SELECT 1 FROM shared_text LIMIT 1").fetchone() is not None
+    statement = select + direct + wanted + (f" UNION ALL {select}{copied}{wanted}" if has_copies else "")
+    return connection.execute(statement, (expression, chat_id))
+
+
+def _find_whole(connection: sqlite3.Connection, question: Question, chat_id: str | None) -> list[Row]:
+    """Return what has the words as they stand; where nothing does, what has any of them."""
+    for expression in (question.whole, question.any_word):
+        if expression:
+            found = _matching(connection, expression, chat_id)
+            if found:
+                return sorted(found, key=lambda row: (-found[row], -row))
+    return []
+
+
+def _surroundings(connection: sqlite3.Connection, rows: Sequence[Row]) -> Surroundings:
+    """Return which messages stand beside those of the rows, `SIDE` on each side."""
+    around = Surroundings({}, {})
+    places = connection.execute(
+        "SELECT id, chat_id, seq FROM events WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(rows),)
+    ).fetchall()
+    for row, chat_id, seq in places:
+        earlier, later = (
+            connection.execute(
+                f"SELECT id FROM events WHERE chat_id = ? AND seq {than} ? AND type = 'message_added' "  # noqa: S608
+                f"ORDER BY seq {order} LIMIT {SIDE}",
+                (chat_id, seq),
+            ).fetchall()
+            for than, order in (("<", "DESC"), (">", "ASC"))
         )
-    return [marked.get(number, "") for number in range(len(texts))]
+        line = [*(one for (one,) in reversed(earlier)), row, *(one for (one,) in later)]
+        for before, behind in itertools.pairwise(line):
+            around.before[behind], around.behind[before] = before, behind
+    return around
+
+
+def _days(connection: sqlite3.Connection, rows: Iterable[Row]) -> dict[Row, datetime.date]:
+    """Return the day each message was said, as far as that is known."""
+    days = {}
+    for row, ts in connection.execute(
+        "SELECT id, ts FROM events WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(rows)),)
+    ):
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            if ts > 0:
+                days[row] = datetime.datetime.fromtimestamp(ts).astimezone().date()
+    return days

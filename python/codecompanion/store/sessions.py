@@ -7,6 +7,7 @@ changes an event; `deletion` deletes whole chats.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -26,9 +27,10 @@ from codecompanion.history import (
     encode_payload,
     payload_type,
 )
-from codecompanion.messages import RULES_TAG, Message, is_typed_by_user
+from codecompanion.messages import RULES_TAG, Message, ToolCall, is_typed_by_user
 from codecompanion.store import scratch
 from codecompanion.store.db import is_damage
+from codecompanion.store.inner_words import inner_words
 from codecompanion.store.previews import note_blobs, preview_of
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload) VALUES (?, ?, ?, ?, ?, ?)"
@@ -42,6 +44,11 @@ _SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}) VALUES (?, {_M
 _SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
 _SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
 _SELECT_ONE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq = ?"
+_SELECT_BEFORE = (
+    "SELECT payload FROM events WHERE chat_id = ? AND seq < ? AND type = 'message_added' ORDER BY seq DESC LIMIT ?"
+)
+_CALL_WITHIN = 32
+"""Messages between a call and its result: the results of its other calls."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -166,9 +173,14 @@ def turn_of(payload: EventPayload) -> str:
     return payload.message.turn_id if isinstance(payload, MessageAdded) else turn
 
 
-def is_searchable(message: Message) -> bool:
+def is_findable(message: Message) -> bool:
     """Return whether a search should find the message: system prompt and rules are in every chat, so they are not."""
-    return message.role != "system" and message.tag != RULES_TAG and bool(message.text)
+    return message.role != "system" and message.tag != RULES_TAG
+
+
+def is_searchable(message: Message) -> bool:
+    """Return whether the text of the message is in the index."""
+    return is_findable(message) and bool(message.text)
 
 
 def append_events(
@@ -198,14 +210,43 @@ def insert_event(connection: sqlite3.Connection, chat_id: str, event: LogEvent) 
     turn = storable(turn_of(payload))
     cursor = connection.execute(_INSERT, (chat_id, event.seq, turn, event.ts, payload_type(payload), stored))
     note_blobs(connection, chat_id, stored)
-    index_text(connection, cursor.lastrowid, payload)
+    index_text(connection, cursor.lastrowid, chat_id, event.seq, payload)
 
 
-def index_text(connection: sqlite3.Connection, row_id: int | None, payload: EventPayload) -> None:
-    """Let the text of a message be found by its row."""
+def index_text(
+    connection: sqlite3.Connection, row_id: int | None, chat_id: str, seq: int, payload: EventPayload
+) -> None:
+    """Let a message be found by its row."""
     if isinstance(payload, MessageAdded) and is_searchable(payload.message):
         text = storable(payload.message.text)
         connection.execute("INSERT INTO message_text(rowid, text) VALUES (?, ?)", (row_id, text))
+    index_inner(connection, row_id, chat_id, seq, payload)
+
+
+def index_inner(
+    connection: sqlite3.Connection, row_id: int | None, chat_id: str, seq: int, payload: EventPayload
+) -> None:
+    """Let a message be found by what does not stand in its text as a word; a row that is there already is replaced."""
+    if isinstance(payload, MessageAdded) and is_findable(payload.message):
+        call = _answered_call(connection, chat_id, seq, payload.message)
+        words = storable(inner_words(payload.message, call))
+        if words:
+            connection.execute("INSERT OR REPLACE INTO message_inner(rowid, words) VALUES (?, ?)", (row_id, words))
+
+
+def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, message: Message) -> ToolCall | None:
+    """Return the call a result answers, when it stands shortly before; ids may repeat, so the nearest one counts."""
+    if message.tool_call_id is None:
+        return None
+    for (stored,) in connection.execute(_SELECT_BEFORE, (chat_id, seq, _CALL_WITHIN)):
+        if b'"tool_calls"' in stored:
+            with contextlib.suppress(msgspec.MsgspecError):
+                payload = from_bytes(stored)
+                calls = payload.message.tool_calls if isinstance(payload, MessageAdded) else ()
+                call = next((call for call in calls if call.id == message.tool_call_id), None)
+                if call is not None:
+                    return call
+    return None
 
 
 def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:

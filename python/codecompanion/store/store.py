@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
 import itertools
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -26,6 +27,7 @@ from codecompanion.history import EventPayload, LogEvent
 from codecompanion.store import copying, deletion, lease, scratch, search, sessions
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.db import Database, create_private_file
+from codecompanion.store.inner_index import Completion, Step, is_complete
 from codecompanion.store.lease import Lease, Owner
 from codecompanion.store.scratch import Calibration
 from codecompanion.store.search import SearchHit
@@ -61,7 +63,9 @@ class Store:
         self._report = report
         self._last_reported = ""
         self._sweeps: set[Future[None]] = set()
+        is_indexed = is_complete(database.writer)
         self._writer = Writer(database, self._note_damage)
+        self._completion = Completion(self._submit_quietly, is_needed=not is_indexed)
 
     @property
     def path(self) -> Path | None:
@@ -193,10 +197,17 @@ class Store:
         with self._reading() as connection:
             return sessions.read_spent(connection, chat_id)
 
-    def search(self, query: str, chat_id: str | None = None, limit: int = 50) -> list[SearchHit]:
-        """Return messages with all the words (the last one may be a beginning), best first."""
+    def search(
+        self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None
+    ) -> list[SearchHit]:
+        """Return the messages a question or some words may mean, best first; `seqs`: only these places of the log."""
+        today = datetime.date.fromtimestamp(self._clock())
         with self._reading() as connection:
-            return search.search_messages(connection, query, chat_id, limit)
+            return search.search_messages(connection, query, today, chat_id=chat_id, seqs=seqs, limit=limit)
+
+    def index_completed(self) -> Future[None]:
+        """Return what is done once everything an older version stored is in the index, or this store is closed."""
+        return self._completion.ended
 
     # ---- leases
 
@@ -301,6 +312,7 @@ class Store:
     def close(self) -> None:
         """Write what is queued, give all chats back, close the file. Safe to call twice."""
         wait(tuple(self._sweeps), SWEEP_S)
+        self._completion.stop()
         self._writer.submit(
             lambda connection: connection.execute("DELETE FROM leases WHERE owner = ?", (self._owner.id,)).rowcount,
             durable=False,
@@ -314,6 +326,10 @@ class Store:
         await asyncio.to_thread(self.close)
 
     # ---- inside
+
+    def _submit_quietly(self, step: Step) -> Future[bool]:
+        """Queue a step that nobody waits for; it is not flushed to the disk by itself."""
+        return self._writer.submit(step, durable=False)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

@@ -60,7 +60,7 @@ def test_a_deleted_chat_is_gone_and_the_others_are_whole(desk: Desk) -> None:
 def test_branches_share_an_index_entry_until_the_last_of_them_is_deleted(desk: Desk, order: tuple[str, ...]) -> None:
     """A fork indexes nothing again; whoever is deleted, the others are found, and rows used again are not."""
     store = desk.open()
-    store.append("a", [CREATED, said("a needle", number=1), said("another needle", number=2)]).result()
+    store.append("a", [CREATED, said("a needle", number=1), said("another needle ofThread", number=2)]).result()
     store.fork("a", "b", 3, (), [ChatForked(from_chat="a", family="a")]).result()
     store.fork("b", "c", 2, (), [ChatForked(from_chat="b", family="a")]).result()
     with store._reading() as connection:
@@ -69,7 +69,8 @@ def test_branches_share_an_index_entry_until_the_last_of_them_is_deleted(desk: D
     while order:
         found = [hit.chat_id for hit in store.search("needle")]
         assert {chat: found.count(chat) for chat in found} == left
-        assert {hit.snippet for hit in store.search("needle", order[0])} <= {"a «needle»", "another «needle»"}
+        assert {hit.chat_id for hit in store.search("thread")} == left.keys() - {"c"}
+        assert {hit.snippet for hit in store.search("needle", order[0])} <= {"a «needle»", "another «needle» ofThread"}
         store.delete(order[0]).result()
         del left[order[0]]
         order = order[1:]
@@ -79,6 +80,7 @@ def test_branches_share_an_index_entry_until_the_last_of_them_is_deleted(desk: D
     with sqlite3.connect(desk.path) as connection:
         assert connection.execute("SELECT count(*) FROM shared_text").fetchone() == (0,)
         connection.execute("INSERT INTO message_text(message_text) VALUES ('integrity-check')")
+        assert connection.execute("SELECT count(*) FROM message_inner").fetchone() == (0,)
     connection.close()
     assert b"needle" not in desk.path.read_bytes()
 
@@ -209,8 +211,8 @@ def test_an_older_file_gets_its_previews_and_uses(desk: Desk) -> None:
         for column in ("first_question", "last_question", "forked_from", "family"):
             connection.execute(f"ALTER TABLE chats DROP COLUMN {column}")
         connection.execute("DROP TABLE blob_uses")
-        connection.execute("DROP TABLE deleted_spending")
-        connection.execute("DROP TABLE shared_text")
+        for table in ("deleted_spending", "shared_text", "message_inner", "inner_missing"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 3")
         message = {"type": "message_added", "message": {"id": "s", "role": "user", "content": "lone \udcff one"}}
         rows = [(5, json.dumps(message).encode()), (6, b"damaged")]

@@ -114,7 +114,7 @@ def test_two_processes_append_to_two_chats_without_losing_any(desk: Desk, start:
     for chat in ("left", "right"):
         texts = [event.payload.message.text for event in store.load_events(chat)]  # type: ignore[union-attr]
         assert texts == [f"{chat} {number}" for number in range(300)]
-    assert len(store.search("left 29", limit=100)) == 11  # 29 and 290 … 299
+    assert len(store.search("29", "left", limit=100)) == 11  # 29 and 290 … 299
 
 
 def test_of_processes_that_start_together_exactly_one_gets_the_chat(desk: Desk, start: Start) -> None:

@@ -1,0 +1,66 @@
+"""What a message is found by beside the words of its text: the words inside names, letter pairs, its calls and path.
+
+`parseTable` is also found by "parse table". Chinese, Japanese and Korean are written without spaces between words, or
+with endings joined to them: they are found by every pair of neighbouring letters. The text of a tool call (the file
+that was read, the command that was run) stands in no message's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from codecompanion.messages import Message, ToolCall
+
+MOST_CALL_CHARS = 2_000
+"""Of the arguments of one call: a file that is written whole is found by its path and its beginning."""
+
+_LETTERS = "\u1100-\u11ff\u3040-\u30ff\u3105-\u312f\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_LETTERS += "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
+_UNSPACED = re.compile(f"[{_LETTERS}]+")
+_NAME = re.compile(r"[^\W_]+")
+_CASE_CHANGE = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+def inner_words(message: Message, answered: ToolCall | None = None) -> str:
+    """Return what else the message is found by, each word once; "" for most prose. A result is found by its call."""
+    text = message.text
+    words = dict.fromkeys(find_inner(text))
+    for source in (message.path or "", *_call_texts([*message.tool_calls, *([answered] if answered else [])])):
+        words |= dict.fromkeys(word.lower() for word in _NAME.findall(source))
+        words |= dict.fromkeys(find_inner(source))
+    return " ".join(words)
+
+
+def find_inner(text: str) -> Iterator[str]:
+    """Yield the words inside names of mixed case, and the letter pairs of unspaced writing."""
+    if _CASE_CHANGE.search(text):
+        for name in dict.fromkeys(_NAME.findall(text)):
+            if name.isascii() and _CASE_CHANGE.search(name):
+                yield from pieces_of(name)
+    if not text.isascii():
+        for run in _UNSPACED.findall(text):
+            yield from pairs_of(run)
+
+
+def pieces_of(name: str) -> list[str]:
+    """Return the words of a name in mixed case, in lower case: `parseHTTPTable2` → parse, http, table, 2."""
+    pieces = [piece.lower() for piece in _PIECE.findall(name)]
+    return pieces if len(pieces) > 1 else []
+
+
+def unspaced_runs(text: str) -> list[str]:
+    """Return the runs of letters that are written without spaces between words."""
+    return [] if text.isascii() else _UNSPACED.findall(text)
+
+
+def pairs_of(run: str) -> list[str]:
+    """Return every pair of neighbouring letters; a single letter stands for itself."""
+    return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+
+
+def _call_texts(calls: Iterable[ToolCall]) -> Iterator[str]:
+    for call in calls:
+        yield call.name
+        yield call.arguments[:MOST_CALL_CHARS]
