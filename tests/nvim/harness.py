@@ -207,6 +207,7 @@ class Nvim:
             NvimError: it never became true in `timeout` seconds; shows the screen and `:messages`.
         """
         deadline = time.monotonic() + timeout
+        pause = 0.001
         while True:
             value = predicate()
             if value:
@@ -214,7 +215,8 @@ class Nvim:
             if time.monotonic() > deadline or self._ended:
                 raise NvimError(f"waited {timeout} s for {what or predicate}\n{self._evidence(with_messages=True)}")
             with self._changed:
-                self._changed.wait(0.02)
+                self._changed.wait(pause)
+            pause = min(1.5 * pause, 0.02)  # what comes at once is seen at once, what takes long costs little
 
     def wait_screen(self, pattern: str, timeout: float = TIMEOUT_S) -> str:
         """Wait until the regular expression `pattern` is found on the screen; return the screen."""

@@ -53,47 +53,51 @@ def test_every_script_goes_to_the_model_and_comes_back(nvim_factory, tmp_path):
         assert chat.view().messages[-1].text == STRANGE + " back"
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        chunk({"content": "half \ud83d"}),
-        chunk({"content": "nul \x00 esc \x1b[31m bell \x07 return \r end"}),
-        b'data: {"choices":[{"index":0,"delta":{"content":"bad \xff\xfe bytes"}}]}\n\n',
-        chunk({"content": 5}),
-        chunk({"content": ["a", {"text": "b"}]}),
-        chunk({"content": {"text": "b"}}),
-        chunk({"tool_calls": "none"}),
-        chunk({"tool_calls": [None]}),
-        chunk({"tool_calls": [{"index": "x", "function": {"name": 3, "arguments": {}}}]}),
-        chunk({"tool_calls": {"index": 0}}),
-        chunk("text"),
-        chunk({"content": "x"}, finish=7),
-        chunk({"content": "x"}, usage="many"),
-        chunk({"content": "x"}, usage={"prompt_tokens": "9", "completion_tokens": None, "total_tokens": -4}),
-        chunk({"content": "x"}, usage={"prompt_tokens": 10**400, "completion_tokens": 1, "total_tokens": 1}),
-        b'data: {"choices":"none"}\n\n',
-        b'data: {"choices":[7]}\n\n',
-        b"data: []\n\n",
-        b"data: 3\n\n",
-        b"data: null\n\n",
-        b"data: " + b"[" * 100_000 + b"\n\n",
-    ],
-)
-def test_chunks_of_the_wrong_shape_never_break_the_chat(nvim_factory, tmp_path, event):
-    """One clear end each, no traceback, and the next message works."""
-    answer = raw(chunk({"role": "assistant", "content": "start "}), event, chunk({"content": "end"}), chunk({}, "stop"))
-    with ChatServerThread([answer, reply("recovered")], key=KEY) as server:
+WRONG_SHAPES = [
+    chunk({"content": "half \ud83d"}),
+    chunk({"content": "nul \x00 esc \x1b[31m bell \x07 return \r end"}),
+    b'data: {"choices":[{"index":0,"delta":{"content":"bad \xff\xfe bytes"}}]}\n\n',
+    chunk({"content": 5}),
+    chunk({"content": ["a", {"text": "b"}]}),
+    chunk({"content": {"text": "b"}}),
+    chunk({"tool_calls": "none"}),
+    chunk({"tool_calls": [None]}),
+    chunk({"tool_calls": [{"index": "x", "function": {"name": 3, "arguments": {}}}]}),
+    chunk({"tool_calls": {"index": 0}}),
+    chunk("text"),
+    chunk({"content": "x"}, finish=7),
+    chunk({"content": "x"}, usage="many"),
+    chunk({"content": "x"}, usage={"prompt_tokens": "9", "completion_tokens": None, "total_tokens": -4}),
+    chunk({"content": "x"}, usage={"prompt_tokens": 10**400, "completion_tokens": 1, "total_tokens": 1}),
+    b'data: {"choices":"none"}\n\n',
+    b'data: {"choices":[7]}\n\n',
+    b"data: []\n\n",
+    b"data: 3\n\n",
+    b"data: null\n\n",
+    b"data: " + b"[" * 100_000 + b"\n\n",
+]
+"""Each as one event in the middle of a reply."""
+
+
+@pytest.mark.parametrize("first", range(0, len(WRONG_SHAPES), 7))
+def test_chunks_of_the_wrong_shape_never_break_the_chat(nvim_factory, tmp_path, first):
+    """One clear end each, no traceback, and the next message works; seven of them in one chat."""
+    with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
-        chat.say("go")
-        screen = chat.nvim.screen()
-        assert "Traceback" not in screen
-        assert "internal error" not in screen
-        assert not chat.nvim.blocked()
-        assert chat.nvim.messages() == ""
-        chat.say("again")
-        assert "recovered" in chat.text()
-        assert server.refusals == []
-        assert violations(chat.view().messages) == []
+        for number, event in enumerate(WRONG_SHAPES[first : first + 7]):
+            begun, ended = chunk({"role": "assistant", "content": "start "}), chunk({"content": "end"})
+            server.script = [raw(begun, event, ended, chunk({}, "stop")), reply(f"recovered {number}")]
+            chat.say(f"go {number}")
+            seen = f"{event[:200]!r}\n{chat.nvim.screen()}"
+            assert "Traceback" not in seen
+            assert "internal error" not in seen
+            assert not chat.nvim.blocked(), seen
+            assert chat.nvim.messages() == "", seen
+            chat.say(f"again {number}")
+            assert f"recovered {number}" in chat.text(), seen
+            assert server.script == [], seen
+            assert server.refusals == [], seen
+            assert violations(chat.view().messages) == [], seen
 
 
 def test_odd_results_of_tools_are_shown_and_sent(nvim_factory, tmp_path):

@@ -193,7 +193,7 @@ class Bench:
                     self._changed.clear()
                     # Not everything that can be waited for is an event.
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), 0.01)
+                        await asyncio.wait_for(self._changed.wait(), 0.001)
         except TimeoutError:
             raise AssertionError(f"waited in vain; events: {self.events}; bugs: {self.bugs}") from None
 
