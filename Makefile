@@ -3,7 +3,8 @@ PYTHON_ENV := .venv/bin/python
 DEMO ?=
 # Arguments for pytest: make test T="tests/unit -k editing"
 T ?=
-WORKERS ?= auto
+# One more than there are cores: most tests wait for a Neovim and its host in turn.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
 BENCH ?=
 SCREENS ?=
 

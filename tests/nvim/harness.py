@@ -164,6 +164,18 @@ class Nvim:
         while written < len(keys.encode()):
             written += self.request("nvim_input", keys.encode()[written:].decode())
 
+    def press_ctrl_c(self, worked: Callable[[], Any]) -> None:
+        """Press <C-c> until it worked: while Neovim is busy it is an interrupt and not a key."""
+
+        def press() -> Any:
+            self.settle()
+            if worked():
+                return True
+            self.feed("<C-c>")
+            return False
+
+        self.wait_for(press, "<C-c> to work")
+
     def screen(self) -> str:
         """Return the screen as text, trailing blanks removed, once what was asked of Neovim so far is drawn."""
         self._await_drawing()

@@ -161,6 +161,7 @@ def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -
     pid = chat.nvim.lua("return require('codecompanion.host').inspect().pid")
     os.kill(pid, signal.SIGSTOP)
     chat.nvim.feed("A too<Esc><CR>")
+    chat.nvim.settle()  # it is on its way to the host
     os.kill(pid, signal.SIGKILL)
     chat.nvim.wait_for(lambda: "Not sent; your text is still in the input." in chat.text(), "a sentence")
     assert (chat.id, chat.draft()) == (old, "two too")
@@ -210,9 +211,7 @@ def test_ctrl_c_in_the_list_of_branches_chooses_none(chat: RealChat, server) -> 
     branch = chat.id
     chat.send("/fork list")
     chat.nvim.wait_screen("Branches of this chat")
-    chat.nvim.settle()  # while Neovim is busy <C-c> interrupts it instead of being a key
-    chat.nvim.feed("<C-c>")
-    chat.nvim.wait_for(lambda: "Branches of this chat" not in chat.nvim.screen(), "the end of the list")
+    chat.nvim.press_ctrl_c(lambda: "Branches of this chat" not in chat.nvim.screen())
     assert chat.id == branch
     assert "failed" not in chat.nvim.lua("return vim.fn.execute('messages')")
 

@@ -34,7 +34,7 @@ def test_a_deleted_link_to_nothing_comes_back(desk):
     user.chat.send("go")
     user.nvim.wait_screen("needs your approval")
     user.nvim.feed("]ag1")
-    user.nvim.wait_screen("Done")
+    user.nvim.wait_for(lambda: user.chat.finished() == 1, "the end of the turn")
     user.chat.wait_state("idle")
     assert not os.path.lexists(user.root / "link")
     user.nvim.command("CodeCompanionRevert turn")
