@@ -45,7 +45,10 @@ def test_the_chat_fits_the_terminal_and_follows_its_size(desk: Desk, size: tuple
     path = desk.write("session.jsonl", recording(6))
     argv = [python(), "-m", "codecompanion", "demo", "--chat", "--nvim", desk.binary, "--window", "20000", str(path)]
     terminal = desk.terminal(argv, size=size)
-    terminal.wait(lambda screen: "This is answer 5" in screen and terminal.full_screen(), 90)
+    # The bar comes last: until then it may be the output of the run before the chat.
+    terminal.wait(
+        lambda screen: "This is answer 5" in screen and terminal.full_screen() and "offline" in terminal.rows()[-2], 90
+    )
     assert "This is answer 5" in assert_whole(terminal)
 
     terminal.keys("Gizebra crossing<Esc>")
