@@ -153,7 +153,7 @@ def messages(number: int, chars: int = 600) -> list[Message]:
     return made
 
 
-def store_chat(root: Path, history: list[Message], chat: str = "bench-chat") -> str:
+def store_chat(root: Path, history: list[Message], chat: str = "be0c4000be0c4000be0c4000") -> str:
     """Write a chat into the data folder Neovim will use below `root`; return its id."""
     store = open_store(root / "data" / "nvim" / "codecompanion")
     payloads: list[Any] = [

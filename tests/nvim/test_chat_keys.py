@@ -29,8 +29,10 @@ def test_these_keys_keep_their_meaning(chat: ChatDriver, key: str) -> None:
 def test_control_c_in_insert_mode_only_leaves_insert_mode(chat: ChatDriver) -> None:
     """In normal mode it closes the chat, as in codecompanion.nvim."""
     chat.nvim.feed("idraft<C-c>")
+    chat.nvim.wait_for(
+        lambda: chat.input() == "draft", "what was typed"
+    )  # the mode alone is told before keys are taken
     chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "n", "normal mode")
-    assert chat.input() == "draft"
     assert chat.sent("close_chat") == []
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")

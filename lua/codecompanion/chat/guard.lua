@@ -191,11 +191,12 @@ function M.update(chat)
   if api.nvim_get_current_buf() ~= chat.bufnr then
     return
   end
-  local inside = is_inside(chat)
+  local row, header = api.nvim_win_get_cursor(0)[1] - 1, (buffer.position(chat, "header"))
+  local inside = row < header and row >= buffer.position(chat, "top")
   if vim.bo[chat.bufnr].modifiable == inside then
     vim.bo[chat.bufnr].modifiable = not inside
   end
-  local guarded = inside or is_on_header(chat)
+  local guarded = inside or row == header
   if guarded ~= (chat.guarded == true) then
     chat.guarded = guarded
     switch_keys(chat, guarded)

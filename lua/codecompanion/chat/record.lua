@@ -75,6 +75,7 @@ local made = 0
 ---@field view? integer[] Cursor when it was hidden, nil at the input
 ---@field send_when_opened? boolean A branch that was made by sending: its draft goes out once it is drawn
 ---@field typed_since? string What was typed while that branch was being made
+---@field bar? { of: table, text: string } The status line or winbar that was made last, and what it was made of
 ---@field hiding? integer The window that is being closed, or given another buffer
 ---@field replaced? integer Buffer it took the place of
 

@@ -245,7 +245,8 @@ local function left_half(chat, width, least)
   return left, busy
 end
 
----The two halves of a bar in the room of a window.
+---The two halves of a bar in the room of a window. Neovim asks with every key that is typed: what is made of the same
+---is not made again.
 ---@param win integer
 ---@param in_winbar boolean
 ---@return string
@@ -255,11 +256,24 @@ local function bar(win, in_winbar)
     return ""
   end
   local width = api.nvim_win_get_width(win)
+  local activity = M.activity(chat, true)
+  local of = { width, in_winbar, chat.meter or false, chat.adapter, chat.model, chat.yolo, chat.title, activity }
+  local made = chat.bar
+  for index = 1, made and #of or 0 do
+    made = made.of[index] == of[index] and made or nil
+    if not made then
+      break
+    end
+  end
+  if made then
+    return made.text
+  end
   local least = chat.meter and api.nvim_strwidth(M.meter_text(chat.meter)) or 0
   local left, busy = left_half(chat, width, least)
   local room = width - api.nvim_strwidth(left) - 8
   local meter = M.meter_chunks(chat, math.max(room, busy and 4 or math.min(least, width - 6)))
-  return "%<" .. escaped(left) .. "%=  " .. as_line(meter, in_winbar)
+  chat.bar = { of = of, text = "%<" .. escaped(left) .. "%=  " .. as_line(meter, in_winbar) }
+  return chat.bar.text
 end
 
 ---The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
