@@ -201,8 +201,8 @@ class Nvim:
             return self.grid.attributes(row, column)
 
     def messages(self) -> str:
-        """Return the output of `:messages`."""
-        return str(self.request("nvim_exec2", "messages", {"output": True})["output"])
+        """Return the output of `:messages`, without empty lines at its ends: 0.10 keeps an emptied command line."""
+        return str(self.request("nvim_exec2", "messages", {"output": True})["output"]).strip("\n")
 
     def blocked(self) -> bool:
         """Say whether Neovim waits in a prompt (hit-enter, more, confirm)."""
