@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 
 import pytest
 
@@ -191,8 +190,10 @@ def test_a_buffer_wiped_in_the_middle_of_a_stream(nvim_factory, tmp_path):
         chat.nvim.wait_screen("word")
         chat_id = chat.id
         chat.nvim.command("bwipeout!")
-        time.sleep(0.5)
-        assert chat.nvim.messages() == ""
+        chat.nvim.wait_for(chat.nvim.messages, "what became of the turn")
+        assert chat.nvim.messages() == (
+            "codecompanion: Chat closed, its turn stopped; :CodeCompanionChat Resume brings it back."
+        )
         chat.nvim.lua("require('codecompanion').resume(...)", chat_id)
         chat.wait_ready()
         chat.nvim.wait_screen("precious")
