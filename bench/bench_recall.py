@@ -1,6 +1,6 @@
 """How often `recall` finds the right message: questions about long dialogues, and about coding chats (R-516).
 
-    python -m bench.bench_recall PATH/locomo10.json [--coding ../shared/data/transcripts] [--many 50000]
+    python -m bench.bench_recall [PATH/locomo10.json] [--coding ../shared/data/transcripts] [--many 50000] [--json]
 
 The dialogues are LoCoMo (Maharana et al. 2024): ten conversations of two people over months, 1,982 questions with the
 messages that answer them. They are not part of this project; get them (CC BY-NC 4.0) from
@@ -184,21 +184,38 @@ def measure_size(chats: Sequence[Chat], count: int) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path, metavar="locomo10.json")
+    parser.add_argument("file", type=Path, nargs="?", metavar="locomo10.json")
     parser.add_argument("--coding", type=Path, help="a folder of transcripts")
     parser.add_argument("--many", type=int, default=50_000, help="messages of the chat that times are taken with")
+    parser.add_argument("--json", action="store_true", help="print the figures of the coding chats as JSON")
     arguments = parser.parse_args()
+    if arguments.file:
+        print_dialogues(arguments.file, arguments.many)
+    if arguments.coding:
+        print_coding(arguments.coding, as_json=arguments.json)
+
+
+def print_dialogues(file: Path, many: int) -> None:
+    """Print how often a question about a dialogue finds its answer, and how long it takes."""
     for named in (True, False):
-        chats = read_dialogues(arguments.file, named=named)
+        chats = read_dialogues(file, named=named)
         for label, part in (("fitted on", chats[::2]), ("held out", chats[1::2]), ("all", chats)):
             for name, search in (("plain", plain), ("ours", ranked)):
                 form = "with names" if named else "bare text"
                 print(f"{form:10} {label:9} {name:5} {measure(part, search).line()}", flush=True)
-    print(f"{arguments.many} messages: {measure_size(chats, arguments.many)}")
-    if arguments.coding:
-        asked = list(read_coding(arguments.coding))
-        for name, search in (("plain", plain), ("ours", ranked)):
-            print(f"coding               {name:5} {measure(asked, search).line()}", flush=True)
+    print(f"{many} messages: {measure_size(chats, many)}")
+
+
+def print_coding(folder: Path, *, as_json: bool) -> None:
+    """Print how often the sentence of a later message finds what it names."""
+    asked = list(read_coding(folder))
+    scores = {"plain": measure(asked, plain), "ours": measure(asked, ranked)}
+    if as_json:
+        shares = {name: (one.first / one.asked, one.ten / one.asked) for name, one in scores.items()}
+        print(json.dumps(shares | {"asked": len(asked)}))
+        return
+    for name, score in scores.items():
+        print(f"coding               {name:5} {score.line()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import itertools
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -174,9 +174,19 @@ def _count(connection: sqlite3.Connection, term: Term) -> int:
     return int(found.fetchone()[0])
 
 
-def _common_hits(connection: sqlite3.Connection, term: Term, wanted: Container[Row], score: float) -> dict[Row, float]:
+def _common_hits(connection: sqlite3.Connection, term: Term, wanted: Iterable[Row], score: float) -> dict[Row, float]:
     """Return which of the wanted rows have a word that stands in very many: to score them all would take long."""
-    return {row: score for row, _ in _found(connection, "message_text", "0", term.in_text, None) if row in wanted}
+    found = connection.execute("SELECT rowid FROM message_text WHERE message_text MATCH ?", (term.in_text,))
+    texts = {row for (row,) in found}
+    copies = connection.execute(
+        "SELECT event_id, text_id FROM shared_text WHERE event_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(wanted)) if _has_copies(connection) else "[]",),
+    )
+    return dict.fromkeys([*texts.intersection(wanted), *(row for row, text in copies if text in texts)], score)
+
+
+def _has_copies(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM shared_text LIMIT 1").fetchone() is not None
 
 
 def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, chat_id: str | None) -> dict[Row, float]:
@@ -208,8 +218,9 @@ def _found(
     direct = f"JOIN events ON events.id = {index}.rowid"
     copied = f"JOIN shared_text ON text_id = {index}.rowid JOIN events ON events.id = event_id"
     wanted = f" WHERE {index} MATCH ?1 AND (?2 IS NULL OR events.chat_id = ?2)"
-    has_copies = connection.execute("SELECT 1 FROM shared_text LIMIT 1").fetchone() is not None
-    statement = select + direct + wanted + (f" UNION ALL {select}{copied}{wanted}" if has_copies else "")
+    statement = select + direct + wanted
+    if _has_copies(connection):
+        statement += f" UNION ALL {select}{copied}{wanted}"
     return connection.execute(statement, (expression, chat_id))
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.history import MessageAdded
+from codecompanion.history import ChatForked, MessageAdded
 from codecompanion.messages import ImagePart, Message, TextPart, ToolCall
-from codecompanion.store import Store, open_memory_store
+from codecompanion.store import Store, open_memory_store, search
 from codecompanion.store.migrations import MIGRATIONS, migrate
 
 from .conftest import CREATED, Desk, said
@@ -159,6 +159,28 @@ def test_a_day_in_the_question_brings_what_was_said_then_to_the_front(desk: Desk
     assert found(store, "the release meeting in July 2023 in a room")[0] in ("m6", "m7", "m8")
     desk.now = noon + 91 * DAY - 1
     assert found(store, "the release meeting in a room yesterday")[0] == "m10"
+
+
+@pytest.mark.parametrize("common", [4, 10_000])
+def test_words_that_stand_nearly_everywhere_count_only_where_rarer_ones_led(
+    store: Store, monkeypatch: pytest.MonkeyPatch, common: int
+) -> None:
+    """It saves time in a long history and changes nothing at the top; a branch is found like the chat it comes from."""
+    monkeypatch.setattr(search, "COMMON", common)
+    monkeypatch.setattr(search, "POOL", 5)
+    rooms = ["the walk to the quarry at stage two", *(f"the quarry, seen from stage {n}" for n in range(3))]
+    store.append("c", [CREATED, *(said(text, number=n) for n, text in enumerate([*rooms, *filler(40)]))]).result()
+    store.fork("c", "b", 30, (), [ChatForked(from_chat="c", family="c")]).result()
+    hits = store.search("walk quarry stage")
+    assert [(hit.chat_id, hit.message_id) for hit in hits[:2]] == [("b", "m0"), ("c", "m0")]
+    assert len(store.search("stage", limit=999)) == 44 + 29
+
+
+def test_a_pasted_traceback_is_a_query_too(store: Store) -> None:
+    """Names go first where there is not room for every word."""
+    talk(store, *filler(9), "load_settings() raises KeyError", *filler(9))
+    lines = " ".join(f"word{number} other{number}" for number in range(3_000))
+    assert found(store, f"{lines} in load_settings")[0] == "m9"
 
 
 def test_text_parts_are_found_and_system_prompt_and_rules_are_not(store: Store) -> None:
