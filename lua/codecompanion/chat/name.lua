@@ -32,6 +32,72 @@ function M.buffer_of(id)
   end
 end
 
+---@param chat CodeCompanion.Chat
+local function restore(chat)
+  if not api.nvim_buf_is_valid(chat.bufnr) or api.nvim_buf_get_name(chat.bufnr) == M.of(chat.id) then
+    return
+  end
+  local function wipe(name)
+    for _, bufnr in ipairs(api.nvim_list_bufs()) do
+      if bufnr ~= chat.bufnr and api.nvim_buf_get_name(bufnr) == name and not api.nvim_buf_is_loaded(bufnr) then
+        pcall(api.nvim_buf_delete, bufnr, { force = true })
+      end
+    end
+  end
+  local given = api.nvim_buf_get_name(chat.bufnr)
+  wipe(M.of(chat.id)) -- Vim keeps each name a buffer had in an empty buffer
+  local before = api.nvim_list_bufs()
+  local ok, problem = pcall(api.nvim_buf_set_name, chat.bufnr, M.of(chat.id))
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if given ~= "" and not vim.list_contains(before, bufnr) then
+      wipe(given)
+    end
+  end
+  if not ok then
+    require("codecompanion.say").line(tostring(problem), require("codecompanion.severity").WARN)
+  end
+end
+
+---The buffer of a chat was given another name (`:file`, `:saveas`): it keeps its own, by which the chat is found.
+---@param chat CodeCompanion.Chat
+function M.keep(chat)
+  if api.nvim_buf_get_name(chat.bufnr) == M.of(chat.id) then
+    return
+  end
+  chat.exported = nil
+  -- later: `:saveas` still needs the buffer that took over the name
+  vim.schedule(function()
+    restore(chat)
+    if not chat.exported then
+      require("codecompanion.say").line({
+        "A chat keeps its name; :w {file} writes its text to a file, /title names it",
+        "A chat keeps its name; :w {file} writes its text",
+      })
+    end
+  end)
+end
+
+---Write what the buffer of a chat shows to a file (`:w {file}`, `:saveas {file}`).
+---@param chat CodeCompanion.Chat
+---@param path string
+function M.export(chat, path)
+  local say = require("codecompanion.say")
+  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, -1, false)
+  local shown = vim.fn.fnamemodify(path, ":~:.")
+  chat.exported = true
+  local file, problem = io.open(path, "w")
+  local ok = file ~= nil
+  if file then
+    ok, problem = file:write(table.concat(lines, "\n"), "\n")
+    file:close()
+  end
+  if not ok then
+    local reason = tostring(problem):match("[^:]*$")
+    return say.line(("Not written to %s:%s"):format(shown, reason), require("codecompanion.severity").ERROR)
+  end
+  say.line(("%s written to %s"):format(require("codecompanion.chat.status").counted(#lines, "line"), shown))
+end
+
 ---The buffer is to be filled: `:e`, `:b` after `:bd`, `:e codecompanion://<id>`, a session file.
 ---@param bufnr integer
 function M.read(bufnr)

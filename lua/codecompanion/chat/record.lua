@@ -17,6 +17,7 @@ local made = 0
 ---@field meter? table
 ---@field attached "no"|"opening"|"yes" Whether the running host knows the chat
 ---@field notices CodeCompanion.Notice[] What was said in the buffer
+---@field exported? boolean Its text has just been written to a file
 ---@field is_opening? boolean What is said now is said whenever the chat is opened
 ---@field closed? boolean Its buffer is gone for good
 ---@field known boolean The chat exists in the history

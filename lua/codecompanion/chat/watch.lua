@@ -49,9 +49,20 @@ function M.set(chat)
   on("CompleteDone", function()
     require("codecompanion.completion").done(chat, vim.v.completed_item)
   end)
-  on("BufWriteCmd", function()
+  on("BufWriteCmd", function(args)
     draft.save(chat)
     vim.bo[chat.bufnr].modified = false
+    if not vim.startswith(args.match, "codecompanion://") then
+      require("codecompanion.chat.name").export(chat, args.match)
+    end
+  end)
+  on("BufFilePost", function()
+    require("codecompanion.chat.name").keep(chat)
+  end)
+  on("BufReadCmd", function(args)
+    if not vim.startswith(args.match, "codecompanion://") then -- `:file x | e`, before the name is back
+      require("codecompanion.chat").fill(chat.bufnr, chat.id)
+    end
   end)
   on("BufUnload", function()
     -- `:e`, `:bd`: the chat goes on in the host, and is drawn again when the buffer is read
