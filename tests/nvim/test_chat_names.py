@@ -14,7 +14,7 @@ def name_of(chat: ChatDriver) -> str:
 
 
 def buffers(chat: ChatDriver) -> list[str]:
-    return [name for name in chat.nvim.lua("return vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())")]
+    return list(chat.nvim.lua("return vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())"))
 
 
 @pytest.mark.parametrize("command", ["file other.md", "0file", "file other.md | edit", "saveas other.md"])

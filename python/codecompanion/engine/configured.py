@@ -30,14 +30,32 @@ from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY
 from codecompanion.settings import Settings
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.memory import MemoryFiles, compile_exclusions
+from codecompanion.tools.command_prefix import problem_with
 
+PREFIXES_KEY = "interactions.chat.tools.{}.opts.allowed_prefixes"
 EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
 
 def configure(services: Services, request: Hello) -> None:
     """Let the services keep what the settings want kept, and use only policies that can be used."""
     services.keeping = _keeping(services, request)
+    _check_prefixes(services)
     _check_policies(services)
+
+
+def _check_prefixes(services: Services) -> None:
+    """Leave out the prefixes of commands that cannot be allowed."""
+    tools, entries = services.settings.tools, dict(services.settings.tools.entries)
+    for name, tool in tools.entries.items():
+        problems = [problem_with(prefix) for prefix in tool.allowed_prefixes]
+        for number, problem in enumerate(problems, 1):
+            if problem:
+                mistake = ConfigError(f"{PREFIXES_KEY.format(name)}[{number}]", problem)
+                services.mistakes.append(f"{mistake}. Such commands still ask.")
+        good = tuple(prefix for prefix, problem in zip(tool.allowed_prefixes, problems, strict=True) if not problem)
+        entries[name] = msgspec.structs.replace(tool, allowed_prefixes=good)
+    tools = msgspec.structs.replace(tools, entries=entries)
+    services.settings = msgspec.structs.replace(services.settings, tools=tools)
 
 
 def _keeping(services: Services, request: Hello) -> Keeping:

@@ -12,25 +12,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from codecompanion.tools.programs import ANYTHING, MODULES, NEVER, RUNNERS, STARTERS, STARTS, known_name
+
 _SPECIAL = frozenset(";&|<>()$`\\{}*?[]!\n\r")
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset("$`\\!\n\r")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-
-RUNNERS = frozenset(
-    "sh bash dash zsh ksh fish csh tcsh python python3 node deno bun perl ruby php lua luajit git npx uvx pipx make"
-    " gmake".split()
-)
-"""Programs that run whatever their arguments say: none of them is a prefix without something that says what it runs."""
-
-_NEVER = frozenset(
-    "eval exec source . command builtin find fd xargs parallel awk gawk mawk sed ssh su sudo doas env nice nohup time"
-    " timeout setsid stdbuf watch chroot unshare script strace ltrace gdb busybox vi vim nvim view emacs ed ex".split()
-)
-"""Programs whose later arguments can still name any program."""
-
-_ANYTHING = {"git": frozenset("config bisect submodule filter-branch difftool mergetool".split())}
-"""Subcommands that run a program, or change what later commands run, whatever the option."""
 
 _DANGEROUS = (
     "--exec --exec-batch --output --compress-program --use-compress-program --to-command --checkpoint-action"
@@ -118,7 +105,7 @@ def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
 
     What the prefix itself says is granted. An option too many that is asked about costs a key.
     """
-    program = given[0].rpartition("/")[2]
+    program = known_name(given[0])
     letters = _LETTERS.get(program, "") or _LETTERS.get(" ".join((program, *given[1:2])), "")
     if program in _WRITES_LAST and sum(not word.startswith("-") for word in given[1:]) > 1:
         return True
@@ -144,26 +131,54 @@ def problem_with(prefix: str) -> str:
     found = words(prefix)
     if found is None:
         return f"“{prefix.strip()}” is not a plain prefix: it has operators, variables, wildcards or assignments"
-    program = found[0].rpartition("/")[2]
-    if program in _NEVER:
-        return f"“{program}” can run any program, whatever follows it"
-    if len(found) > 1 and found[1] in _ANYTHING.get(program, ()):
-        return f"“{program} {found[1]}” can run any program, whatever follows it"
-    if program in RUNNERS and not _names_what_runs(found[1:]):
-        return f"“{' '.join(found)}” could run any program; add what it is to run, such as “{_example(program)}”"
-    return ""
+    return _problem_of(found)
 
 
-def _names_what_runs(rest: tuple[str, ...]) -> bool:
+def _problem_of(found: tuple[str, ...]) -> str:
+    said, program = found[0].rpartition("/")[2], known_name(found[0])
+    if program in NEVER:
+        return f"“{said}” can run any program, whatever follows it"
+    if len(found) > 1 and found[1] in ANYTHING.get(program, ()):
+        return f"“{said} {found[1]}” can run any program, whatever follows it"
+    if program not in RUNNERS:
+        return ""
+    if not _names_what_runs(program, found[1:]):
+        return f"“{' '.join(found)}” could run any program; add what it is to run, such as “{_example(said, program)}”"
+    started = _started(program, found)
+    if started == ():
+        return f"“{' '.join(found)}” could run any program; add what it is to run"
+    return _problem_of(started) if started else ""
+
+
+def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the command that a command starts, () when it does not say which, None when it starts none."""
+    if program in STARTERS:
+        return found[1:]
+    if program in ("python", "pypy") and found[1] == "-m":
+        return () if found[2] in MODULES else found[2:]
+    subcommand, rest = f"{program} {found[1]}", found[2:]
+    if subcommand in STARTS:
+        if rest and rest[0] not in STARTS[subcommand] and not rest[0].startswith("-"):
+            return None
+        rest = rest[1:] if rest and not rest[0].startswith("-") else ()
+    elif found[1] not in STARTS.get(program, ()):
+        return None
+    return () if rest[:1] and rest[0].startswith("-") else rest
+
+
+def _names_what_runs(program: str, rest: tuple[str, ...]) -> bool:
     """Return whether the words after a program name what it is to run.
 
     An option before it may take the next word (`git -C /x`), and more options could follow that run anything.
     """
-    return bool(rest) and (not rest[0].startswith("-") or (len(rest) > 1 and rest[0] == "-m"))
+    if program in ("python", "pypy") and rest[:1] == ("-m",):
+        return len(rest) > 1 and not rest[1].startswith("-")
+    return bool(rest) and not rest[0].startswith(("-", "+"))
 
 
-def _example(program: str) -> str:
-    return {"git": "git status", "make": "make test"}.get(program, f"{program} build.sh")
+def _example(said: str, program: str) -> str:
+    known = {"git": "status", "make": "test", "npm": "test", "cargo": "test", "go": "test", "uv": "run pytest"}
+    return f"{said} {known.get(program, 'build.sh')}"
 
 
 def suggested(command: str) -> str:

@@ -71,6 +71,19 @@ async def test_without_mistakes_nothing_is_said(tmp_path: Path) -> None:
     assert not [event for event in await open_chats(tmp_path) if isinstance(event, Notice)]
 
 
+async def test_a_prefix_that_is_never_allowed_is_named_by_its_key(tmp_path: Path) -> None:
+    """It would look allowed in the configuration, while every such command asks."""
+    given = settings.defaults()
+    given["tools"]["entries"]["run_command"]["allowed_prefixes"] = ["git status", "python3.11", "a | b"]
+    folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
+    host = Runtime(lambda _: None)
+    mistakes = cast(list[str], await host.handle(Hello(settings=given, nvim="0.11", **folders)))
+    await host.aclose()
+    key = "interactions.chat.tools.run_command.opts.allowed_prefixes"
+    assert [mistake.partition(": ")[0] for mistake in mistakes] == [f"{key}[2]", f"{key}[3]"]
+    assert mistakes[0].endswith("such as “python3.11 build.sh”. Such commands still ask.")
+
+
 MINE = {"extends": "cowork", "description": "Mine."}
 
 

@@ -146,3 +146,46 @@ def test_an_option_that_is_part_of_the_prefix_was_agreed_to() -> None:
 @pytest.mark.parametrize("prefix", ["nohup sh", "env git", "timeout 5", "watch ls", "sed p", "vim x", "git config"])
 def test_programs_that_start_others_are_no_prefix(prefix: str) -> None:
     assert "any program" in problem_with(prefix)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "python3.11", "/usr/bin/python3.11", "python3.13t", "Python.exe", "pypy3.10", "node20", "nodejs", "lua5.4",
+        "ruby3.2", "perl5.36.0", "php8.2", "bash5", "npm", "cargo", "go", "go1.22", "busybox", "busybox ls", "uv",
+        "uv run", "uv run python3.11", "uv tool run", "npx tsx", "npm exec", "npm run", "bunx", "pnpm dlx", "bun run",
+        "deno run", "go run", "poetry run", "bundle exec", "docker run", "docker compose exec", "nix run", "gcc-12",
+        "x86_64-linux-gnu-gcc-12", "python3.11 -m timeit", "python -m", "bash -m -c", "python -m coverage run",
+        "uvx python3", "make", "sqlite3", "at", "emacs-29.1", "cargo +nightly",
+    ],
+)  # fmt: skip
+def test_interpreters_of_any_version_and_what_starts_them_are_no_prefix(prefix: str) -> None:
+    assert problem_with(prefix)
+    assert not covers(prefix, f"{prefix} src/evil.py")
+
+
+@pytest.mark.parametrize(
+    ("command", "prefix"),
+    [
+        ("python3.11 -V", ""),
+        ("python3.11 src/x.py -v", "python3.11 src/x.py"),
+        ("uv run pytest -q", "uv run pytest"),
+        ("uv run python x.py", "uv run python x.py"),
+        ("uv sync", "uv sync"),
+        ("npm test", "npm test"),
+        ("npm run build", "npm run build"),
+        ("npx eslint src", "npx eslint"),
+        ("cargo test -q", "cargo test"),
+        ("go test ./...", "go test"),
+        ("go run ./cmd/x", "go run ./cmd/x"),
+        ("docker ps -a", "docker ps"),
+        ("docker compose ps", "docker compose ps"),
+        ("python3.12 -m pytest -q", "python3.12 -m pytest"),
+        ("python3 -m coverage run x.py", "python3 -m coverage run x.py"),
+        ("md5sum x", "md5sum x"),
+        ("base64 x.txt", "base64"),
+        ("7z l", "7z l"),
+    ],
+)
+def test_the_shortest_prefix_that_says_what_runs_is_offered(command: str, prefix: str) -> None:
+    assert suggested(command) == prefix
