@@ -135,6 +135,14 @@ MESSAGE_OVERHEAD = 4
 CALL_OVERHEAD = 8
 
 
+_NO_MARKS = bytes(byte for byte in range(256) if byte > 126 or byte < 33 or chr(byte).isalnum())
+
+
+def count_marks(text: str) -> int:
+    """Return the punctuation of a text, in characters: code has much of it, and tokenizers differ most there."""
+    return len(text.encode("utf-8", "surrogatepass").translate(None, _NO_MARKS))
+
+
 class MessageCounter(msgspec.Struct, frozen=True):
     """Adds up everything that is sent of a message, a tool list or a whole request, uncalibrated."""
 
@@ -158,6 +166,11 @@ class MessageCounter(msgspec.Struct, frozen=True):
         if message.tool_call_id is not None:
             total += CALL_OVERHEAD
         return total
+
+    def marks(self, message: Message) -> int:
+        """Return the punctuation of everything of the message that is text."""
+        texts = [part for call in message.tool_calls for part in (call.name, call.arguments)]
+        return sum(map(count_marks, (message.text, *texts)))
 
     def sized(self, message: Message) -> int:
         """Return how much of the message is no text that every tokenizer cuts alike: images, pages, reasoning."""

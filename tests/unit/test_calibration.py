@@ -23,7 +23,19 @@ TOKENS = st.integers(-(10**7), 10**7)
 def test_a_model_nobody_reported_on_starts_with_its_familys_ratio(model: str, ratio: float) -> None:
     """Claude's tokenizer changed with 4.7; a date is no version."""
     assert start_ratio(model) == ratio
-    assert Calibration.for_model(model) == Calibration(ratio)
+    assert Calibration.for_model(model) == Calibration(ratio, marks=0.22 if ratio > 1 else 0.0)
+
+
+def test_code_and_prose_have_a_ratio_each() -> None:
+    """Claude cuts punctuation finer; at the usual density the ratio is the whole truth, for GPT everywhere."""
+    claude, gpt = Calibration.for_model("claude-opus-4-5"), Calibration.for_model("gpt-4o")
+    prose, usual, code = (claude.size(1000, marks) for marks in (100, 520, 900))
+    assert prose < usual == 1220 < code
+    assert {gpt.size(1000, marks) for marks in (0, 520, 5000)} == {1000}
+    assert claude.size(1000, 0) >= 610
+    learned = claude.learn(code, 1000, 900)
+    assert abs(learned.ratio - 1.22) < 0.001
+    assert claude.learn(code, 1000).ratio > 1.23
 
 
 def test_the_ratio_follows_the_reports() -> None:
@@ -72,12 +84,12 @@ def test_only_schemas_cost_less_than_their_estimate() -> None:
 
 
 def test_one_outlier_does_not_move_what_was_settled() -> None:
-    """Lesson 58: it is clipped and weighs half at most; ten of them are a tokenizer that has changed."""
+    """Lesson 58: it is clipped and weighs half at most; twenty of them are a tokenizer that has changed."""
     settled = Calibration(1.2, 20_000)
     assert abs(settled.learn(48_000, 20_000).ratio / 1.2 - 1) < 0.11
     assert abs(settled.learn(11_000, 20_000).ratio / 1.2 - 1) < 0.11
     changed = settled
-    for _ in range(10):
+    for _ in range(20):
         changed = changed.learn(36_000, 20_000)
     assert abs(changed.ratio / 1.8 - 1) < 0.05
     extra = Calibration(1.2).learn_extra(400)
@@ -89,6 +101,21 @@ def test_the_bounds_hold_the_count(estimated: int, ratio: float, weight: int, ex
     count = Calibration(ratio, weight, extra).count(estimated)
     assert 0 <= count.lower <= count.tokens <= count.upper
     assert not count.exact
+
+
+def test_a_side_that_was_too_narrow_widens_at_once_and_only_that_side() -> None:
+    """One report beyond it outweighs fifty that were not; it never widens without end."""
+    start, count = Calibration(1.2), Count(tokens=1000, lower=900, upper=1100)
+    missed = start.learn_doubt(count, 1250)
+    assert missed.above == 2.5
+    assert missed.below < 1
+    for _ in range(50):
+        missed = missed.learn_doubt(count, 1000)
+    assert 1.5 < missed.above < 1.8
+    for _ in range(30):
+        missed = missed.learn_doubt(count, 10**6)
+    assert missed.above == 6
+    assert start.learn_doubt(Count(tokens=5, lower=5, upper=5, exact=True), 900) == start
 
 
 def test_what_is_known_narrows_the_bounds() -> None:

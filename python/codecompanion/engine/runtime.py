@@ -12,7 +12,7 @@ from typing import Any
 from codecompanion import text_files, tokens
 from codecompanion.adapters import catalog
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
-from codecompanion.calibration import Calibration
+from codecompanion.calibration import Calibration, start_marks
 from codecompanion.context.ledger import summarise
 from codecompanion.engine.configured import configure, take_settings
 from codecompanion.engine.log import register_secrets
@@ -199,7 +199,7 @@ class Runtime:
         )
         configure(services, request)
         for learned in await asyncio.to_thread(store.load_calibration):
-            known = Calibration(learned.ratio, learned.weight, learned.extra)
+            known = Calibration(learned.ratio, learned.weight, learned.extra, start_marks(learned.model))
             services.calibrations[learned.adapter, learned.model] = known
         previous, self._services, self._reports = self._services, services, Reports()
         if previous is not None:

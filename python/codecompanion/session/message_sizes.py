@@ -95,11 +95,11 @@ class MessageSizes:
         """Note what a message adds beside what was noted of it."""
         self.set(message, self._sizes.get(self.key(message), 0.0) + size, thoughts)
 
-    def share_out(self, split: Split, share: float) -> None:
-        """Note the new messages of the last split, at `share` tokens for an estimated one."""
-        self._sizes.update({key: share * key[1] for key in split.new})
+    def share_out(self, split: Split, sizes: Mapping[Key, float]) -> None:
+        """Note the new messages of the last split."""
+        self._sizes.update(sizes)
         messages, _ = self._seen
-        self._seen = messages, msgspec.structs.replace(split, known=split.known + share * split.estimate, new={})
+        self._seen = messages, msgspec.structs.replace(split, known=split.known + sum(sizes.values()), new={})
 
     def scale(self, messages: Sequence[Message], factor: float) -> None:
         """Correct all that is known of these messages."""
