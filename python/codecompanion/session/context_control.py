@@ -277,7 +277,6 @@ class ContextControl:
 
         After its own compaction that may be only what it had left. What cannot be true is not used, and told once.
         """
-        self.meter.window = 0 if self.limits.source == "default" else self.limits.context_window
         if compacted:
             self.meter.anchor_after_compaction(usage, estimated, self.log.view)
         else:

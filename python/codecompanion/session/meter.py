@@ -183,7 +183,8 @@ class ContextMeter:
         """
         reply = view.messages[-1]
         block = next((message for message in reversed(view.messages) if message.compaction is not None), None)
-        if block is None or usage.prompt_tokens <= 0:
+        least = _LEAST_BASE * self.calibration.ratio * (self._fixed - self._schemas)
+        if block is None or usage.prompt_tokens <= least:
             return
         if self._base is None:
             self._base = min(usage.prompt_tokens, self._expected_base())
@@ -272,12 +273,14 @@ class ContextMeter:
         size, thoughts_size = float(usage.output_tokens), 0.0
         parts = () if isinstance(reply.content, str) else reply.content
         thoughts = [part for part in parts if isinstance(part, ReasoningPart)]
-        if not self._reasoning_returns and not any(part.opaque for part in thoughts):
+        sent_back = bool(thoughts) and (self._reasoning_returns or any(part.opaque for part in thoughts))
+        if sent_back:
+            thoughts_size = float(min(usage.reasoning_tokens, usage.output_tokens))
+        else:
             readable = self.calibration.ratio * sum(self.counter.text(part.text) for part in thoughts)
             size -= usage.reasoning_tokens or readable
-        elif thoughts:
-            thoughts_size = float(min(usage.reasoning_tokens, usage.output_tokens))
-        if size > 0:
+        ours = self.calibration.size(reply.tokens - self._sizes.sized(reply), self._marks_of(reply))
+        if size > 0 and self._check.is_reply(size, ours, thinks=sent_back):
             self._sizes.add(reply, size, thoughts_size)
             self._total += size
 

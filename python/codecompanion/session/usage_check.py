@@ -31,6 +31,8 @@ _FLOOR = 128
 _MOST_HIDDEN, _MOST_HIDDEN_SHARE = 8_000, 0.5
 # Around what earlier reports lead to expect: of what is new, of what was taken out, of everything.
 _NEW_DOWN, _NEW_UP, _TAKEN, _ALL = 0.6, 1.5, 0.3, 0.08
+# A reply may hold what nobody is shown; the next report tells. No model writes more than the last in one go.
+_LEAST_REPLY, _MOST_REPLY, _UNSEEN_REPLY, _LONGEST_REPLY = 0.05, 4.0, 4_000, 300_000
 # So many reports in a row, and those believed before one that cannot be are not doubted after the fact.
 _PROVED = 3
 # Two reports outside agree when they differ as the requests do; a smaller difference between those tells nothing.
@@ -169,6 +171,17 @@ class UsageCheck:
             # Nothing was left out since: it never was counted, or it is just the schemas.
             return False
         return request.holds(reported) or self.has_proved
+
+    def is_reply(self, reported: float, reply: float, *, thinks: bool) -> bool:
+        """Return whether so much output can be the reply, of which our own count says `reply` tokens.
+
+        `thinks`: there is reasoning in it, whose size nobody but the provider knows; then anything up to what no model
+        writes in one go is believed.
+        """
+        if not self._enabled:
+            return True
+        most = _LONGEST_REPLY if thinks else _MOST_REPLY * reply + _UNSEEN_REPLY
+        return _LEAST_REPLY * reply <= reported <= most
 
 
 class UsageDoubts:

@@ -48,6 +48,7 @@ class WindowWatch:
         if named < limits.context_window:
             limits = msgspec.structs.replace(limits, context_window=named, source="endpoint")
         self.limits = limits
+        control.meter.window = 0 if limits.source == "default" else limits.context_window
 
     def refresh(self) -> bool:
         """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""

@@ -135,6 +135,20 @@ def test_a_history_that_the_server_keeps_shorter_is_followed_from_the_second_rep
         assert (chat.meter.count(chat.view).tokens < 8_000) == believed
 
 
+@pytest.mark.parametrize("output", [0, 1, 90_000, 2**40])
+def test_a_reply_is_not_as_long_as_the_server_says(output: int) -> None:
+    """The prompt is believed, the output is not: the reply stays an estimate, the next report sets it right."""
+    chat = Chat(Provider(1.1))
+    for _ in range(3):
+        chat.add(LINE * 60, "user")
+        estimated, prompt = chat.meter.estimated_prompt(chat.view), chat.truth
+        chat.add("def add(left, right): return left + right\n" * 40, "assistant")
+        assert chat.meter.learn(Usage(prompt, output), estimated, chat.view) is None
+        count = chat.meter.count(chat.view)
+        assert abs(count.tokens / chat.truth - 1) < 0.05
+        assert not count.exact
+
+
 @pytest.mark.parametrize(("ratio", "hidden"), [(0.75, 0), (0.9, 350), (1.35, 600), (1.9, 2_000), (2.2, 5_000)])
 def test_what_an_honest_server_reports_is_believed(ratio: float, hidden: int) -> None:
     """Whatever its tokenizer, also after an edit and in a chat with few words."""
