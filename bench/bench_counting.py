@@ -13,8 +13,8 @@ figures and by arithmetic, never by our error:
                 only a calibration that has seen another chat of the same tool can know the size
     cut         the prompt is below 0.7 of the one before: the agent compacted, its summary is not recorded; from
                 here on a message of the missing size stands for it
-    impossible  what was added has more tokens than bytes (and 32 a message), or less than one per 8 bytes: the
-                recorded texts are not those that were sent
+    impossible  what was added has more tokens than bytes (and 32 a message), or less than one per 8 bytes, or the
+                reply before has less than one per 16 (it was broken off): the texts are not those that were sent
     rewritten   the provider found some, but not all of the earlier prompt in its cache: history or tools had changed
     between     it found more than the earlier prompt: a request in between is not recorded
     cold        it found nothing although it had before: an expired cache, or changed tools; nobody can tell
@@ -86,7 +86,9 @@ class Replay:
     calibration: Calibration
 
 
-def classify(before: Usage | None, now: Usage, added: Sequence[Message], has_cached: bool) -> Kind:
+def classify(
+    before: Usage | None, now: Usage, added: Sequence[Message], has_cached: bool, reply: Message | None = None
+) -> Kind:
     """Return whether the recording tells what was sent, by the rules above."""
     if before is None:
         return "first"
@@ -95,6 +97,8 @@ def classify(before: Usage | None, now: Usage, added: Sequence[Message], has_cac
     tokens = now.prompt_tokens - before.prompt_tokens - before.output_tokens
     size = sum(_bytes_of(message) for message in added)
     if not size / 8 - 32 * len(added) <= tokens <= size + 32 * len(added):
+        return "impossible"
+    if reply is not None and before.output_tokens < _bytes_of(reply) / 16 - 32:
         return "impossible"
     if now.cache_read_tokens == 0:
         return "cold" if has_cached else "sound"
@@ -122,7 +126,8 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration) -> 
         message = meter.counted(message)
         usage = message.usage if message.role == "assistant" else None
         if usage is not None and usage.prompt_tokens:
-            kind = classify(before, usage, view.messages[start:], has_cached)
+            reply = view.messages[start - 1] if before is not None else None
+            kind = classify(before, usage, view.messages[start:], has_cached, reply)
             cold = meter.calibration.count(meter.estimated_prompt(view)).tokens
             requests.append(Request(name, kind, usage.prompt_tokens, meter.count(view), cold, quarters, cuts, cut))
             if kind == "cut":
