@@ -29,7 +29,7 @@ _ASKS_WHEN = re.compile(r"\W*(?:when|how long ago|(?:on )?(?:what|which) (?:date
 
 _OF_A_NAME = 0.5
 _OF_A_PATH = 2.0
-_OF_A_PAIR = 0.25
+_OF_A_PAIR = 1.0
 _QUOTED_WEIGHT = 2.0
 
 

@@ -29,6 +29,9 @@ SAYS_WHEN = 0.4
 MOST_READ_FOR_WHEN = 60
 
 _READ_CHARS = 2_000
+_SHORT_CHARS = 1_000
+_QUESTION = re.compile(r"[^\W_][\"'”’)*]*\?+(?![^\s\"'”’)*!])|？")
+"""A question mark behind a word and before a space: not the one of a pattern or an address."""
 _TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|(?:last|next|this) \w+|\w+day|weekend|(?:19|20)\d\d"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{1,2}[:/.]\d{2})\b",
@@ -103,8 +106,7 @@ def asks(message: Message | None) -> bool:
     if message is None or message.role not in ("user", "assistant"):
         return False
     text = message.text
-    ends = text if len(text) <= _READ_CHARS else text[-_READ_CHARS // 4 :]
-    return "?" in ends or "？" in ends
+    return _QUESTION.search(text if len(text) <= _SHORT_CHARS else text[-_SHORT_CHARS // 4 :]) is not None
 
 
 def asks_only(message: Message | None) -> bool:
