@@ -18,7 +18,8 @@ from codecompanion.errors import StoreError
 from codecompanion.store.sessions import from_bytes, index_inner
 
 AT_ONCE = 20
-"""Rows of one step: a few milliseconds, so that what somebody waits for is written between two steps."""
+MOST_BYTES = 200_000
+"""Rows and bytes of one step: some milliseconds; what somebody waits for is written between two steps."""
 PAUSE_S = 0.02
 
 Step = Callable[[sqlite3.Connection], bool]
@@ -38,14 +39,16 @@ def take_in_some(connection: sqlite3.Connection) -> bool:
         "SELECT id, COALESCE(text_id, id), chat_id, seq, CASE WHEN type = 'message_added' THEN payload END "
         "FROM events LEFT JOIN shared_text ON event_id = id WHERE id < ? ORDER BY id DESC LIMIT ?",
         (row[0], AT_ONCE),
-    ).fetchall()
-    for _, text_id, chat_id, seq, stored in rows:
+    )
+    size = 0
+    for count, (last, text_id, chat_id, seq, stored) in enumerate(rows, 1):
         if stored is not None:
             with contextlib.suppress(msgspec.MsgspecError):  # a damaged row cannot be found either
                 index_inner(connection, text_id, chat_id, seq, from_bytes(stored))
-    if len(rows) == AT_ONCE:
-        connection.execute("UPDATE inner_missing SET below = ?", (rows[-1][0],))
-        return False
+            size += len(stored)
+        if count == AT_ONCE or size > MOST_BYTES:
+            connection.execute("UPDATE inner_missing SET below = ?", (last,))
+            return False
     connection.execute("DELETE FROM inner_missing")
     return True
 

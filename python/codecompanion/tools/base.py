@@ -56,7 +56,7 @@ class Recall(Protocol):
     """What was taken out of the model's sight in this chat. Reads disk and store: call it in a thread."""
 
     def find(self, words: str) -> Sequence[RemovedMessage]:
-        """Return messages with the words, best first; without words all, newest first."""
+        """Return messages a question or some words may mean, best first; without words all, newest first."""
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
         """Return a message and its whole text; raises `KeyError` when no removed message has that key."""

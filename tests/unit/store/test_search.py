@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codecompanion.history import ChatForked, MessageAdded
 from codecompanion.messages import ImagePart, Message, TextPart, ToolCall
-from codecompanion.store import Store, open_memory_store, search
+from codecompanion.store import Store, inner_index, open_memory_store, search
 from codecompanion.store.migrations import MIGRATIONS, migrate
 
 from .conftest import CREATED, Desk, said
@@ -258,8 +258,13 @@ def test_what_an_older_version_stored_is_taken_into_the_index_while_the_store_is
     assert desk.reports == []
 
 
-def test_an_index_half_done_is_gone_on_with_by_the_next_process(desk: Desk) -> None:
-    """And a chat deleted before its turn came is in no index."""
+@pytest.mark.parametrize("most_bytes", [inner_index.MOST_BYTES, 1])
+def test_an_index_half_done_is_gone_on_with_by_the_next_process(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, most_bytes: int
+) -> None:
+    """And a chat deleted before its turn came is in no index; a large message is a step of its own."""
+    monkeypatch.setattr(inner_index, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(inner_index, "PAUSE_S", 0.0)
     store = desk.open()
     for chat in ("kept", "gone"):
         store.append(chat, [said(f"parseTable {chat}", number=n) for n in range(30)]).result()
