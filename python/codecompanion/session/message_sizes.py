@@ -20,28 +20,26 @@ Key = tuple[str, int]
 class Split(msgspec.Struct, frozen=True):
     """Messages taken apart: the tokens of those that are known, and those that nobody has reported on.
 
-    `past_thoughts`: how much of `known` is reasoning of earlier turns, `thoughts` of the turn that is on. `all_tokens`
-    and `sized_tokens` are estimates: of all messages, and of what of them is no text (images, pages, reasoning).
+    `estimate` and `marks` are tokens and punctuation of the new ones. `past_thoughts`: how much of `known` is reasoning
+    of earlier turns, `thoughts` of the turn that is on. `all_tokens` and `sized_tokens` are estimates: of all messages,
+    and of what of them is no text (images, pages, reasoning).
     """
 
     known: float = 0.0
     new: Mapping[Key, Message] = {}
+    estimate: int = 0
+    marks: int = 0
     all_tokens: int = 0
     sized_tokens: int = 0
     past_thoughts: float = 0.0
     thoughts: float = 0.0
-
-    @property
-    def estimate(self) -> int:
-        """Return the estimate of what nobody has reported on."""
-        return sum(tokens for _, tokens in self.new)
 
 
 class MessageSizes:
     """The sizes one model's reports have told; the counter estimates messages nobody has counted yet."""
 
     def __init__(self, counter: MessageCounter) -> None:
-        self._estimate, self.sized = counter.message, counter.sized
+        self._estimate, self.sized, self.marks = counter.message, counter.sized, counter.marks
         self._sizes: dict[Key, float] = {}
         self._thoughts: dict[Key, float] = {}
         self.forgets_thoughts = False
@@ -60,6 +58,7 @@ class MessageSizes:
         if messages[: len(before)] != before:
             before, split = (), Split()
         known, new, past, thoughts = split.known, dict(split.new), split.past_thoughts, split.thoughts
+        estimate, marks = split.estimate, split.marks
         everything, sized = split.all_tokens, split.sized_tokens
         for message in messages[len(before) :]:
             key = self.key(message)
@@ -67,6 +66,8 @@ class MessageSizes:
             everything += key[1]
             sized += self.sized(message)
             if size is None:
+                if key not in new:
+                    estimate, marks = estimate + key[1], marks + self.marks(message)
                 new[key] = message
             else:
                 known += size
@@ -74,7 +75,7 @@ class MessageSizes:
             if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
                 # The last reply of a turn: whatever is sent next belongs to another one.
                 past, thoughts = past + thoughts, 0.0
-        split = Split(known, new, everything, sized, past, thoughts)
+        split = Split(known, new, estimate, marks, everything, sized, past, thoughts)
         self._seen = messages, split
         return split
 
@@ -99,7 +100,8 @@ class MessageSizes:
         """Note the new messages of the last split."""
         self._sizes.update(sizes)
         messages, _ = self._seen
-        self._seen = messages, msgspec.structs.replace(split, known=split.known + sum(sizes.values()), new={})
+        known = split.known + sum(sizes.values())
+        self._seen = messages, msgspec.structs.replace(split, known=known, new={}, estimate=0, marks=0)
 
     def scale(self, messages: Sequence[Message], factor: float) -> None:
         """Correct all that is known of these messages."""

@@ -51,7 +51,6 @@ class ContextMeter:
         self._reasoning_returns = False
         self._base: float | None = None
         self._sizes = MessageSizes(counter)
-        self._marks: dict[Key, int] = {}
         self._check = UsageCheck(enabled=checks_usage)
         self._total = 0.0
         self._estimated: tuple[tuple[Message, ...], int] = ((), 0)
@@ -101,7 +100,7 @@ class ContextMeter:
             estimated = self._fixed + (self._estimate(tuple(messages)) if messages else 0)
             return self.calibration.count(estimated, self._schemas)
         split = self._sizes.split(messages) if messages else Split()
-        known, added = self._sizes.read(split), sum(self._expected_sizes(split).values())
+        known, added = self._sizes.read(split), self.calibration.size(split.estimate, split.marks)
         tokens = max(0.0, self._base + known + added)
         taken = self._total - self._base - known
         if not split.new and abs(taken) < 1:
@@ -133,16 +132,16 @@ class ContextMeter:
         prompt, reply = view.messages[:-1], view.messages[-1]
         changed = self.estimated_prompt(view) - reply.tokens - estimated_prompt
         total = usage.prompt_tokens + self.calibration.ratio * changed
-        doubt = self._doubt(total if usage.prompt_tokens > 0 else 0, prompt, cleared)
+        doubt = self._doubt(total if usage.prompt_tokens > 0 else 0, prompt, cleared, usage.cache_read_tokens)
         if doubt is None:
             self._take(total, prompt, teaches=teaches and changed == 0)
             self._take_reply(usage, reply)
-        elif not self._check.has_proved:
+        elif self._base is not None and not self._check.has_proved:
             # Whoever told the first two has not told the truth then, either.
             self._forget_reports()
         return doubt
 
-    def _doubt(self, total: float, messages: Sequence[Message], cleared: int = 0) -> Doubt | None:
+    def _doubt(self, total: float, messages: Sequence[Message], cleared: int = 0, cached: int = 0) -> Doubt | None:
         """Return why a report of so many tokens cannot be about these messages, None when it can."""
         ratio, split = self.calibration.ratio, self._sizes.split(messages)
         request = Request(
@@ -154,17 +153,17 @@ class ContextMeter:
             cleared=cleared,
         )
         if self._base is None:
-            return self._check.doubt(total, request, None)
+            return self._check.doubt(total, request, None, cached)
         known, sized = self._sizes.read(split), sum(map(self._sizes.sized, split.new.values()))
         going = Going(
             known=self._base + known,
-            new=sum(self._expected_sizes(split).values()),
+            new=self.calibration.size(split.estimate, split.marks),
             sized=ratio * sized,
             taken=self._total - self._base - known,
             thoughts=split.past_thoughts + split.thoughts,
             cleared=cleared,
         )
-        return self._check.doubt(total, request, going)
+        return self._check.doubt(total, request, going, cached)
 
     def take_provider_count(self, prompt_tokens: int, view: View) -> None:
         """Take in what the provider says a request made of the view is: its count, or an overflow error's.
@@ -228,7 +227,7 @@ class ContextMeter:
         observed = total - base - known
         told = is_plausible(observed, estimate) and (not first or estimate >= _MOSTLY_MESSAGES)
         if told and teaches and all(map(_is_text, fresh)):
-            self.calibration = self.calibration.learn(observed, estimate, sum(map(self._marks_of, fresh)))
+            self.calibration = self.calibration.learn(observed, estimate, split.marks)
         share = observed / added if told and added else 1.0
         if first and added:
             # A wrong ratio must not make the fixed part nothing, which every later request would have to pay for.
@@ -246,13 +245,7 @@ class ContextMeter:
 
     def _expected_sizes(self, split: Split) -> dict[Key, float]:
         """Return what nobody has reported on, in tokens as the model counts; code is not prose."""
-        return {key: self.calibration.size(key[1], self._marks_of(message)) for key, message in split.new.items()}
-
-    def _marks_of(self, message: Message) -> int:
-        key = self._sizes.key(message)
-        if key not in self._marks:
-            self._marks[key] = self.counter.marks(message)
-        return self._marks[key]
+        return {k: self.calibration.size(k[1], self.counter.marks(message)) for k, message in split.new.items()}
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
         """Leave the fixed part its share behind a report that contradicts the earlier ones; the rest is the messages'.
@@ -279,7 +272,7 @@ class ContextMeter:
         else:
             readable = self.calibration.ratio * sum(self.counter.text(part.text) for part in thoughts)
             size -= usage.reasoning_tokens or readable
-        ours = self.calibration.size(reply.tokens - self._sizes.sized(reply), self._marks_of(reply))
+        ours = self.calibration.size(reply.tokens - self._sizes.sized(reply), self.counter.marks(reply))
         if size > 0 and self._check.is_reply(size, ours, thinks=sent_back):
             self._sizes.add(reply, size, thoughts_size)
             self._total += size

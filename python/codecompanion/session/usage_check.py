@@ -7,7 +7,7 @@ and the new messages add up to. One that lies outside is not used; nothing is le
 
 A report that lies outside and yet follows what is sent, step for step, is about our requests after all: the server has
 put a prompt of its own in front, or has left a part of the history out. The second one that agrees with the one before
-is believed. Figures that lack just the schemas are not.
+is believed, and so is one whose cache held just what the one before had. Figures that lack just the schemas are not.
 
 `UsageDoubts` is what all chats know of an endpoint together: it is told once, and stands in `:checkhealth`.
 """
@@ -37,6 +37,8 @@ _LEAST_REPLY, _MOST_REPLY, _UNSEEN_REPLY, _LONGEST_REPLY = 0.05, 4.0, 4_000, 300
 _PROVED = 3
 # Two reports outside agree when they differ as the requests do; a smaller difference between those tells nothing.
 _STEP, _STEP_OFF, _STEP_FLOOR = 120, 0.35, 48
+# A cache breakpoint may stand some tokens before the end of a prompt.
+_CACHE_SLACK = 16
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,10 +119,11 @@ class UsageCheck:
         self._last: tuple[float, float] | None = None
         self._believed = 0
         self._never_told_enough = self._follows = False
+        self._newest = 0.0
 
     def forget(self) -> None:
         """Another model reports from now on."""
-        self._last, self._believed = None, 0
+        self._last, self._newest, self._believed = None, 0.0, 0
         self._never_told_enough = self._follows = False
 
     @property
@@ -128,8 +131,8 @@ class UsageCheck:
         """Return whether so many reports were believed in a row that one that cannot be is the exception."""
         return self._believed >= _PROVED
 
-    def doubt(self, reported: float, request: Request, going: Going | None) -> Doubt | None:
-        """Return why a report is not used, None when it is."""
+    def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
+        """Return why a report is not used, None when it is; so much of it was read from the provider's cache."""
         expected = going.guess if going is not None else request.guess
         doubt = Doubt(round(reported), round(expected))
         if reported <= 0:
@@ -141,7 +144,9 @@ class UsageCheck:
         if not self._enabled or (near and (self._follows or request.holds(reported, strict))):
             self._believe()
             return None
-        if self._agrees(reported, request.guess) and self._may_be_so(reported, expected, request):
+        whole_before = self._newest > 0 and cached < reported and abs(cached - self._newest) <= _CACHE_SLACK
+        agrees = whole_before or self._agrees(reported, request.guess)
+        if agrees and self._may_be_so(reported, expected, request):
             self._believe()
             # The whole will differ from now on; what the reports lead to expect is what counts.
             self._follows = going is not None
@@ -149,12 +154,13 @@ class UsageCheck:
         self._never_told_enough |= not self._believed and doubt.too_few
         if not self.has_proved:
             self._believed, self._follows = 0, False
+        self._newest = reported
         if self._last is None or abs(request.guess - self._last[1]) >= _STEP:
             self._last = reported, request.guess
         return doubt
 
     def _believe(self) -> None:
-        self._last, self._believed = None, self._believed + 1
+        self._last, self._newest, self._believed = None, 0.0, self._believed + 1
 
     def _agrees(self, reported: float, guess: float) -> bool:
         """Return whether the report differs from the doubted one before as the requests differ."""

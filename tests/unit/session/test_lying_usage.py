@@ -18,9 +18,10 @@ from codecompanion.engine.doctor import examine
 from codecompanion.errors import ContextOverflow
 from codecompanion.events import Meter, Notice, TurnFinished
 from codecompanion.history import with_messages
-from codecompanion.messages import Usage
+from codecompanion.messages import Message, Usage
 from codecompanion.session.policy_choice import choose_policy
 from codecompanion.session.usage_check import UsageDoubts
+from codecompanion.tokens import MessageCounter
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_meter import LINE, Chat, Provider
 
@@ -133,6 +134,21 @@ def test_a_history_that_the_server_keeps_shorter_is_followed_from_the_second_rep
             chat.meter.learn(Usage(round(kept), round(1.1 * reply.tokens)), estimated, chat.view)
             kept += step * (sent + reply.tokens)
         assert (chat.meter.count(chat.view).tokens < 8_000) == believed
+
+
+def test_a_shorter_history_that_the_providers_cache_confirms_is_followed_at_once() -> None:
+    """Recorded of an agent that compacted: the second report found just the first one's prompt in the cache."""
+    chat = Chat(Provider(1.1))
+    chat.add("Please read the files.", "user")
+    for _ in range(10):
+        chat.add(LINE * 60)
+        chat.reply()
+    for usage, believed in ((Usage(10, 40, 0, 3_000), False), (Usage(1, 30, 3_000, 95), True)):
+        chat.add("word", "user")
+        estimated = chat.meter.estimated_prompt(chat.view)
+        chat.add("Done. " * 30, "assistant")
+        assert (chat.meter.learn(usage, estimated, chat.view) is None) == believed
+    assert chat.meter.count(chat.view).tokens == 3_126
 
 
 @pytest.mark.parametrize("output", [0, 1, 90_000, 2**40])
@@ -304,3 +320,24 @@ def test_each_endpoint_is_told_once() -> None:
 def with_reply(chat: Chat) -> Any:
     chat.add("Done.", "assistant")
     return chat.view
+
+
+def test_a_lie_costs_no_more_in_a_long_chat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lesson 31: what was compared once is not looked at again."""
+    looked_at, marks = list[str](), MessageCounter.marks
+
+    def counted(self: MessageCounter, message: Message) -> int:
+        looked_at.append(message.id)
+        return marks(self, message)
+
+    monkeypatch.setattr(MessageCounter, "marks", counted)
+    chat = Liar(LIES["fifty"])
+    for _ in range(300):
+        chat.add("word", "user")
+    chat.report()
+    before = len(looked_at)
+    for _ in range(5):
+        chat.add(LINE, "user")
+        chat.report()
+        chat.meter.count(chat.view)
+    assert 0 < len(looked_at) - before <= 20
