@@ -91,11 +91,13 @@ class CompactionFailed(CodeCompanionError):
 class AdapterError(CodeCompanionError):
     """A provider request failed. `code` is the provider's own word for it, "" when it said none.
 
-    `brief` says what happened in two or three words, for a line that has no room for a sentence.
+    `status` is the HTTP status it came with (200: inside of a reply), 0 when the provider said nothing at all. `brief`
+    says what happened in two or three words, for a line that has no room for a sentence.
     """
 
     retryable = False
     code = ""
+    status = 0
     brief = "the request failed"
 
 

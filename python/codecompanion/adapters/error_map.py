@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.error_body import Said, decode_body, read_error, shorten
 from codecompanion.adapters.error_words import (
     FILTER,
     KEY_NAMES,
@@ -22,11 +23,10 @@ from codecompanion.adapters.error_words import (
     OVERLOAD_NAMES,
     RATE_NAMES,
     is_opaque,
-    is_overflow,
     read_wait,
 )
 from codecompanion.adapters.exception_kinds import kind_of
-from codecompanion.adapters.overflow_figures import read_overflow
+from codecompanion.adapters.overflow_words import is_overflow
 from codecompanion.adapters.redact import plain_url, redact
 from codecompanion.adapters.retry import parse_retry_after
 from codecompanion.errors import (
@@ -43,8 +43,6 @@ from codecompanion.errors import (
     RequestRejected,
     StreamCut,
 )
-
-_LONGEST_QUOTE = 300
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,18 +102,17 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
 
 def error_from_status(status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
     """Return our error for an HTTP status with its body (decoded JSON, or text)."""
-    code, quote = _read_error(body)
-    error = _of_status(status, code, quote, headers, endpoint)
-    error.code = code
+    said = read_error(body)
+    error = _of_status(status, said, headers, endpoint)
+    error.code, error.status = said.code, status
     return error
 
 
-def _of_status(status: int, code: str, quote: str, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
-    said = f" The provider says: {_end(quote)}" if quote else ""
+def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
+    code, quote = told.code, told.sentence
+    said = f" The provider says: {_end(told.quote)}" if quote else ""
     if status == 413 or (status not in (401, 403, 404) and is_overflow(code, quote)):
-        return ContextOverflow(
-            endpoint.say(f"the request is too long for the model ({status}).{said}"), *read_overflow(quote)
-        )
+        return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
     if status in (400, 404, 422) and is_opaque(code, quote):
         return OpaqueRefused(
             endpoint.say(f"the provider does not accept its own signed or encrypted data back ({status}).{said}")
@@ -125,7 +122,7 @@ def _of_status(status: int, code: str, quote: str, headers: Mapping[str, str], e
     if status == 403 and not FILTER.search(quote):
         return AuthenticationFailed(endpoint.say(f"access was denied ({status}).{said} Check the key and the account."))
     if status == 404:
-        return _not_found(code, quote, endpoint)
+        return _not_found(told, endpoint)
     if status == 402 or (status in (400, 429) and NO_CREDIT.search(f"{code} {quote}")):
         return _final(RateLimited(endpoint.say(f"the account has no credit left ({status}).{said}")))
     if status == 429:
@@ -140,7 +137,7 @@ def _of_status(status: int, code: str, quote: str, headers: Mapping[str, str], e
     if FILTER.search(f"{code} {quote}"):
         return ContentRefused(endpoint.say(f"a content filter refused the request ({status}).{said}"))
     if status in (400, 422) and NO_MODEL.search(f"{code} {quote}"):
-        return _not_found(code, quote, endpoint)
+        return _not_found(told, endpoint, status)
     if 300 <= status < 400:
         target = plain_url(headers.get("location", "")) or "another address"
         return RequestRejected(endpoint.say(f"the endpoint redirects to {target} ({status}). Set base_url to it."))
@@ -149,18 +146,20 @@ def _of_status(status: int, code: str, quote: str, headers: Mapping[str, str], e
 
 def error_from_payload(payload: bytes, endpoint: Endpoint) -> AdapterError:
     """Return our error for an error object that came in a reply with status 200."""
-    code, quote = _read_error(_decode(payload))
-    if code.isdigit() and 400 <= int(code) < 600:
-        return error_from_status(int(code), _decode(payload), {}, endpoint)
-    error = _of_payload(code, quote, endpoint)
-    error.code = code
+    body = decode_body(payload)
+    told = read_error(body)
+    if told.code.isdigit() and 400 <= int(told.code[:9]) < 600:
+        return error_from_status(int(told.code), body, {}, endpoint)
+    error = _of_payload(told, endpoint)
+    error.code, error.status = told.code, 200
     return error
 
 
-def _of_payload(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
-    said = f" The provider says: {_end(quote)}" if quote else ""
+def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
+    code, quote = told.code, told.sentence
+    said = f" The provider says: {_end(told.quote)}" if quote else ""
     if is_overflow(code, quote):
-        return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *read_overflow(quote))
+        return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *told.figures)
     if is_opaque(code, quote):
         return OpaqueRefused(endpoint.say(f"the provider does not accept its own signed or encrypted data back.{said}"))
     if code in KEY_NAMES:
@@ -172,13 +171,13 @@ def _of_payload(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
     if FILTER.search(f"{code} {quote}"):
         return ContentRefused(endpoint.say(f"a content filter refused the request.{said}"))
     if NO_MODEL.search(f"{code} {quote}"):
-        return _not_found(code, quote, endpoint)
+        return _not_found(told, endpoint, 200)
     return RequestRejected(endpoint.say(f"the provider reported an error.{said}"))
 
 
 def what_provider_said(payload: bytes, endpoint: Endpoint) -> str:
     """Return the message of an error object, without secrets; a general word when it has none."""
-    return redact(_end(_read_error(_decode(payload))[1]) or "an error without a message.", endpoint.secrets)
+    return redact(_end(read_error(decode_body(payload)).quote) or "an error without a message.", endpoint.secrets)
 
 
 def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> AdapterError:
@@ -199,13 +198,14 @@ def _key_sentence(status: int, endpoint: Endpoint) -> str:
     return f"{where} was refused{code}. Check it or change the adapter with ga."
 
 
-def _not_found(code: str, quote: str, endpoint: Endpoint) -> AdapterError:
-    if not quote or NO_MODEL.search(f"{code} {quote}"):
+def _not_found(told: Said, endpoint: Endpoint, status: int = 404) -> AdapterError:
+    if not told.sentence or NO_MODEL.search(f"{told.code} {told.sentence}"):
         model = f"the model {endpoint.model}" if endpoint.model else "the model"
-        tail = "" if quote else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
-        said = f"the endpoint does not know {model} (404). Choose another model with ga.{tail}"
+        tail = "" if told.sentence else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
+        number = f" ({status})" if status != 200 else ""
+        said = f"the endpoint does not know {model}{number}. Choose another model with ga.{tail}"
         return ModelNotFound(endpoint.say(said))
-    said = f" The provider says: {_end(quote)}"
+    said = f" The provider says: {_end(told.quote)}"
     return RequestRejected(
         endpoint.say(f"nothing found at {plain_url(endpoint.base_url)} (404).{said} Check base_url and chat_path.")
     )
@@ -215,44 +215,6 @@ def _timeout_sentence(reason: str, endpoint: Endpoint) -> str:
     if "connect" in reason.lower():
         return f"no connection to {plain_url(endpoint.base_url)} within {endpoint.connect_timeout_s:g} s."
     return f"the provider sent nothing for {endpoint.idle_timeout_s:g} s."
-
-
-def _read_error(body: object) -> tuple[str, str]:
-    """Return (code, message) of an error body; both may be empty."""
-    if isinstance(body, list) and body:
-        body = body[0]
-    if isinstance(body, str):
-        text = body.strip()
-        return "", "" if text.startswith("<") else _shorten(text)
-    if not isinstance(body, Mapping):
-        return "", ""
-    inner = body.get("error", body)
-    if isinstance(inner, str):
-        return str(body.get("code") or ""), _shorten(inner)
-    if not isinstance(inner, Mapping):
-        return "", ""
-    details = inner.get("details")
-    # Anthropic: the type is the broad category, the details may name the cause.
-    cause = details.get("error_code") if isinstance(details, Mapping) else None
-    code = inner.get("code") or cause or inner.get("type") or ""
-    message = inner.get("message") or inner.get("detail") or body.get("detail") or body.get("message") or ""
-    metadata = inner.get("metadata")
-    if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
-        # OpenRouter: "Provider returned error", and the reason only here.
-        message = f"{message}: {metadata['raw']}"
-    return str(code), _shorten(message if isinstance(message, str) else msgspec.json.encode(message).decode())
-
-
-def _decode(payload: bytes) -> object:
-    try:
-        return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return payload.decode("utf-8", "replace")
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + "…"
 
 
 def _end(quote: str) -> str:
@@ -274,4 +236,4 @@ def _innermost(error: BaseException) -> str:
     if isinstance(error, ConnectionError) and error.errno:
         # Their own text is a call with its arguments.
         return os.strerror(error.errno).lower()
-    return _shorten(str(error)) or type(error).__name__
+    return shorten(str(error)) or type(error).__name__

@@ -1,33 +1,13 @@
 """What providers call each kind of trouble: codes, and sentences where a code is missing or says too little.
 
-From the API references, recorded errors and what users of other clients reported. `error_map.py` decides what follows.
+From the API references, recorded errors and what users of other clients reported. `error_map.py` decides what follows;
+requests that are too long have a module of their own (`overflow_words.py`).
 """
 
 from __future__ import annotations
 
 import re
 
-# What providers call a request that is too long (R-535). Codes first, then sentences.
-_OVERFLOW_CODES = frozenset(
-    [
-        "context_length_exceeded",
-        "context_window_exceeded",
-        "exceed_context_size_error",
-        "model_max_prompt_tokens_exceeded",
-        "tokens_limit_reached",
-        "request_too_large",
-        "string_above_max_length",
-    ]
-)
-_OVERFLOW = re.compile(
-    r"maximum context length|context[ _](?:length|window|size|limit)|prompt is too long|input is too long"
-    r"|too many (?:input )?tokens|reduce the length of (?:the|your) (?:messages|prompt|input)"
-    r"|maximum prompt length|range of input length|exceeds the (?:maximum|max) number of (?:input )?tokens"
-    r"|request (?:body )?(?:is )?too large|prompt token count .{0,40}exceeds",
-    re.IGNORECASE,
-)
-# The same code for an id or a name that is too long: nothing a smaller history would mend.
-_SHORT_FIELD = re.compile(r"maximum length (?:of )?\d{1,4}\b")
 # What the provider had signed or encrypted itself, or the order it wants that back in (Responses).
 _OPAQUE_CODES = frozenset(
     [
@@ -72,13 +52,6 @@ KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authe
 def is_opaque(code: str, quote: str) -> bool:
     """Return whether the error says that a sealed part of the history is not accepted back."""
     return code in _OPAQUE_CODES or _OPAQUE.search(quote) is not None
-
-
-def is_overflow(code: str, quote: str) -> bool:
-    """Return whether the error says that the request is longer than the context window."""
-    if code == "string_above_max_length" and _SHORT_FIELD.search(quote):
-        return False
-    return code in _OVERFLOW_CODES or _OVERFLOW.search(quote) is not None
 
 
 def read_wait(quote: str) -> float | None:

@@ -1,7 +1,8 @@
-"""The two figures in a provider's sentence about a request that is too long: what was sent, and what fits (R-535).
+"""The two figures in a provider's answer to a request that is too long: what was sent, and what fits (R-535).
 
-Each pattern is a sentence seen from OpenAI, Anthropic, Gemini, Mistral, xAI, vLLM, llama.cpp, OpenRouter or Copilot. A
-sentence without figures gives zeros; they are used to say more and to cut more precisely, never needed.
+Each pattern is a sentence somebody's server has written (`tests/unit/adapters/overflow_wordings.jsonl`); the first that
+fits is taken, so the narrow ones stand first. An answer without figures gives zeros; they are used to say more and to
+cut more precisely, never needed.
 """
 
 from __future__ import annotations
@@ -10,31 +11,66 @@ import re
 
 _NUMBER = r"(\d[\d,]*)"
 _LIMITS = (
-    rf"(?:maximum|max)(?:imum)? (?:context length|prompt length|context window|number of tokens allowed)"
-    rf"(?: is| of)?[ (]+{_NUMBER}",
-    rf"context (?:size|window|length) (?:is |of )?\(?{_NUMBER} tokens",
-    rf"> {_NUMBER}",
+    rf"\blimit:? {_NUMBER}, requested",
+    rf"max(?:imum)? (?:context length|prompt length|context window|number of tokens allowed|model length"
+    rf"|allowed (?:input )?length)(?: is| of)?[ (]+{_NUMBER}",
+    rf"context (?:size|window|length)(?: is| of|:)?(?: only)?[ (]+{_NUMBER}",
+    rf"(?:token limit|max size): {_NUMBER}",
+    rf"max length:? ?{_NUMBER}",
+    rf"input length should be \[\d+, {_NUMBER}\]",
+    rf"(?:max_seq_len|n_ctx)[: (]+{_NUMBER}",
+    rf"(?:>|must be <=|must have less than) {_NUMBER}",
     rf"{_NUMBER} (?:token )?(?:maximum|limit)",
-    rf"exceeds the (?:limit|maximum) of {_NUMBER}",
+    rf"cannot exceed {_NUMBER}",
+    rf"max(?:imum)? (?!input characters)[^.\d]{{0,30}}\bis {_NUMBER}",
+    rf"exceeds? (?:(?! by )[^.\d]){{0,40}}?[ (](?!2013\)){_NUMBER}",  # 2013: a code of MiniMax
 )
 _PROMPTS = (
+    rf"total of (?:at least )?{_NUMBER} tokens",
+    rf"{_NUMBER} input tokens",
+    rf"\brequested: {_NUMBER}",
+    rf"limit \d[\d,]*, requested {_NUMBER}",
     rf"resulted in {_NUMBER} tokens",
     rf"you requested (?:about )?{_NUMBER} tokens",
-    rf"(?:request|prompt) (?:has|contains) {_NUMBER} (?:input )?tokens",
-    rf"(?:prompt is too long|token count|request)(?: of)?:? \(?{_NUMBER}",
-    rf"(?:token count of|prompt contains) {_NUMBER}",
+    rf"prompt contains {_NUMBER}",
+    rf"(?:request|prompt) (?:has|contains|is) {_NUMBER} (?:input )?tokens",
+    rf"(?:prompt (?:is )?too long|token count|request)(?: of)?:? \(?{_NUMBER}",
     rf"{_NUMBER} \+ \d[\d,]* >",
+    rf"[ (]{_NUMBER} tokens\) (?:is longer|exceeds)",
+    rf"length(?: of prompt_tokens)?(?: of)?[ (]+{_NUMBER}\)?(?: is longer| is too long| exceeds| must be| \+)",
+    rf"tokens \({_NUMBER}\) exceed",
+    rf"length {_NUMBER}\)? (?:is|exceeds)",
+    rf"total length {_NUMBER}",
+    rf"n_keep[: (]+{_NUMBER}",
+    rf"the first {_NUMBER} tokens",
+    rf"has {_NUMBER} tokens",
+    rf"given: {_NUMBER}",
+    rf"received {_NUMBER}",
+    rf"\({_NUMBER} > \d",
 )
 
 
-def read_overflow(sentence: str) -> tuple[int, int]:
-    """Return (prompt tokens, limit in tokens) as the sentence tells them, 0 for what it does not tell."""
-    return _first(_PROMPTS, sentence), _first(_LIMITS, sentence)
+def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:
+    """Return (prompt tokens, limit in tokens) as the answer tells them, 0 for what it does not tell.
+
+    llama.cpp has both as fields of their own.
+    """
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    if not isinstance(inner, dict):
+        inner = {}
+    return (
+        _count(inner.get("n_prompt_tokens")) or _first(_PROMPTS, sentence),
+        _count(inner.get("n_ctx")) or _first(_LIMITS, sentence),
+    )
 
 
 def _first(patterns: tuple[str, ...], sentence: str) -> int:
     for pattern in patterns:
         found = re.search(pattern, sentence, re.IGNORECASE)
         if found:
-            return int(found[1].replace(",", ""))
+            return int(found[1].replace(",", "")[:12])
     return 0
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**12 else 0

@@ -186,6 +186,20 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
     return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(reports))
 
 
+def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
+    """Compact by hand without a model: when the provider refuses every request, the one for a summary included."""
+    repair = _repaired(view)
+    current, measured = repair.messages, env.measure(repair.messages)
+    reports: list[StageReport] = []
+    for stage in recovery_stages() if policy.enabled and not view.has_open_calls else ():
+        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "manual")
+        reports.append(report)
+        if report.work is not None:
+            current, measured = report.work.messages, report.after
+            break
+    return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(reports))
+
+
 def _recovery_program(policy: Policy) -> tuple[Stage, ...]:
     """Return what may be done about a refused request: the stages that are on, and the tier without a model."""
     if not policy.enabled:

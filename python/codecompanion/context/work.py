@@ -99,13 +99,14 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
 class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
     """What came back: the text and why it ended, or `error` (one sentence) when the call failed.
 
-    `usage` is what it cost, when the provider said so.
+    `refused`: the provider did not take the request. `usage` is what it cost, when the provider said so.
     """
 
     text: str = ""
     stop: str = "stop"
     called_tools: bool = False
     error: str = ""
+    refused: bool = False
     usage: Usage | None = None
 
 

@@ -64,6 +64,8 @@ class Compactor:
     passes_reported: Callable[[str, str, str, Sequence[Usage]], UsageReported]
     announcer: Announcer
     effects: EffectRunner
+    was_refused: bool = False
+    """Whether a provider refused a request for a summary as such."""
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
         """Drive a preparation to its end and commit what it did; the view is then the next request.
@@ -147,6 +149,7 @@ class _Run:
         except BaseException as error:
             await call.fail(error)
             raise
+        owner.was_refused = owner.was_refused or reply.refused
         ended: list[EventPayload] = [call.ended("failed" if reply.error else reply.stop, reply.error)]
         if reply.usage is not None:
             reported = owner.passes_reported(name, model, self.record.id, [reply.usage])

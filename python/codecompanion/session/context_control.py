@@ -14,11 +14,11 @@ from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
 from codecompanion.context.budget import Room, is_crossed, threshold_tokens
 from codecompanion.context.cache_state import find_cache_state
-from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, prepare, recover
+from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, last_tier, prepare, recover
 from codecompanion.context.policy_schema import Stage, StageEvent
 from codecompanion.context.shaping import levels_of
 from codecompanion.context.work import Env, Measure, Messages
-from codecompanion.errors import AdapterError, ContextOverflow
+from codecompanion.errors import AdapterError, ContextOverflow, OpaqueRefused, RequestRejected
 from codecompanion.events import Meter, Notice, Severity
 from codecompanion.messages import ToolSpec, Usage
 from codecompanion.models import ResolvedLimits
@@ -45,6 +45,10 @@ COUNT_LIMIT_S = 5.0
 RECOVERED_SHARE = 0.8
 """A request that was refused as too long is sent again with at most this share of its size, or of the window."""
 
+NEAR_WINDOW = 0.85
+"""From this share of what the window leaves for a prompt on, a refusal without a known reason is put down to size."""
+_SIZE_STATUSES = frozenset({200, 400, 413, 422})
+
 _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
 """Why a stage had nothing to do yet: that is no try that failed (R-532)."""
 _ALWAYS = 2
@@ -62,6 +66,8 @@ class ContextControl:
         self.window = WindowWatch(self)
         self._counts_late: set[tuple[str, str]] = set()
         self.native = NativeSide(self)
+        self._summary_refused = False
+        """Whether a provider refused the last request for a summary, for whatever reason it gave."""
         self.adapter_name = self.model = ""
         self._overrides: Mapping[str, Any] = {}
         self._chosen_policy = ""
@@ -237,13 +243,17 @@ class ContextControl:
             compaction = await self.native.compact("manual", instructions)
             if compaction.done:
                 return True
-            if self.native.compacts_on_demand and not isinstance(compaction.error, ContextOverflow):
+            is_size = isinstance(compaction.error, ContextOverflow) or self._looks_too_long(compaction.error)
+            if self.native.compacts_on_demand and not is_size:
                 return False
             # It has turned out that the provider cannot; then it is ours to do.
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
         prepared = await self._run(self.plan_compaction(instructions))
+        if self._summary_refused and not any(report.outcome == "changed" for report in prepared.reports):
+            # Lesson 48: what the provider does not take must not keep the chat from getting smaller.
+            prepared = await self._run(last_tier(self.log.view, self.policy, self._env("", manual=True)))
         for report in prepared.reports:
             if report.outcome == "skipped":
                 self.notice(Severity.INFO, f"Nothing was compacted: {report.detail}.")
@@ -271,6 +281,22 @@ class ContextControl:
         smaller = self.measured().tokens
         await record.end(prepared.reports, smaller)
         return smaller < refused
+
+    async def recover_suspected(self, error: RequestRejected) -> bool:
+        """Make a request smaller that was refused in words nobody knows, when it was near the window; return whether.
+
+        Servers say "too long" in many ways (R-451); a request far from the window was refused for another reason.
+        """
+        if not self._looks_too_long(error) or not await self.recover(ContextOverflow(str(error))):
+            return False
+        self.notice(Severity.INFO, f"{error} It was close to the window: a shorter request is sent once.")
+        return True
+
+    def _looks_too_long(self, error: BaseException | None) -> bool:
+        if not isinstance(error, RequestRejected) or isinstance(error, OpaqueRefused):
+            return False
+        room = self.limits.context_window - self.limits.max_output_tokens
+        return error.status in _SIZE_STATUSES and self.shaper.current().measure.upper >= NEAR_WINDOW * room
 
     def learn(self, usage: Usage, estimated: int, *, compacted: bool, cleared: int = 0) -> None:
         """Take in what the provider counted for the reply that now ends the view; it had `cleared` so much of it.
@@ -330,7 +356,10 @@ class ContextControl:
             effects=self.effects,
             announcer=self._announcer(),
         )
-        return await compactor.run(preparation, self.policy)
+        try:
+            return await compactor.run(preparation, self.policy)
+        finally:
+            self._summary_refused = compactor.was_refused
 
     def _announcer(self) -> Announcer:
         return Announcer(

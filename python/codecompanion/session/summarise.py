@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from codecompanion.adapters.base import Adapter, ChatRequest, Finished, ReasoningDelta, RetryScheduled, TextDelta
 from codecompanion.context.work import SummaryReply, SummaryRequest
-from codecompanion.errors import AdapterError
+from codecompanion.errors import AdapterError, ContextOverflow, RequestRejected
 from codecompanion.messages import Message
 
 
@@ -45,7 +45,7 @@ async def ask_summary(
     except TimeoutError:
         return SummaryReply(error=f"{model or adapter.name} did not answer in {timeout_s:g} s")
     except AdapterError as error:
-        return SummaryReply(error=str(error))
+        return SummaryReply(error=str(error), refused=isinstance(error, ContextOverflow | RequestRejected))
     if finished is None:
         return SummaryReply(error=f"{model or adapter.name} ended its reply without an end marker")
     return SummaryReply(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import msgspec
 
 from codecompanion.adapters.base import Finished
-from codecompanion.errors import CodeCompanionError, ContextOverflow, OpaqueRefused
+from codecompanion.errors import CodeCompanionError, ContextOverflow, OpaqueRefused, RequestRejected
 from codecompanion.events import Notice, ReplyFinished, ReplyStarted, Severity, TurnFinished
 from codecompanion.history import (
     EventPayload,
@@ -185,12 +185,12 @@ class Turn:
     async def _answer(self) -> Finished | str:
         """Send the request; one the provider refuses is mended: once for its opaque parts, for its size by the policy.
 
-        R-451, R-535.
+        R-451, R-535. A refusal in words nobody knows counts as one for its size where that is likely, once.
 
         Returns why the turn ends here when the user is to be asked before it is sent again (R-528).
         """
         session = self._session
-        recovered, distrusted = 0, False
+        recovered, distrusted, suspected = 0, False, False
         while True:
             # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
             waits = await self._prepare() if self._is_switched else ""
@@ -211,6 +211,11 @@ class Turn:
                 distrusted = True
                 self._notice(f"{error} It is no longer sent; the readable history is sent instead.")
                 waits = await self._prepare()
+            except RequestRejected as error:
+                suspected = not suspected and await session.control.recover_suspected(error)
+                if not suspected:
+                    raise
+                waits = self._waits()
             self._reply = self.arrived = None
             session.show_meter()
             if waits:

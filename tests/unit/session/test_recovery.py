@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, Finished, ReasoningDelta, ReasoningSealed, TextDelta
-from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded
+from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded, RequestRejected
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
 from codecompanion.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.models import ModelLimits
@@ -394,3 +394,73 @@ async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
     assert session.limits.context_window == bench.of(Meter)[-1].window == 4_096
     assert not bench.of(Notice)
     assert not adapter.asked
+
+
+def refused(status: int = 400) -> Reply:
+    error = RequestRejected("s: the provider refused the request (400). The provider says: bad request body.")
+    error.status = status
+    return (error,)
+
+
+NEARLY_FULL = Usage(input_tokens=88_000, output_tokens=4_000)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 200])
+async def test_a_refusal_near_the_window_counts_as_too_long_once(tmp_path, status):
+    """R-535, R-451: no table knows every server's words; the window does. 200: an error inside of the reply."""
+    adapter = ScriptedAdapter("s", [says(LONG, NEARLY_FULL), refused(status), says("THE SUMMARY"), says("answered")])
+    bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert session.log.view.messages[-1].text == "answered"
+    _, first, again = sizes(adapter)
+    assert again < first
+    assert any("close to the window" in notice.text for notice in bench.of(Notice))
+
+
+async def test_a_second_refusal_without_a_reason_is_told_as_it_is(tmp_path):
+    """Lesson 29: once, not again and again; the provider's own words reach the user."""
+    adapter = ScriptedAdapter("s", [says(LONG, NEARLY_FULL), refused(), says("THE SUMMARY"), refused(), says("never")])
+    bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert "bad request body" in bench.of(TurnFinished)[-1].error
+    assert len(sizes(adapter)) == 3
+
+
+@pytest.mark.parametrize(("usage", "status"), [(USAGE, 400), (NEARLY_FULL, 403), (NEARLY_FULL, 0)])
+async def test_another_refusal_changes_nothing(tmp_path, usage, status):
+    """Far from the window, or with a status that says something else, it is no overflow."""
+    adapter = ScriptedAdapter("s", [says(LONG, usage), refused(status), says("never")])
+    bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert len(adapter.requests) == 2
+    assert bench.of(TurnFinished)[-1].reason == "failed"
+    assert len(session.log.view.messages) == 3
+
+
+@pytest.mark.parametrize("answer", [refused(), too_long()])
+async def test_compacting_by_hand_does_not_need_the_provider_that_refuses(tmp_path, answer):
+    """Lesson 48: the summary is then written from the log, and the user is told who wrote it."""
+    adapter = ScriptedAdapter("s", [says(LONG), *[answer] * 6])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    [compacted] = bench.of(Compacted)
+    assert compacted.summariser == NO_MODEL
+    assert "question 1" in session.log.view.messages[0].text
+
+
+async def test_compacting_by_hand_waits_for_a_summariser_that_is_only_busy(tmp_path):
+    """R-530: an overloaded one leaves the chat as it is; the next `/compact` may have better luck."""
+    adapter = ScriptedAdapter("s", [says(LONG), *[(Overloaded("s: overloaded"),)] * 6])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    before = session.log.view.messages
+    session.compact("")
+    await bench.idle(session)
+    assert session.log.view.messages == before

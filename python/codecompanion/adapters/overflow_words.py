@@ -1,0 +1,99 @@
+"""How providers and servers say that a request is too long, as data (R-535, lesson 1).
+
+Three tables: their codes, their sentences, and what sounds alike but is about something else. Behind the sentences
+stands a rule for those nobody has seen yet: something that is counted in tokens is more than some limit. Collected from
+public threads; `tests/unit/adapters/overflow_wordings.jsonl` holds each real answer with the place it was found.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CODES = frozenset(
+    [
+        *("context_length_exceeded", "context_window_exceeded", "model_context_window_exceeded"),
+        *("exceed_context_size_error", "contextwindowexceedederror", "outofcontexterror"),
+        *("model_max_prompt_tokens_exceeded", "tokens_limit_reached", "tokens_too_long", "characters_too_long"),
+        *("request_too_large", "prompt_too_long", "string_above_max_length"),
+        # Zhipu; Baidu's older ones.
+        *("1261", "336007", "336103", "336104"),
+    ]
+)
+_SENTENCES = re.compile(
+    "|".join(
+        (
+            r"(?:prompt|inputs?|request|conversation|query)(?: tokens?| length| size)?"
+            r" (?:is |are )?too (?:long|large|big)",
+            r"too many (?:input |prompt )?tokens",
+            r"tokens? limit (?:was |is |has been )?exceeded",
+            r"maximum (?:context|prompt) length",
+            r"context[ _](?:length|window|size|limit)[ _](?:is |was |has been )?exceed",
+            r"context (?:length |window )?overflow|out of context",
+            r"context shift is disabled",
+            r"reduce (?:the |your )?(?:(?:length|size) of (?:the |your )?(?:messages?|prompt|input)"
+            r"|(?:message|prompt|input) (?:size|length)|prompt;)",
+            r"shorter (?:input|prompt)",
+            r"range of input length",
+            r"max input characters",
+            r"n_keep\b.{0,25}\bn_ctx",
+            r"request exceeds the maximum size",
+            # Chinese: too long, beyond the (length) limit.
+            r"(?:prompt|输入|上下文|请求|token|文本|对话).{0,20}(?:超长|过长|超出|超过|超限)",
+        )
+    ),
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\b(?:prompts?|inputs?|tokens?|prompt_tokens|context|conversation|sequence|history|max_seq_len|model length"
+    r"|max length)\b",
+    re.IGNORECASE,
+)
+_TOO_MUCH = re.compile(
+    r"exceed|overflow|\btoo (?:long|large|big|many)\b|\b(?:longer|larger|greater|more) than\b|\bbeyond\b"
+    r"|must (?:have|be) (?:less|fewer|shorter|smaller)|must be <|\bdoes(?: not|n't) fit\b|not enough"
+    r"|\bbut the .{0,30}\b(?:is|of) \d|, max\b",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(
+    r"\b(?:max|maximum|limit|limits|allowed|context (?:length|window|size)|max_seq_len|max_model_len|n_ctx)\b"
+    r"|(?:<=|less than) ?\d",
+    re.IGNORECASE,
+)
+_REQUEST_TOO_LARGE = re.compile(r"request (?:body |entity )?(?:is )?too large", re.IGNORECASE)
+"""Also of a limit per minute: a request that is larger than a whole minute's tokens never fits."""
+
+# A limit of time or money, which a smaller request does not move.
+_RATE = re.compile(
+    r"throttl|rate[ _-]?limit|too many requests|please wait|quota|per (?:minute|hour|day|month)|daily|monthly|billing"
+    r"|balance|credit|subscription|time ?out",
+    re.IGNORECASE,
+)
+# The length of the reply that was asked for.
+_REPLY = re.compile(
+    r"max_(?:completion_|new_|output_)?tokens\b|maximum tokens you requested|max(?:imum)? output|completion tokens",
+    re.IGNORECASE,
+)
+# Words of one who does not know why: near the window they count as an overflow all the same (`session/turn.py`).
+_UNSURE = re.compile(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)
+_SENT = re.compile(r"\b(?:inputs?|prompt|messages)\b(?! argument| validation| should)", re.IGNORECASE)
+# The same code, and alike sentences, for an id or a name that is too long: nothing a smaller history would mend.
+_SHORT_FIELD = re.compile(r"maximum length (?:of )?\d{1,4}\b(?! tokens)", re.IGNORECASE)
+
+
+def is_overflow(code: str, sentence: str) -> bool:
+    """Return whether the error says that the request is longer than the context window."""
+    if _SHORT_FIELD.search(sentence):
+        return False
+    if code.lower() in _CODES or _REQUEST_TOO_LARGE.search(sentence):
+        return True
+    if _RATE.search(sentence) or _UNSURE.search(sentence) or (_REPLY.search(sentence) and not _SENT.search(sentence)):
+        return False
+    return _SENTENCES.search(sentence) is not None or any(map(_says_more_than_a_limit, _split(sentence)))
+
+
+def _split(text: str) -> list[str]:
+    return re.split(r"[.!?]\s+|\n", text)
+
+
+def _says_more_than_a_limit(sentence: str) -> bool:
+    return all(words.search(sentence) for words in (_COUNTED, _TOO_MUCH, _LIMIT))
