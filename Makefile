@@ -7,8 +7,9 @@ T ?=
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
 BENCH ?=
 SCREENS ?=
+HISTORIES ?= 16667
 
-.PHONY: help setup demo chat test journeys screens test-peers lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test journeys screens test-peers fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -39,6 +40,9 @@ screens: setup ## pictures of every state, PNG and text, into shots/; SCREENS="-
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
 	@.ci/peers
 	@PEERS=required $(PYTHON_ENV) -m pytest -q tests/peers $(T)
+
+fuzz: setup ## 100,000 random histories: every request fits its window; HISTORIES=n of each policy
+	@HISTORIES=$(HISTORIES) $(PYTHON_ENV) -m pytest -q -n $(WORKERS) --timeout 7200 tests/unit/context/test_next_request_fits.py
 
 lint: setup ## ruff, stylua, luacheck
 	@.venv/bin/ruff check

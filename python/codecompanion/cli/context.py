@@ -197,8 +197,10 @@ def prepare_with_policy(transcript: Transcript, policy: Policy, options: Options
     asks_a_model = bool(options.adapter or policy.summary_adapter.name)
     env = _env(options, window, counter, messages, asks_a_model=asks_a_model)
     make = compact if options.manual else prepare
-    prepared, asked = _drive(make(view, policy, env), _answerer(options, policy.summary_adapter))
     parts = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+    sent = (lambda messages: shape(messages, parts, policy, env).measure) if policy.shape else None
+    planned = make(view, policy, msgspec.structs.replace(env, sent=sent))
+    prepared, asked = _drive(planned, _answerer(options, policy.summary_adapter))
     shaped = shape(prepared.messages, parts, policy, env)
     return write_answer(transcript, policy, options.policy, env, prepared, shaped, asked)
 

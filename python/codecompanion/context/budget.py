@@ -2,7 +2,7 @@
 
 Whatever a trigger measures, its threshold is a size of the whole request by the time it is compared. It is compared
 with the best guess, the figure the meter shows: what the header calls 65 % is where editing starts. Only whether a
-request can be sent at all (`fits`) asks for the upper bound.
+request fits the window is `work.Env.fits`.
 """
 
 from __future__ import annotations
@@ -189,11 +189,6 @@ def aim_tokens(trigger: Trigger, target: Trigger | None, gap: float, room: Room)
     if gap > 0 and above is not None and aim >= above:
         aim = max(above - (room.input_limit or room.window) // 20, 1)
     return aim
-
-
-def fits(measured: Measure, window: int, reserve: int) -> bool:
-    """Return whether a request fits: prompt + output reserve ≤ window (R-507, lesson 2)."""
-    return measured.upper + reserve <= window
 
 
 WarningLevel = Literal["none", "warning", "critical"]

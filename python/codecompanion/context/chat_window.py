@@ -25,6 +25,9 @@ from codecompanion.messages import (
     without_opaque,
 )
 
+_SHORTEST = 200
+"""A summary is hardly shorter than so many tokens."""
+
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -32,15 +35,17 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Parameters of S18, in messages that say something; calls and tool results are none.
 
     The `window` newest stay. The first summary is due from `trigger_messages` messages or `trigger_tokens` tokens on,
-    the next ones when `refresh_messages` have left the window since (R-457, R-458). Less than `min_tokens` is not worth
-    a summary: it would be longer than what it stands for.
+    the next ones when `refresh_messages` have left the window since (R-457, R-458). While the provider is known to hold
+    the chat in its prompt cache, what is removed must be worth the call and the lost cache: `min_tokens`, but in a
+    small window no more than `min_share` (0..1) of it.
     """
 
     window: Positive = 16
     trigger_messages: Positive = 24
     trigger_tokens: Positive = 12_000
     refresh_messages: Positive = 8
-    min_tokens: Annotated[int, msgspec.Meta(ge=0)] = 200
+    min_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
+    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
 
 
 def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outcome:
@@ -69,8 +74,10 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
         for index, message in enumerate(head)
         if index not in fixed and (index not in newest or message.tool_calls)
     )
-    if sum(message.tokens or env.count(message) for message in removed) < params.min_tokens:
-        return Skipped("savings_too_small", "what has left the window is shorter than a summary of it")
+    is_cached = env.cache.warm_tokens > 0 and env.now > 0 and not env.manual
+    worth = min(params.min_tokens, int(params.min_share * env.window)) if is_cached else 0
+    if sum(message.tokens or env.count(message) for message in removed) < max(worth, _SHORTEST):
+        return Skipped("window_not_full", "what has left the window is not worth a summary yet")
     return msgspec.structs.replace(work, messages=messages, removed=removed, pending=work.messages[pending_from:])
 
 

@@ -1,9 +1,11 @@
 """THE ORDER: how the next request is prepared (pipeline.md 5.4, R-518…R-520, R-529, R-530).
 
-    repair pairs → is management on, and no call open? → for each stage of the policy, in its order:
-        trigger crossed? → for each of its tiers, until a result is accepted:
-            run its steps → check the result → does it fit the target?
-        → swap
+    repair pairs → is management on, and no call open? → cut new results that do not fit →
+        for each stage of the policy, in its order:
+            trigger crossed? → for each of its tiers, until a result is accepted:
+                run its steps → check the result → does it fit the target?
+            → swap
+        → does the request fit the window? else the stages of `recovery.toml`, which ask no model (R-524)
 
 `prepare` and `compact` are generators: they yield `SummaryRequest`s and receive `SummaryReply`s, and return
 `Prepared`. They change nothing; the session commits the result as one event per stage.
@@ -18,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.context.budget import aim_tokens, is_crossed, room_of
-from codecompanion.context.policy import recovery_stages
+from codecompanion.context.policy import newest_result_stages, recovery_stages
 from codecompanion.context.policy_schema import (
     CHAT_ADAPTER,
     Card,
@@ -111,13 +113,15 @@ def prepare(
     env: Env,
     *,
     automatic_summaries: bool = True,
+    fitting: bool = True,
     resting: frozenset[str] = frozenset(),
 ) -> Preparation:
     """Prepare the next request (R-518): run before **every** provider request.
 
     `automatic_summaries` false leaves out whatever puts a summary in the place of messages: the adapter compacts by
     itself (K15) or the guard of R-532 is resting. What comes before it in a stage still runs. `resting` are events
-    whose stages do not run at all: the user has just undone what they did (R-545).
+    whose stages do not run at all: the user has just undone what they did (R-545). `fitting` false leaves a request
+    that is larger than the window to the caller.
     """
     policy = msgspec.structs.replace(policy, stages=tuple(s for s in policy.stages if s.event not in resting))
     repair = _repaired(view)
@@ -125,6 +129,8 @@ def prepare(
     if not policy.enabled or view.has_open_calls:
         return Prepared(messages=repair.messages, measure=measured, repair=repair)
     current, reports = repair.messages, list[StageReport]()
+    if not env.fits(current, measured):
+        current, measured = yield from _fit(newest_result_stages(), current, measured, env, reports)
     for stage in policy.stages:
         usable = _usable(stage, automatic_summaries)
         if not usable or not _is_due(stage, policy, current, measured, env, automatic_summaries):
@@ -132,10 +138,28 @@ def prepare(
         if any(report.stage in stage.unless and report.removed_messages for report in reports):
             continue
         report = yield from _run_stage(stage, usable, current, measured, env, stage.label)
+        if report.outcome == "skipped" and stage.optional:
+            continue
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
+    if fitting and not env.fits(current, measured):
+        current, measured = yield from _fit(_fitting_stages(policy), current, measured, env, reports)
     return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(reports))
+
+
+def _fit(
+    stages: tuple[Stage, ...], messages: Messages, measured: Measure, env: Env, reports: list[StageReport]
+) -> Generator[Ask, SummaryReply, tuple[Messages, Measure]]:
+    """Run these stages one after the other until the request fits (R-524); what they did is added to the reports."""
+    for stage in stages:
+        if env.fits(messages, measured):
+            break
+        report = yield from _run_stage(stage, stage.tiers, messages, measured, env, "reactive")
+        if report.work is not None:
+            reports.append(report)
+            messages, measured = report.work.messages, report.after
+    return messages, measured
 
 
 def compact(view: View, policy: Policy, env: Env) -> Preparation:
@@ -176,7 +200,8 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
     current, measured = repair.messages, env.measure(repair.messages)
     reports: list[StageReport] = []
     for stage in _recovery_program(policy) if not view.has_open_calls else ():
-        if reports and measured.upper <= target:
+        # The target is a share of what was refused, as counted here: the best guess, like that.
+        if reports and measured.tokens <= target:
             break
         # A refusal is no time to weigh savings: the manual limits count.
         report = yield from _run_stage(stage, stage.tiers, current, measured, env, "reactive", target)
@@ -201,11 +226,21 @@ def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
 
 
 def _recovery_program(policy: Policy) -> tuple[Stage, ...]:
-    """Return what may be done about a refused request: the stages that are on, and the tier without a model."""
+    """Return what may be done about a refused request: the stages that are on, and the tiers without a model."""
+    return (*_stages_on(policy), *_fitting_stages(policy))
+
+
+def _fitting_stages(policy: Policy) -> tuple[Stage, ...]:
+    """Return the stages without a model that the policy allows: what is switched off stays off (lesson 13)."""
+    on = _stages_on(policy)
+    summarises = any(stage.summarises for stage in on)
+    return tuple(stage for stage in recovery_stages() if on and (summarises or not stage.summarises))
+
+
+def _stages_on(policy: Policy) -> tuple[Stage, ...]:
     if not policy.enabled:
         return ()
-    stages = tuple(stage for stage in policy.stages if stage.trigger.at is not None and stage.event != "memory_flushed")
-    return (*stages, *recovery_stages()) if any(stage.summarises for stage in stages) else stages
+    return tuple(stage for stage in policy.stages if stage.trigger.at is not None and stage.event != "memory_flushed")
 
 
 def _repaired(view: View) -> Repair:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from codecompanion.context.work import Env, Outcome, Skipped, Work
 
 
 class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: least savings in tokens, for an automatic and for a manual compaction."""
+    """Parameters: least savings in tokens, for an automatic and for a manual compaction.
+
+    Of an automatic one never more than `window_share` (0..1) of the window is asked: a small window has not so much to
+    free, and the chat would walk past its end.
+    """
 
     automatic: int = 10000
     manual: int = 0
+    window_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
 
 
 def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
@@ -19,7 +26,7 @@ def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
 
     What is retained includes pending user messages; the summary itself is not known yet.
     """
-    least = params.manual if env.manual else params.automatic
+    least = params.manual if env.manual else min(params.automatic, int(params.window_share * env.window))
     before = env.measure(work.before).tokens
     savings = before - env.measure((*work.messages, *work.pending)).tokens
     if savings < least:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from codecompanion.context.window_selection import first_pending, is_answering
+from codecompanion.context.running_turn import is_answering
+from codecompanion.context.window_selection import first_pending
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import LogEvent, ViewChanged
 from codecompanion.invariants import with_partners

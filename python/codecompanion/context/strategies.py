@@ -18,6 +18,7 @@ from codecompanion.context.editing import ClearToolResults, clear_tool_results
 from codecompanion.context.fit_summary import FitSummary, fit_summary
 from codecompanion.context.ledger_below import AppendLedger, append_ledger
 from codecompanion.context.memory_flush import SummarizeFlush, summarize_flush
+from codecompanion.context.oversized import FitToolResults, fit_tool_results
 from codecompanion.context.packet import ContextPacket
 from codecompanion.context.paying_edits import ClearWhenItPays, clear_when_it_pays
 from codecompanion.context.placement import InsertSummary, insert_summary
@@ -61,6 +62,7 @@ STRATEGIES: dict[str, Strategy] = {
     "clear_tool_results": Strategy("S2", ClearToolResults, clear_tool_results),
     "strip_tool_args": Strategy("S3", StripToolArgs, strip_tool_args),
     "truncate_tool_results": Strategy("S4", TruncateToolResults, truncate_tool_results),
+    "fit_tool_results": Strategy("R-524", FitToolResults, fit_tool_results),
     "replace_attachments": Strategy("S5", ReplaceAttachments, replace_attachments),
     "select_window": Strategy("S6", SelectWindow, select_window),
     "format_transcript": Strategy("S7", FormatTranscript, format_transcript),

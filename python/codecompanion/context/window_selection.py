@@ -12,6 +12,7 @@ from typing import Annotated, Literal, assert_never
 
 import msgspec
 
+from codecompanion.context.running_turn import as_plan, is_answering, kept_of_running, running_from
 from codecompanion.context.window_filling import fill_to_target
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.cycles import is_aged
@@ -35,8 +36,9 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S6. Protected messages (system, rules, pinned) always stay, under every policy (K8).
 
     `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: user messages that have no answer
-    yet are put aside to follow the summary (R-551). `keep_first`: the first message that is neither system prompt nor
-    attached (R-416). `keep_tags`: messages with these tags (R-420).
+    yet are put aside to follow the summary (R-551). `keep_running`: so is what the running turn needs to go on, its
+    newest rounds up to that share (0..1) of the window among it; 0 = it is summarised like the rest. `keep_first`: the
+    first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with these tags (R-420).
 
     `count` newest of `unit` stay; with `turns` those are completed ones, and the running one stays, too (R-309).
     `fill`: besides, as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target goes
@@ -46,6 +48,7 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     keep_compacted: bool = True
     keep_pending: bool = True
+    keep_running: Share = 0.0
     keep_first: bool = False
     keep_tags: tuple[str, ...] = ()
     unit: Literal["messages", "cycles", "turns"] = "messages"
@@ -67,9 +70,14 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     """
     messages = work.messages
     pending_from = first_pending(messages) if params.keep_pending else len(messages)
+    running = running_from(messages[: first_pending(messages)]) if params.keep_running else None
+    aside_from, live, plan = pending_from, frozenset(range(pending_from, len(messages))), frozenset[int]()
+    if running is not None:
+        aside_from = running
+        live, plan = kept_of_running(messages, running, int(params.keep_running * env.window), env)
     named = _named(messages, params)
     recent = _newest(messages, params, env)
-    kept = with_partners(messages, named | recent | frozenset(range(pending_from, len(messages))))
+    kept = with_partners(messages, named | recent | live)
     too_few = _too_few(messages, recent, params)
     if too_few is not None:
         return too_few
@@ -81,16 +89,18 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
         kept = fill_to_target(messages, kept, params.active_path_share, env)
     if params.half:
         kept = _with_newer_half(messages, kept)
+    kept -= {index for index in kept if messages[index].tag == SUMMARY_TAG}
     removed = tuple(message for index, message in enumerate(messages) if index not in kept)
     staying = frozenset(index for index in kept if not is_protected(messages[index]))
     if all(message.tag == SUMMARY_TAG for message in removed):
         return _NOTHING
+    stays = {index: messages[index] for index in kept} | {i: as_plan(messages[i], env) for i in plan - kept}
     return msgspec.structs.replace(
         work,
-        messages=tuple(message for index, message in enumerate(messages[:pending_from]) if index in kept),
+        messages=tuple(stays[index] for index in sorted(stays) if index < aside_from),
         removed=removed,
-        pending=messages[pending_from:],
-        request=_interrupted_request(messages[:pending_from], staying),
+        pending=tuple(stays[index] for index in sorted(stays) if index >= aside_from),
+        request="" if running is not None else _interrupted_request(messages[:pending_from], staying),
         details=details,
     )
 
@@ -179,19 +189,6 @@ def first_pending(messages: Messages) -> int:
     if any(is_typed_by_user(message) for message in messages[index:]):
         return index
     return len(messages)
-
-
-def is_answering(head: Messages) -> bool:
-    """Return whether the model is in the middle of its answer: behind tool results, or asked to go on with a reply.
-
-    What was attached meanwhile stands behind them and changes nothing.
-    """
-    for message in reversed(head):
-        if message.tag == GO_ON_TAG:
-            return True
-        if message.role != "user" or message.tag in (None, SUMMARY_TAG):
-            return message.role == "tool"
-    return False
 
 
 def _interrupted_request(head: Messages, staying: frozenset[int]) -> str:

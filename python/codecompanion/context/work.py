@@ -59,7 +59,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     turns. `artifact` is what the last summary was rendered from, when it was typed (R-319), `history` gives the
     messages of the whole log as they were before any compaction (None = the log is not at hand). `has_utility`:
     somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt. `exists` knows the
-    files of the workspace.
+    files of the workspace. `sent` counts a request as it goes out, where that is shaped and so smaller than what
+    `measure` counts (R-338; None = it goes out as it is).
     """
 
     window: int
@@ -84,6 +85,15 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     cache: CacheState = CacheState()
     last_flush: LastFlush = LastFlush()
     exists: Callable[[str], bool] = lambda path: False
+    sent: Callable[[Messages], Measure] | None = None
+
+    def fits(self, messages: Messages, measured: Measure) -> bool:
+        """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).
+
+        The best guess counts: what is in doubt is left to the policy's triggers, and to the provider.
+        """
+        size = self.sent(messages) if self.sent is not None else measured
+        return size.tokens + self.reserve <= self.window
 
 
 class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):

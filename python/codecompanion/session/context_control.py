@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
 from codecompanion.context.budget import Room, is_crossed, threshold_tokens
@@ -20,7 +22,7 @@ from codecompanion.context.shaping import levels_of
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import AdapterError, ContextOverflow, OpaqueRefused, RequestRejected
 from codecompanion.events import Meter, Notice, Severity
-from codecompanion.messages import ToolSpec, Usage
+from codecompanion.messages import Message, ToolSpec, Usage, is_protected
 from codecompanion.models import ResolvedLimits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
@@ -35,6 +37,7 @@ from codecompanion.session.recovery_record import RecoveryRecord
 from codecompanion.session.request_shaper import RequestShaper
 from codecompanion.session.services import Services
 from codecompanion.session.summary_sources import SummarySources
+from codecompanion.session.too_large import Refusal, too_large
 from codecompanion.session.usage_check import sentence
 from codecompanion.session.window_watch import WindowWatch
 from codecompanion.tokens import MessageCounter
@@ -201,7 +204,16 @@ class ContextControl:
         rested = self.guard.allows(self.log.view.cycle, self.measured().tokens)
         automatic = summaries and rested and not self.native.compact_at
         env = self._env("", manual=False)
-        return prepare(self.log.view, self.policy, env, automatic_summaries=automatic, resting=self.resting)
+        if self.policy.shape:
+            env = msgspec.structs.replace(env, sent=self.shaper.measure)
+        return prepare(
+            self.log.view,
+            self.policy,
+            env,
+            automatic_summaries=automatic,
+            fitting=not self.native.compact_at,
+            resting=self.resting,
+        )
 
     @property
     def resting(self) -> frozenset[str]:
@@ -215,7 +227,12 @@ class ContextControl:
         return compact(self.log.view, self.policy, self._env(instructions, manual=True))
 
     async def prepare(self, *, summaries: bool = True) -> Prepared:
-        """Prepare the next request and commit what that changed."""
+        """Prepare the next request and commit what that changed.
+
+        Raises:
+            ContextOverflow: it does not fit the window, and nothing more can be taken out.
+        """
+        prepared_for = self.adapter_name, self.model
         await self.window.make_sure()
         await self.native.drop_foreign_blocks()
         await self._count_when_close()
@@ -231,7 +248,50 @@ class ContextControl:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))
         await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
+        if prepared_for == (self.adapter_name, self.model):  # else it is prepared anew, for the other window
+            self._must_fit()
         return prepared
+
+    def _must_fit(self) -> None:
+        """Let nothing out that is larger than the window by our own count, after all that makes room (R-524).
+
+        Raises:
+            ContextOverflow: it is; the sentence says what takes the room and what to do.
+        """
+        shaped, room = self.shaper.current(), self._room_for_request
+        if not room or shaped.measure.tokens <= room:
+            return
+        # What a provider reported can be wrong; the estimate has to agree before a request is held back.
+        size = min(shaped.measure.tokens, self.meter.estimated(shaped.messages))
+        if size > room:
+            raise ContextOverflow(too_large(self, self.log.view.messages, size, room))
+
+    def refuse(self, text: str) -> Refusal | None:
+        """Return why a message cannot be sent, whatever is compacted, None when it can be (R-524).
+
+        Counted with it is what always stays: system prompt, tools, rules and pins.
+        """
+        room = self._room_for_request
+        if not room or len(text) < room // 2:
+            return None
+        message = self.meter.counted(Message(id="new", role="user", content=text))
+        staying = (*(one for one in self.log.view.messages if is_protected(one)), message)
+        size = self.meter.estimated(staying)
+        return Refusal(too_large(self, staying, size, room), size) if size > room else None
+
+    @property
+    def _room_for_request(self) -> int:
+        """Return what a request may measure beside the reply's reserve; 0 = the window is only assumed (R-506).
+
+        Where nothing may be done about it, the reply gets what is left of the window.
+        """
+        limits = self.limits
+        reserve = limits.max_output_tokens if self.policy.enabled else 0
+        return 0 if limits.source == "default" else max(1, limits.context_window - reserve)
+
+    async def tell_refused(self, refusal: Refusal) -> None:
+        """Log under the policy's name for it that a message cannot be sent, if it has one (R-335)."""
+        await self.shaper.give_up(refusal.why, refusal.tokens)
 
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
@@ -425,8 +485,8 @@ class ContextControl:
     def _watch(self, prepared: Prepared) -> None:
         """Keep the guard: a compaction that failed, was not worth it, or did not help counts (R-532, lesson 5)."""
         for report in prepared.reports:
-            stage = next(stage for stage in self.policy.stages if stage.id == report.stage)
-            if not stage.summarises or report.reason in _NOT_TRIED:
+            stage = next((stage for stage in self.policy.stages if stage.id == report.stage), None)
+            if stage is None or not stage.summarises or report.reason in _NOT_TRIED:
                 continue
             self.keep_guard(self._problem(report, stage), report.after)
 

@@ -85,6 +85,10 @@ class ContextMeter:
         """Return the uncalibrated estimate of the request: what a later report is compared with."""
         return self._fixed + view.tokens
 
+    def estimated(self, messages: Sequence[Message]) -> int:
+        """Return the size of a request of these messages by our own estimate, whatever was reported of them."""
+        return round(self.calibration.ratio * (self._fixed + self.counter.count_messages(messages)))
+
     def count(self, view: View) -> Count:
         """Return the size of the next request made of the view."""
         return self._count(view.messages)

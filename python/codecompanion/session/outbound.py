@@ -6,6 +6,7 @@ A message is durable before it is shown as sent (lesson 36); what could not be s
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.events import MessageSent, SubmitFailed, TitleChanged
@@ -16,14 +17,20 @@ from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.services import Services
 from codecompanion.session.stored_chats import title_of
+from codecompanion.session.too_large import Refusal
 from codecompanion.waiting import to_the_end
 
 
 class OutboundQueue:
-    """The submits of one chat that wait for a request boundary."""
+    """The submits of one chat that wait for a request boundary.
 
-    def __init__(self, services: Services, log: ChatLog, meter: ContextMeter) -> None:
-        self._services, self._log, self._meter = services, log, meter
+    `refuse` says why a text cannot be sent, None when it can.
+    """
+
+    def __init__(
+        self, services: Services, log: ChatLog, meter: ContextMeter, refuse: Callable[[str], Refusal | None]
+    ) -> None:
+        self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
         self._waiting: deque[Submit] = deque()
 
     def __bool__(self) -> bool:
@@ -39,21 +46,37 @@ class OutboundQueue:
         """Let a message wait for the next request boundary."""
         self._waiting.append(submit)
 
+    def give_back_refused(self) -> Refusal | None:
+        """Give what can never be sent (R-524) back as drafts, before it is logged; return why, None when all can be."""
+        waiting, self._waiting = self._waiting, deque[Submit]()
+        refused: Refusal | None = None
+        for submit in waiting:
+            refusal = self._refuse(submit.text)
+            if refusal is None:
+                self._waiting.append(submit)
+                continue
+            refused = Refusal(f"{refusal.why} Your message is back in the input.", refusal.tokens)
+            self._return(submit, refused.why)
+        return refused
+
     async def deliver(self, turn_id: str, cycle: int) -> None:
         """Log what waits, then show it as sent.
 
         Raises:
             StoreError: the message that could not be stored waits again, at the front.
         """
+        self.give_back_refused()
         while self._waiting:
             await to_the_end(self._deliver(self._waiting.popleft(), turn_id, cycle))
 
     def give_back(self, why: str) -> None:
         """Return what waits to the user as drafts, so that nothing typed is lost."""
         while self._waiting:
-            submit = self._waiting.popleft()
-            failed = SubmitFailed(chat=self._log.chat_id, submit_id=submit.submit_id, text=submit.text, error=why)
-            self._services.emit(failed)
+            self._return(self._waiting.popleft(), why)
+
+    def _return(self, submit: Submit, why: str) -> None:
+        failed = SubmitFailed(chat=self._log.chat_id, submit_id=submit.submit_id, text=submit.text, error=why)
+        self._services.emit(failed)
 
     async def _deliver(self, submit: Submit, turn_id: str, cycle: int) -> None:
         message = self._sent_before(submit.text, turn_id)

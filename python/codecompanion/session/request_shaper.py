@@ -27,6 +27,7 @@ from codecompanion.context.packet import (
 from codecompanion.context.policy_events import Occasion, PolicyEventName, fields_of
 from codecompanion.context.prompt_shape import TERSE, Fragment, join_fragments
 from codecompanion.context.shaping import Kept, Parts, Shaped, shape
+from codecompanion.context.work import Measure, Messages
 from codecompanion.errors import ContextOverflow
 from codecompanion.events import PolicyEvent as PolicyEventTold
 from codecompanion.history import PolicyEvent, View
@@ -89,6 +90,11 @@ class RequestShaper:
             shaped = shape(view.messages, self._parts(), control.policy, control.env(), self._kept)
             self._seen = key, shaped
         return shaped
+
+    def measure(self, messages: Messages) -> Measure:
+        """Return the size of a request of these messages as it would go out now."""
+        control = self._control
+        return shape(messages, self._parts(), control.policy, control.env(), self._kept).measure
 
     def take(self) -> Shaped:
         """Return the request that goes out now; what it shaped stays so within the turn (R-343)."""
@@ -193,7 +199,7 @@ class RequestShaper:
             self._logged_cycle = cycle
             await self._log_request(shaped)
 
-    async def fail(self, reason: str, detail: str, shaped: Shaped | None = None) -> None:
+    async def fail(self, reason: str, detail: str, shaped: Shaped | None = None, tokens: int = 0) -> None:
         """Log and tell that the history could not be made to fit, under the policy's names for it, if it has any.
 
         It is a compaction that began and ended: both events, with one id, in one transaction (R-332).
@@ -203,7 +209,7 @@ class RequestShaper:
         if stage is None:
             return
         occasion = Occasion(
-            tokens=shaped.measure.tokens,
+            tokens=tokens or shaped.measure.tokens,
             window=self._control.limits.context_window,
             input_limit=shaped.levels.limit,
             trigger_tokens=shaped.levels.trigger,
@@ -214,10 +220,13 @@ class RequestShaper:
         names = [name for name in (stage.emits.started, stage.emits.failed) if name]
         await self._write(names, occasion, self._control.services.new_token())
 
-    async def give_up(self, problem: str) -> None:
-        """Log that a provider's refusal could not be mended, where that is the policy's word for it (R-335)."""
+    async def give_up(self, problem: str, tokens: int = 0) -> None:
+        """Log that nothing makes the request fit, where that is the policy's word for it (R-335).
+
+        `tokens` is its size, when it is not the request as it stands.
+        """
         if self._control.policy.stop_over_limit:
-            await self.fail(UNREACHABLE, problem)
+            await self.fail(UNREACHABLE, problem, tokens=tokens)
 
     async def _log_request(self, shaped: Shaped) -> None:
         log = self._control.log

@@ -78,7 +78,7 @@ class Session:
         self.parts = RequestParts(self.control.meter.counter)
         self.spending = Spending(services, chat_id)
         self._one_change = asyncio.Lock()
-        self._queue = OutboundQueue(services, log, self.control.meter)
+        self._queue = OutboundQueue(services, log, self.control.meter, self.control.refuse)
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self._root, lambda: self._queue.texts
         self._task: asyncio.Task[None] | None = None
@@ -414,6 +414,12 @@ class Session:
     async def _turns(self, *, answer_again: str = "") -> None:
         """Run turns until nothing is queued; first one of this id that answers what was answered before."""
         while (self._queue or answer_again) and await self._may_spend():
+            refused = self._queue.give_back_refused()
+            if refused and not self._queue and not answer_again:
+                await self.control.tell_refused(refused)
+                self.enter(State.IDLE)
+                self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=refused.why))
+                return
             turn_id, answer_again = answer_again, ""
             cycle = max(1, self.log.view.cycle) if turn_id else self.log.view.cycle + 1
             self.enter(State.PREPARING)

@@ -30,6 +30,7 @@ from codecompanion.session.accounting import RequestRecord
 from codecompanion.session.guards import over_request_limit, repeated_call
 from codecompanion.session.reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
+from codecompanion.session.too_large import largest_part
 from codecompanion.waiting import to_the_end
 
 if TYPE_CHECKING:
@@ -392,12 +393,5 @@ class Turn:
 
 def _unsendable(error: ContextOverflow, session: Session) -> ContextOverflow:
     """Return the error with what the user can do when nothing more can be taken out."""
-    largest = max(session.log.view.messages, key=lambda message: message.tokens, default=None)
-    advice = "Shorten the message, or choose a model with a larger window (ga)."
-    if not session.control.compacts_automatically:
-        advice = "Automatic compaction is off: /compact makes room."
-        return ContextOverflow(f"{error} {advice}")
-    if largest is not None and largest.role == "user" and largest.tag:
-        name = largest.path or largest.tag
-        advice = f"The largest part is {name} ({largest.tokens:,} tokens): detach it, or choose another model (ga)."
-    return ContextOverflow(f"{error} Nothing more can be removed. {advice}")
+    what, advice = largest_part(session.control, session.log.view.messages)
+    return ContextOverflow(f"{error} Nothing more can be removed: {what}. {advice}")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.context.chat_window import RollingChatWindow, rolling_chat_window
-from codecompanion.context.work import Skipped, Work
+from codecompanion.context.work import CacheState, Skipped, Work
 from codecompanion.invariants import violations
 from tests.unit.context.builders import assistant, chat, env, system, texts, tool, user
 
+COLD, WARM = CacheState(), CacheState(warm_tokens=2_000)
 
-def roll(messages, *, manual=False, **params):
+
+def roll(messages, window=100_000, *, manual=False, cache=COLD, **params):
     work = Work(before=messages, messages=messages)
-    outcome = rolling_chat_window(work, RollingChatWindow(**params), env(messages, 100_000, manual=manual))
+    known = env(messages, window, manual=manual, cache=cache, now=1.0)
+    outcome = rolling_chat_window(work, RollingChatWindow(**params), known)
     if isinstance(outcome, Work):
         assert violations(outcome.messages) == []
     return outcome
@@ -90,5 +93,14 @@ def test_by_hand_it_runs_as_soon_as_something_has_left_the_window():
 
 def test_what_is_shorter_than_a_summary_stays():
     """Lesson 9."""
-    assert roll(chat(*talk(24, 40), user("now"))).reason == "savings_too_small"
-    assert isinstance(roll(chat(*talk(24, 40), user("now")), min_tokens=0), Work)
+    assert roll(chat(*talk(24, 40), user("now"))).reason == "window_not_full"
+
+
+@pytest.mark.parametrize(("window", "is_due"), [(100_000, False), (5_000, True)])
+def test_what_costs_more_to_summarise_than_to_send_again_stays(window, is_due):
+    """Issue 9: 8 messages of 100 tokens have left; the least is 12,000 tokens, or 12 % of a small window."""
+    messages = chat(*talk(24, 400), user("now"))
+    worth = {"min_tokens": 12_000, "min_share": 0.12}
+    assert isinstance(roll(messages, window, cache=WARM, **worth), Work) is is_due
+    assert isinstance(roll(messages, window, cache=WARM, manual=True, **worth), Work)
+    assert isinstance(roll(messages, window, **worth), Work), "nothing is cached that could be lost"

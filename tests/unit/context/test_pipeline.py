@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_options import with_options
 from codecompanion.context.work import SummaryReply
-from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart
-from codecompanion.placeholders import FILE_CLEARED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, with_changes
+from codecompanion.placeholders import FILE_CLEARED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED, quote_request
 from tests.unit.context.builders import (
     assistant,
     chat,
@@ -130,22 +132,36 @@ def test_a_message_without_an_answer_follows_the_summary_verbatim():
     assert "and now this" not in asked[0].request.prompt
 
 
-def test_the_request_of_an_interrupted_loop_is_quoted_at_the_end_of_the_summary():
-    """R-551: and the summary stays last."""
-    messages = chat(*turns(2, 2000), user("fix `foo`\n## now"), assistant("", ("x", "read_file")), tool("x", "R" * 900))
+def test_the_running_question_and_the_newest_round_stay_live_behind_the_summary():
+    """R-551, issue 9: the model goes on with its work; the history before it is summarised."""
+    running = (user("fix `foo`\n## now"), assistant("I will read it.", ("x", "read_file")), tool("x", "R" * 900))
+    messages = chat(*turns(2, 2000), *running)
     prepared, _ = run(messages, 100_000, policy=POLICY, manual=True)
-    assert prepared.messages[-1].tag == "compact_summary"
-    assert prepared.messages[-1].text.endswith("fix `foo`\n## now")
+    summary, *live = prepared.messages
+    assert summary.tag == "compact_summary"
+    assert "fix `foo`" not in summary.text
+    assert tuple(live) == messages[-3:]
 
 
-def test_a_loop_compacted_twice_still_knows_its_request():
-    """R-551: the second compaction finds no user message any more, only the summary that quotes it."""
-    messages = chat(user("fix `foo`"), assistant("", ("x", "read_file")), tool("x", "R" * 900))
-    first, _ = run(messages, 100_000, policy=POLICY, manual=True)
-    grown = chat(*first.messages, assistant("", ("y", "read_file")), tool("y", "R" * 900))
-    second, _ = run(grown, 100_000, policy=POLICY, script=reply_with("TWO"), manual=True)
-    assert second.messages[-1].text.startswith(SUMMARY_PREFIX + "TWO")
-    assert second.messages[-1].text.endswith("fix `foo`")
+def test_of_a_long_running_turn_question_plan_and_newest_rounds_stay():
+    """Issue 9: what is summarised are the rounds in between; the plan stays as text, without its call."""
+    rounds = [m for i in range(9) for m in (assistant("", (f"c{i}", "read_file")), tool(f"c{i}", f"r{i} " * 100))]
+    plan = assistant("First I read, then I write.", ("p", "read_file"))
+    messages = chat(*turns(1), user("do it"), plan, tool("p", "P" * 400), *rounds)
+    prepared, _ = run(messages, 1000, policy=POLICY, manual=True)
+    summary, question, kept_plan, *live = prepared.messages
+    assert (summary.tag, question.text, kept_plan.text) == ("compact_summary", "do it", "First I read, then I write.")
+    assert kept_plan.tool_calls == ()
+    assert tuple(live) == messages[-6:], "three rounds of 82 tokens are within a quarter of 1,000"
+
+
+def test_a_request_quoted_by_an_older_version_is_quoted_again():
+    """R-551: logs of before have no live question, only the summary that quotes it."""
+    quoted = user(SUMMARY_PREFIX + "ONE" + quote_request("fix `foo`"), tag="compact_summary")
+    messages = chat(quoted, assistant("", ("y", "read_file")), tool("y", "R" * 900))
+    prepared, _ = run(messages, 100_000, policy=POLICY, script=reply_with("TWO"), manual=True)
+    assert prepared.messages[-1].text.startswith(SUMMARY_PREFIX + "TWO")
+    assert prepared.messages[-1].text.endswith("fix `foo`")
 
 
 def test_a_summary_alone_is_not_summarised_again():
@@ -178,11 +194,21 @@ def test_savings_below_the_minimum_change_nothing():
     """R-524."""
     messages = chat(*[m for i in range(30) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))])
     policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 10**6}, "k")
-    prepared, asked = run(messages, 1000, policy=policy)
+    window = math.ceil(total(messages) / 0.9)
+    pinned = tuple(with_changes(m, pinned=i > 8) for i, m in enumerate(messages))
+    prepared, asked = run(pinned, window, policy=policy)
     assert outcomes(prepared) == [("editing", "skipped"), ("compaction", "skipped")]
     assert prepared.reports[1].reason == "savings_too_small"
-    assert prepared.messages == messages
+    assert prepared.messages == pinned
     assert asked == []
+
+
+def test_the_minimum_of_savings_is_a_share_of_a_small_window():
+    """R-524: min(10,000, 20 % of the window); a fixed 10,000 could never be reached below about 12k."""
+    messages = chat(*[m for i in range(30) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))])
+    prepared, asked = run(messages, math.ceil(total(messages) / 0.9), policy=load_policy("codecompanion"))
+    assert outcomes(prepared)[-1] == ("compaction", "changed")
+    assert len(asked) == 1
 
 
 def test_manual_compaction_has_no_minimum():
@@ -286,7 +312,8 @@ def test_switched_off_management_only_repairs():
 def test_a_stage_whose_trigger_is_false_does_not_run(stage, left):
     """R-502."""
     policy = with_options(POLICY, {f"{stage}.trigger": False}, "k")
-    prepared, _ = run(chat(*turns(8, 4000)), 1000, policy=policy)
+    messages = chat(*turns(8, 4000))
+    prepared, _ = run(messages, math.ceil(total(messages) / 0.9), policy=policy)
     assert [report.stage for report in prepared.reports] == left
 
 
@@ -307,6 +334,7 @@ def test_an_edited_result_keeps_its_placeholder_through_later_requests():
     """R-512."""
     messages = chat(*turns(6, 4000))
     first, _ = run(messages, int(total(messages) / 0.7), policy=POLICY)
-    second, _ = run(first.messages, 100, policy=with_options(POLICY, {"compaction.trigger": False}, "k"))
+    full = math.ceil(total(first.messages) / 0.9)
+    second, _ = run(first.messages, full, policy=with_options(POLICY, {"compaction.trigger": False}, "k"))
     assert outcomes(second) == [("editing", "skipped")]
     assert texts(second.messages).count(TOOL_RESULT_CLEARED) == 3

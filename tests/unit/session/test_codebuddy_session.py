@@ -108,8 +108,10 @@ async def test_a_summary_that_fills_the_window_is_told_of(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("window", "said"), [(4_000, 1), (30_000, 0)])
 async def test_a_window_without_room_for_a_reply_is_said_once(tmp_path: Path, window: int, said: int) -> None:
-    """R-109: once per model, however often something is sent."""
-    bench = bench_with(tmp_path, ScriptedAdapter("first", lambda request: says("ok")), window)
+    """R-109: with the budget of the source, once per model, however often something is sent."""
+    target = {"at": 1.0, "measure": "messages", "basis": "budget"}
+    adapter = ScriptedAdapter("first", lambda request: says("ok"))
+    bench = bench_with(tmp_path, adapter, window, context_management={"compaction": {"target": target}})
     session = await bench.open()
     for number in range(3):
         session.submit(submit("hi", number + 1))

@@ -143,7 +143,8 @@ async def test_the_third_refusal_ends_the_turn_with_a_reason(tmp_path):
 async def test_a_chat_without_tools_is_a_summary_and_its_newest_messages(tmp_path):
     """R-457, R-460: chosen because the policy is cowork and there are no tools."""
     adapter = ScriptedAdapter("s", Scripted())
-    bench = Bench(tmp_path, adapter, settings={"policy": "cowork"}, tools={"enabled": False})
+    settings = {"policy": "cowork", "context_management": {"chat": {"min_tokens": 0}}}
+    bench = Bench(tmp_path, adapter, settings=settings, tools={"enabled": False})
     session = await bench.open()
     assert session.control.policy.name == "cowork_chat"
     await talk(bench, session, 13)

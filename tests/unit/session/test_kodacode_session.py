@@ -283,7 +283,7 @@ async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
     """R-310, R-332, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     script = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(4)] + [says("done")]
-    bench = Bench(tmp_path, ScriptedAdapter("s", script), window=5_800, settings=KODACODE)
+    bench = Bench(tmp_path, ScriptedAdapter("s", script), window=6_500, settings=KODACODE)
     session = await bench.open()
     session.submit(submit("read it again and again"))
     await bench.idle(session)
@@ -304,9 +304,9 @@ async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
     await bench.idle(session)
     assert adapter.requests == []
     (ended,) = bench.of(TurnFinished)
-    assert ended.reason == "failed"
-    assert "more than the 4000" in ended.error
-    assert "not sent" in ended.error
+    assert ended.reason == "limit"
+    assert ended.error.startswith("Not sent: ")
+    assert "4,000 fit; your message takes" in ended.error
     (failed,) = named(bench, "context_compaction_failed")
     assert failed.fields["reason"] == "input_limit_unreachable"
     assert_paired(bench)

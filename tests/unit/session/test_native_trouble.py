@@ -139,7 +139,7 @@ async def test_compactions_on_demand_that_do_not_help_rest_too(tmp_path):
                               compactions=[CompactionDone(BLOCK)] * 20)  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "submit"})
     session = await bench.open()
-    rules = Message(id="r", role="user", tag="rules", path="AGENTS.md", content="word " * 90_000)
+    rules = Message(id="r", role="user", tag="rules", path="AGENTS.md", content="word " * 85_000)
     await session.attach(rules)
     await talk(bench, session, 1)
     session.compact("")
@@ -155,7 +155,7 @@ async def test_nothing_is_said_of_a_compaction_nobody_asked_for(tmp_path):
                               compactions=[CompactionDone(BLOCK)] * 20)  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
     session = await bench.open()
-    await session.attach(Message(id="r", role="user", tag="rules", path="AGENTS.md", content="word " * 90_000))
+    await session.attach(Message(id="r", role="user", tag="rules", path="AGENTS.md", content="word " * 85_000))
     await talk(bench, session, 1)
     session.compact("")
     await bench.idle(session)

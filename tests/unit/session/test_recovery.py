@@ -100,7 +100,7 @@ async def test_the_attachment_that_is_too_large_is_named(tmp_path):
     """R-535: the user knows what to detach."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [too_long()]))
     session = await bench.open()
-    await session.attach(Message(id="f", role="user", tag="file", path="big.json", content=LONG))
+    await session.attach(Message(id="f", role="user", tag="file", path="big.json", content=LONG * 9))
     await talk(bench, session, 1)
     assert "big.json" in bench.of(TurnFinished)[0].error
 
@@ -142,12 +142,14 @@ async def test_a_refusal_in_a_tool_loop_keeps_the_question(tmp_path):
     """R-551, R-535."""
     (tmp_path / "a.txt").write_text(LONG)
     read = ("c1", "read_file", '{"path": "a.txt"}')
-    adapter = ScriptedAdapter("s", [calls(read), too_long(), says("SUMMARY"), says("done")])
+    adapter = ScriptedAdapter("s", [calls(read), too_long(), says("done")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 1)
-    [summary, reply] = session.log.view.messages
-    assert summary.text.endswith("question 1")
+    question, call, result, reply = session.log.view.messages
+    assert question.text == "question 1"
+    assert call.tool_calls[0].id == result.tool_call_id == "c1"
+    assert "left out: the result is larger than what is left of the context window" in result.text
     assert reply.text == "done"
 
 

@@ -203,17 +203,21 @@ async def test_compact_asked_for_during_a_turn_runs_at_the_next_boundary(tmp_pat
     """R-533."""
     gate = asyncio.Event()
 
-    adapter = ScriptedAdapter("s", [(gate, *calls(READ)), says("SUMMARY"), says("done")])
+    adapter = ScriptedAdapter("s", [says("words " * 900), (gate, *calls(READ)), says("SUMMARY"), says("done")])
     bench = Bench(tmp_path, adapter)
     (tmp_path / "a.txt").write_text("content " * 500)
     session = await bench.open()
-    session.submit(submit("work"))
+    session.submit(submit("before"))
+    await bench.idle(session)
+    session.submit(submit("work", 2))
     await bench.until(lambda: session.state is State.STREAMING)
     session.compact("names")
     gate.set()
     await bench.idle(session)
-    assert [r.purpose for r in adapter.requests] == ["chat", "summary", "chat"]
-    assert adapter.requests[2].messages[-1].text.endswith("work")
+    assert [r.purpose for r in adapter.requests] == ["chat", "chat", "summary", "chat"]
+    roles = [(m.role, m.tag) for m in adapter.requests[3].messages[1:]]
+    assert roles == [("user", "compact_summary"), ("user", None), ("assistant", None), ("tool", None)]
+    assert adapter.requests[3].messages[2].text == "work"
 
 
 async def test_cancel_all_in_an_approval_stops_the_turn(tmp_path):

@@ -1,0 +1,97 @@
+"""`fit_tool_results`: cut the largest tool results until the request fits (R-524; issue 9).
+
+Head and tail stay with a note between them; the log keeps the whole. All results are cut to one level, so that one
+huge result is cut and small ones beside it stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.messages import Message, TextPart, is_protected, with_changes
+from codecompanion.placeholders import RESULT_CUT
+
+_HEAD_SHARE = 2 / 3
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: which results are cut, and how far at most, in estimated tokens.
+
+    `newest_only`: those no reply has followed yet, which the model has not seen. No result is cut below `least`
+    tokens, nor below `least_share` (0..1) of the window: what makes room then is the rest of the history.
+    """
+
+    newest_only: bool = False
+    least: Positive = 200
+    least_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+
+
+def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
+    """Return the work with its large tool results cut to the highest level at which the request fits the target.
+
+    When even the lowest level is not enough they are cut to that; `Skipped` when no result is larger.
+    """
+    lowest = max(params.least, int(params.least_share * env.window))
+    sizes = {
+        index: env.count(work.messages[index])
+        for index in _candidates(work.messages, newest_only=params.newest_only)
+        if (work.messages[index].tokens or lowest + 1) > lowest
+    }
+    sizes = {index: size for index, size in sizes.items() if size > lowest}
+    if not sizes:
+        return Skipped("nothing_to_truncate", "no tool result is larger than what fits")
+    measure = env.sent or env.measure
+    low, high = lowest, max(sizes.values())
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(_cut(work.messages, sizes, middle, env)).tokens <= env.target:
+            low = middle
+        else:
+            high = middle - 1
+    messages = _cut(work.messages, sizes, low, env)
+    cut = tuple(old for old, new in zip(work.messages, messages, strict=True) if old != new)
+    if not cut:
+        return Skipped("nothing_to_truncate", "no tool result is larger than what fits")
+    return msgspec.structs.replace(work, messages=messages, cleared=(*work.cleared, *cut))
+
+
+def _candidates(messages: Messages, *, newest_only: bool) -> list[int]:
+    first = 0
+    if newest_only:
+        first = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), 0)
+    return [
+        index
+        for index in range(first, len(messages))
+        if messages[index].role == "tool" and not is_protected(messages[index])
+    ]
+
+
+def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Messages:
+    """Return the messages with every sized result of more than `level` tokens cut to about that."""
+    changed = list(messages)
+    for index, size in sizes.items():
+        if size > level:
+            changed[index] = _shortened(messages[index], level / size, env)
+    return tuple(changed)
+
+
+def _shortened(message: Message, share: float, env: Env) -> Message:
+    """Return the result with that share of its text: head, note, tail; images and documents in it stay."""
+    text = message.text
+    keep = max(0, int(share * len(text)) - len(RESULT_CUT))
+    head = int(keep * _HEAD_SHARE)
+    tail = keep - head
+    left_out = len(text) - head - tail
+    note = RESULT_CUT.format(chars=left_out)
+    if left_out <= len(note):
+        return message
+    shorter = text[:head] + note + (text[-tail:] if tail else "")
+    parts = () if isinstance(message.content, str) else message.content
+    others = tuple(part for part in parts if not isinstance(part, TextPart))
+    cut = with_changes(message, content=(TextPart(shorter), *others) if others else shorter, tokens=0)
+    return with_changes(cut, tokens=env.count(cut))

@@ -1,0 +1,117 @@
+"""Under every policy, at every window from 4k to 1M, the next request fits, or nothing could make it fit (R-524).
+
+Random histories with huge single results and arguments, summarisers good and bad, counts known exactly or only
+estimated. What it is checked with knows nothing of the pipeline.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+
+import msgspec
+import pytest
+
+from codecompanion.context.pipeline import prepare
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.shaping import Parts, shape
+from codecompanion.context.window_selection import first_pending
+from codecompanion.context.work import Measure, SummaryReply
+from codecompanion.history import View, append, with_messages
+from codecompanion.invariants import violations
+from codecompanion.messages import Message, ToolCall, is_protected
+from tests.unit.context.builders import chars4, count, drive, env
+
+HISTORIES = int(os.environ.get("HISTORIES", "500"))
+"""Of each policy; `make fuzz` plays more."""
+WINDOWS = (4_000, 6_000, 8_192, 12_000, 16_000, 32_768, 64_000, 128_000, 200_000, 1_000_000)
+SHARES = (6, 6, 6, 6, 6, 3, 1, 0.3, 0.1, 0.02)
+"""How often each is played: a history in a large window costs as much as hundreds in a small one."""
+SECTIONS = "Primary request and intent", "Key technical concepts", "Files and code sections", "Errors and fixes"
+GOOD = "\n\n".join(f"{n}. **{name}**\nThe port is 8089; see src/app.py." for n, name in enumerate(SECTIONS * 2, 1))
+SUMMARISERS = {
+    "good": lambda ask: SummaryReply(text=GOOD),
+    "failing": lambda ask: SummaryReply(error="down"),
+    "empty": lambda ask: SummaryReply(text=""),
+    "junk": lambda ask: SummaryReply(text="ok"),
+    "over-long": lambda ask: SummaryReply(text=GOOD + "word " * 4 * ask.request.max_output_tokens),
+}
+PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+
+
+class History:
+    """One random chat: what comes is logged, and before each request the policy prepares it."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.dice = random.Random(f"{name} {seed}")
+        self.policy = load_policy(name)
+        self.window = self.dice.choices(WINDOWS, SHARES)[0]
+        self.reserve = self.dice.choice((0, self.window // 10, min(4096, self.window // 4)))
+        self.script = self.dice.choice(list(SUMMARISERS))
+        self.doubt = self.dice.choice((1.0, 1.15))
+        self.number = self.cycle = 0
+        self.view = with_messages(View(), [self.made("system", "You help.")])
+
+    def made(self, role: str, text: str, **fields: object) -> Message:
+        self.number += 1
+        message = Message(id=f"m{self.number}", role=role, content=text, cycle=self.cycle, **fields)  # type: ignore[arg-type]
+        return msgspec.structs.replace(message, tokens=count(message))
+
+    def add(self, role: str, text: str, **fields: object) -> None:
+        self.view = append(self.view, self.made(role, text, **fields))
+
+    def text(self, share: float) -> str:
+        """Return words of a random size: mostly small, at most `share` of the window."""
+        size = int(4 * self.window * share * self.dice.random() ** 4)
+        return f"{self.dice.choice(('read', 'src/a.py', 'fails with E42', 'must never be lost'))} " * max(1, size // 12)
+
+    def turn(self) -> None:
+        self.cycle += 1
+        if self.dice.random() < 0.1:
+            self.add("user", self.text(0.5), tag="file", path="src/a.py")
+        self.add("user", self.text(0.3), pinned=self.dice.random() < 0.02)
+        for _ in range(self.dice.randrange(6)):
+            self.ask()
+            names = [f"c{self.number}_{i}" for i in range(self.dice.randint(1, 3))]
+            long = self.dice.random() < 0.1
+            arguments = f'{{"text": "{self.text(0.6 if long else 0.01)}"}}'
+            calls = tuple(ToolCall(name, "run", arguments) for name in names)
+            self.add("assistant", self.dice.choice(("", "I look at it.")), tool_calls=calls)
+            for name in names:
+                self.add("tool", self.text(self.dice.choice((0.05, 0.5, 4))), tool_call_id=name)
+        self.ask()
+        self.add("assistant", self.text(0.1))
+
+    def ask(self) -> None:
+        """Prepare the next request and check it."""
+        known = lambda messages: Measure(total := sum(map(count, messages)), math.ceil(total * self.doubt))  # noqa: E731
+        here = env(self.view.messages, self.window, measure=known, reserve=self.reserve, cycle=self.cycle)
+        here = msgspec.structs.replace(here, summariser_window=self.window)
+        if self.policy.shape:
+            sent = lambda messages: shape(messages, PARTS, self.policy, here).measure  # noqa: E731
+            here = msgspec.structs.replace(here, sent=sent)
+        prepared, _ = drive(prepare(self.view, self.policy, here), SUMMARISERS[self.script])
+        request = shape(prepared.messages, PARTS, self.policy, here).messages
+        assert not violations(request), self
+        size, room = sum(map(count, request)), self.window - self.reserve
+        assert size <= room or self.least(request) > room, f"{self}: {size} tokens, {room} fit"
+        self.view = with_messages(self.view, prepared.messages)
+
+    def least(self, messages: tuple[Message, ...]) -> int:
+        """Return what nothing may take away, doubted as everything: what is protected or waits, and a ledger."""
+        pending = messages[first_pending(messages) :]
+        staying = sum(count(m) for m in messages if is_protected(m) or m in pending)
+        return math.ceil(self.doubt * (staying + min(2_000, self.window // 8) + chars4("x" * 1_000)))
+
+    def __repr__(self) -> str:
+        return f"{self.policy.name}, window {self.window}, reserve {self.reserve}, {self.script}, doubt {self.doubt}"
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_every_request_fits_or_nothing_could_make_it_fit(name):
+    """R-524, R-507: also in the middle of a turn, and whatever the summariser writes."""
+    for seed in range(HISTORIES):
+        history = History(name, seed)
+        for _ in range(history.dice.randint(1, 3)):
+            history.turn()

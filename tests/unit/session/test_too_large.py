@@ -1,0 +1,115 @@
+"""A chat never sends more than its window takes: what is too large is cut, summarised or refused (R-524).
+
+The provider here enforces nothing and says nothing of usage: what goes out is counted by its characters.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.policy import policy_names
+from codecompanion.errors import NetworkFailed
+from codecompanion.events import SubmitFailed, TurnFinished
+from codecompanion.history import MessageAdded
+from codecompanion.tokens import MessageCounter
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+
+COUNT = MessageCounter()
+
+
+def size(request) -> int:
+    """Return the estimate of a whole request."""
+    return COUNT.count_messages(request.messages) + COUNT.tools(request.tools)
+
+
+def sent(adapter: ScriptedAdapter) -> list[int]:
+    return [size(request) for request in adapter.requests if request.purpose == "chat"]
+
+
+async def test_a_message_that_can_never_fit_comes_back_before_it_is_logged(tmp_path):
+    """The sentence says what takes the room and what to do; the chat goes on."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
+    session = await bench.open()
+    session.submit(submit("word " * 20_000))
+    await bench.idle(session)
+    [back] = bench.of(SubmitFailed)
+    assert back.text == "word " * 20_000
+    assert back.error.startswith("Not sent: ")
+    assert "8,000 fit; your message takes" in back.error
+    assert back.error.endswith("Your message is back in the input.")
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+    assert adapter.requests == []
+    assert session.log.view.messages == ()
+    session.submit(submit("short", 2))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == "ok"
+
+
+async def test_a_huge_queued_message_comes_back_and_the_others_are_sent(tmp_path):
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
+    session = await bench.open()
+    session.submit(submit("first"))
+    session.submit(submit("word " * 20_000, 2))
+    session.submit(submit("third", 3))
+    await bench.idle(session)
+    assert [back.submit_id for back in bench.of(SubmitFailed)] == [2]
+    assert [m.text for m in session.log.view.messages if m.role == "user"] == ["first", "third"]
+
+
+async def test_a_system_prompt_larger_than_the_window_is_named(tmp_path):
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=4_000, settings={"system_prompt": "rule " * 9_000})
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    assert adapter.requests == []
+    assert "system prompt and tools take" in bench.of(TurnFinished)[-1].error
+
+
+async def test_an_assumed_window_refuses_nothing(tmp_path):
+    """R-506: nobody knows what fits; the provider decides."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=0, tools={"enabled": False})
+    session = await bench.open()
+    session.submit(submit("word " * 60_000))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == "ok"
+
+
+@pytest.mark.parametrize("policy", policy_names())
+async def test_a_first_result_larger_than_the_window_is_cut_before_it_is_sent(tmp_path, policy):
+    """Seen: 261k characters under kodacode at 64k went out as 78k tokens. The log keeps the whole."""
+    text = "".join(f"line {number} of a large file\n" for number in range(14_000))
+    (tmp_path / "a.txt").write_text(text)
+    replies = [calls(("c1", "read_file", '{"path": "a.txt"}')), says("done")]
+    adapter = ScriptedAdapter("s", replies)
+    bench = Bench(tmp_path, adapter, window=64_000, settings={"policy": policy}, tools={"max_result_chars": 1_000_000})
+    session = await bench.open()
+    session.submit(submit("read it"))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == "done"
+    assert len(adapter.requests) == 2
+    assert max(sent(adapter)) < 64_000
+    [result] = [m for m in adapter.requests[-1].messages if m.role == "tool"]
+    assert result.text.startswith("1\tline 0") or "line 0 " in result.text[:200]
+    assert "line 13999" in result.text[-200:]
+    assert "left out" in result.text
+    logged = [event.payload.message for event in await session.log.events() if isinstance(event.payload, MessageAdded)]
+    assert any(message.role == "tool" and len(message.text) > 261_000 for message in logged)
+
+
+@pytest.mark.parametrize("policy", policy_names())
+async def test_a_failing_summariser_and_a_server_that_enforces_nothing(tmp_path, policy):
+    """Seen: 118 % to 662 % of an 8k window."""
+    fails = (NetworkFailed("The provider is down."),)
+    adapter = ScriptedAdapter("s", lambda r: fails if r.purpose == "summary" else says("word " * 700))
+    bench = Bench(tmp_path, adapter, window=8_000, settings={"policy": policy})
+    session = await bench.open()
+    for number in range(1, 25):
+        session.submit(submit(f"question {number}: " + "please " * 50, number))
+        await bench.idle(session)
+    assert len(sent(adapter)) == 24, bench.of(TurnFinished)[-1]
+    assert max(sent(adapter)) <= 8_000
+    assert session.log.view.messages[-1].text.startswith("word")
