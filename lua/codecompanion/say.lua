@@ -50,7 +50,7 @@ end
 ---@param text string
 ---@return string
 local function one_line(text)
-  return vim.trim((text:gsub("%s*\n%s*", " ")))
+  return vim.trim((text:gsub("%s*\n%s*", " "):gsub("%z", "^@")))
 end
 
 ---What is shown of a line that does not fit, and where the rest is; a narrow command line has no room to say that.
@@ -136,7 +136,7 @@ end
 ---A short answer to a key: it leaves no trace in `:messages` and is cut before it could ask for a key.
 ---@param text string
 function M.hint(text)
-  vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, math.max(vim.v.echospace - 1, 1)) } }, false, {})
+  vim.api.nvim_echo({ { vim.fn.strcharpart(one_line(text), 0, math.max(vim.v.echospace - 1, 1)) } }, false, {})
 end
 
 ---How a sentence is put into the buffer of a chat; the chat gives it when it is loaded.

@@ -70,9 +70,22 @@ def test_elsewhere_the_keys_keep_their_meaning_and_afterwards_too(chat: ChatDriv
     chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
     chat.nvim.feed("Ggr")
     chat.nvim.wait_for(lambda: len(chat.sent("regenerate")) == 2, "regenerate")
-    for key in ("g1", "g4", "]a", "d"):
+    for key in ("g1", "g4", "d"):
         assert not chat.nvim.lua("return vim.fn.maparg(..., 'n', false, true).buffer == 1", key), key
     assert answered(chat) == []
+    chat.nvim.feed("]a")
+    chat.nvim.wait_screen("No approval is waiting")
+    assert "E163" not in chat.nvim.messages()
+
+
+def test_the_question_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> None:
+    """Neovim's own input would stay there until something else is written."""
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("]ag3")
+    chat.nvim.wait_screen("Reason for rejecting it")
+    chat.nvim.feed("no<CR>")
+    chat.nvim.wait_for(lambda: "Reason for rejecting it" not in chat.nvim.screen(), "the command line to be empty")
 
 
 def test_a_map_of_the_users_own_is_found_again(chat: ChatDriver) -> None:

@@ -57,6 +57,19 @@ def test_an_approval_that_was_open_is_over_with_its_answer(chat: ChatDriver) -> 
     assert "No approval is waiting" in chat.nvim.messages()
 
 
+def test_the_draft_of_another_neovim_comes_with_the_chat(chat: ChatDriver) -> None:
+    """What could only be read is taken over with `:e`, and the draft that was written there with it."""
+    chat.opened(read_only=True, resumed=True)
+    chat.push(events.Restored(entries=(), first=True, last=True))
+    chat.nvim.feed("Gityped here<Esc>")
+    chat.nvim.command("edit")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the chat to be opened again")
+    chat.opened(resumed=True, draft="written there")
+    chat.push(events.Restored(entries=(), first=True, last=True))
+    assert chat.input() == "written there\ntyped here"
+    assert chat.sent("save_draft")[-1]["text"] == "written there\ntyped here"
+
+
 def test_a_message_that_could_not_be_sent_is_a_draft_again(hidden: ChatDriver) -> None:
     """The host has refused it while the chat was away."""
     hidden.nvim.command(f"buffer {buffer_of(hidden)}")

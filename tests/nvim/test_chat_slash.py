@@ -61,18 +61,46 @@ def test_what_is_no_command_is_sent_as_text(chat: ChatDriver, text: str) -> None
         ("/file a\nand more", "/file takes one line. Nothing was sent."),
         ("/file missing.lua", "Nothing was attached: no readable file missing.lua."),
         ("/buffer none", "Nothing to attach: no open buffer has a file."),
+        ("/image missing.lua", "Nothing was attached: no readable file missing.lua."),
+        ("/image plain.txt", "Nothing was attached: plain.txt is not an image (png, jpg, jpeg, gif, webp)."),
+        ("/resume zzz", 'No stored chat is called "zzz"; /resume lists them.'),
         ("/unpin x", 'Nothing was unpinned: "x" is not a number; /pins lists them.'),
     ],
 )
 def test_a_command_that_is_refused_stays_in_the_input(chat: ChatDriver, text: str, said: str) -> None:
     """A mistyped command is never sent, and nothing that was typed is lost."""
+    chat.answer("list_sessions", [])
+    (chat.nvim.root / "work" / "plain.txt").write_text("no image")
     send(chat, text)
     chat.nvim.wait_for(lambda: f"! {said}" in chat.text(), said)
     assert chat.sent("submit") == []
     assert chat.sent("attach") == []
-    assert chat.input() == text
+    chat.nvim.wait_for(lambda: chat.input() == text, "what was typed")
+    assert len(chat.sent("open_chat")) == 1
     send(chat, text)
     assert chat.text().count(f"! {said}") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [("/unpin 9", "unpin"), ("/rules nope", "add_rules"), ("/restore nope", "restore_chat"), ("/continue", "go_on")],
+)
+def test_what_the_host_refuses_stays_in_the_input(chat: ChatDriver, text: str, verb: str) -> None:
+    """Its sentence is said, and the command is there to be corrected."""
+    chat.nvim.lua(
+        """local host, verb = require('codecompanion.host'), ...
+           local request = host.request
+           host.request = function(asked, payload, callback)
+             request(asked, payload, callback)
+             if asked == verb then
+               vim.schedule(function() callback('There is none of it.') end)
+             end
+           end""",
+        verb,
+    )
+    send(chat, text)
+    chat.nvim.wait_for(lambda: chat.input() == text, "what was typed")
+    assert "! There is none of it." in chat.text()
 
 
 def test_a_command_that_the_host_refuses_comes_back(chat: ChatDriver) -> None:
@@ -336,7 +364,8 @@ def test_a_chat_of_another_neovim_takes_no_command(chat: ChatDriver, command: st
 )
 def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb: str, payload: dict[str, Any]) -> None:
     """What commands and keys can do can be typed."""
-    chat.answer("list_sessions", [])
+    stored = {"id": "s1", "title": "one", "updated": 1700000000, "messages": 7, "cwd": "/", "owned": False}
+    chat.answer("list_sessions", [stored])
     send(chat, text)
     chat.nvim.wait_for(lambda: len(chat.sent(verb)) == (2 if verb == "open_chat" else 1), verb)
     sent = chat.sent(verb)[-1]

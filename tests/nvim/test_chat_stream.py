@@ -228,5 +228,12 @@ def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
     screen = chat.nvim.wait_screen("tool a.@b")
     assert "0z" not in screen
     assert "text a^@b" in screen
+    chat.answer(
+        "preview", {"title": CONTROL, "text": f"# {CONTROL}\n- {CONTROL * 30}", "filetype": "diff", "state": ""}
+    )
+    chat.nvim.feed("gp")
+    chat.nvim.wait_screen("Preview|q close")
+    chat.nvim.feed("q")
+    chat.nvim.settle()
     assert "E976" not in chat.nvim.messages()
     assert "could not draw" not in chat.nvim.messages()

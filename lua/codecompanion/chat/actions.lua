@@ -241,6 +241,11 @@ function M.previous_change(chat)
   file_change(chat, -1)
 end
 
+---Go to the question that waits for an answer.
+function M.next_approval(chat)
+  require("codecompanion.chat.approval").next(chat)
+end
+
 ---Take back what a tool did to a file; on one that is taken back, bring it back.
 function M.revert_change(chat)
   local item = draw.item_at(chat, cursor_row())

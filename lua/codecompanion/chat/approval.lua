@@ -73,6 +73,7 @@ end
 ---@param given fun(text: string)
 local function ask_for(opts, given)
   pcall(vim.ui.input, opts, function(text)
+    require("codecompanion.chat.choose").forget_prompt()
     if text then
       given(text)
     end
@@ -81,6 +82,7 @@ end
 
 ---Go to the next question, from the last one to the first.
 ---@param chat CodeCompanion.Chat
+---@return boolean found
 local function go_to_next(chat)
   local cursor = api.nvim_win_get_cursor(0)[1] - 1
   local first, after
@@ -99,6 +101,7 @@ local function go_to_next(chat)
     api.nvim_win_set_cursor(0, { target + 1, 0 })
     vim.cmd("normal! zv")
   end
+  return target ~= nil
 end
 
 ---@type table<string, fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)>
@@ -161,12 +164,19 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param name string
 function M.act(chat, name)
-  if name == "next_approval" then
-    return go_to_next(chat)
-  end
   local approval = keys.under_cursor(chat)
   if approval and not approval.answered then
     ACTIONS[name](chat, approval)
+  end
+end
+
+local NONE = "No approval is waiting"
+
+---Go to the next question of this chat.
+---@param chat CodeCompanion.Chat
+function M.next(chat)
+  if not go_to_next(chat) then
+    say.hint(NONE)
   end
 end
 
@@ -177,10 +187,11 @@ function M.go()
     if attention.waits(chat) then
       chats.show(chat)
       chat.seeks_approval = #chat.approvals == 0 -- its buffer was unloaded, and is being drawn
-      return go_to_next(chat)
+      go_to_next(chat)
+      return
     end
   end
-  say.line("No approval is waiting")
+  say.line(NONE)
 end
 
 ---Say on the block whether accepting it there would write what the user has changed in the diff.

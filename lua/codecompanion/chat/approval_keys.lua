@@ -7,7 +7,7 @@ local keymaps = require("codecompanion.chat.keymaps")
 
 local M = {}
 
----The actions that count on the block only; `next_approval` counts everywhere.
+---The actions that count on the block only.
 local ON_BLOCK = {
   "approve_once",
   "approve_always",
@@ -72,7 +72,7 @@ end
 ---@param key string
 ---@return string keys
 local function pressed(chat, name, key)
-  if name ~= "next_approval" and not M.under_cursor(chat) then
+  if not M.under_cursor(chat) then
     return otherwise(chat, key)
   end
   if vim.v.count > 0 then
@@ -100,7 +100,7 @@ end
 ---@return { [1]: string, [2]: string }[] action, key
 local function all_keys()
   local found = {}
-  for _, action in ipairs(vim.list_extend({ "next_approval" }, ON_BLOCK)) do
+  for _, action in ipairs(ON_BLOCK) do
     for _, key in ipairs(keymaps.keys(action, "n")) do
       found[#found + 1] = { action, key }
     end

@@ -32,10 +32,11 @@ end
 
 function M.chat_opened(chat, event)
   local known = chat.known
+  local has_draft = known and not chat.read_only
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.title, chat.read_only = event.title, event.read_only
-  if not known and (event.draft or "") ~= "" then
+  if not has_draft and (event.draft or "") ~= "" then
     give_back(chat, event.draft)
   end
   if not known then

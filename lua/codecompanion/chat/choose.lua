@@ -219,12 +219,22 @@ function M.select_many(items, options, on_choice)
   end)
 end
 
+---Neovim leaves the question of its own `vim.ui.input` on the command line.
+function M.forget_prompt()
+  vim.schedule(function() -- a silent map would keep it from being written over
+    api.nvim_echo({ { "" } }, false, {})
+  end)
+end
+
 ---@param options table As for `vim.ui.input`
 ---@param on_text fun(text?: string) nil when it was cancelled
 function M.input(options, on_text)
   M.in_normal_mode(function()
     guarded(function(done)
-      vim.ui.input(options, done)
+      vim.ui.input(options, function(text)
+        M.forget_prompt()
+        done(text)
+      end)
     end, on_text)
   end)
 end

@@ -34,6 +34,8 @@ end
 
 function M.chat_opened(chat, event)
   local reattached = chat.known
+  -- what stands in the input of a chat that could only be read is not its draft
+  local has_draft = reattached and not chat.read_only
   local fresh = chat.awaiting ~= nil
   chat.awaiting = nil
   notices.opening(chat, event.resumed)
@@ -43,12 +45,14 @@ function M.chat_opened(chat, event)
   -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
   chat.ignore_restored = reattached and not fresh
   local draft = require("codecompanion.chat.draft")
-  if not reattached then
+  if not has_draft then
     chat.draft.saved = event.draft
     if event.draft ~= "" then
       draft.prepend(chat, event.draft)
       outgoing.cursor_to_input(chat)
     end
+  end
+  if not reattached then
     autocmds.fire(chat, "ChatOpened", event)
   end
   if not event.read_only then

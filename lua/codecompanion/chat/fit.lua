@@ -23,12 +23,19 @@ function M.narrowest(chat)
   return width or vim.o.columns
 end
 
+---A text for functions of Vim's, which would take one with a NUL for a blob.
+---@param text string
+---@return string
+function M.without_nul(text)
+  return (text:gsub("%z", "^@"))
+end
+
 ---The beginning of a text that takes at most `width` cells.
 ---@param text string
 ---@param width integer
 ---@return string
 local function head(text, width)
-  local taken = vim.fn.strcharpart(text, 0, math.max(width, 0))
+  local taken = vim.fn.strcharpart(M.without_nul(text), 0, math.max(width, 0))
   while taken ~= "" and api.nvim_strwidth(taken) > width do
     taken = vim.fn.strcharpart(taken, 0, vim.fn.strchars(taken) - 1)
   end
@@ -40,6 +47,7 @@ end
 ---@param width integer
 ---@return string
 local function tail(text, width)
+  text = M.without_nul(text)
   local count = vim.fn.strchars(text)
   local taken = vim.fn.strcharpart(text, math.max(0, count - math.max(width, 0)))
   while taken ~= "" and api.nvim_strwidth(taken) > width do

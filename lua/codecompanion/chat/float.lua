@@ -46,10 +46,10 @@ end
 ---@param enough integer
 ---@return integer
 local function wrapped_rows(lines, width, enough)
-  local rows = 0
+  local fit, rows = require("codecompanion.chat.fit"), 0
   for _, line in ipairs(lines) do
     -- words are not cut, so a wrapped line may take a little more than its width
-    local cells_of_line = vim.fn.strdisplaywidth(line)
+    local cells_of_line = vim.fn.strdisplaywidth(fit.without_nul(line))
     rows = rows + math.max(1, math.ceil(cells_of_line / (cells_of_line > width and width * 0.9 or width)))
     if rows > enough then
       break

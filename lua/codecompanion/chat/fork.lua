@@ -134,8 +134,9 @@ local function line(row)
   local count = ("%d message%s"):format(row.messages, row.messages == 1 and "" or "s")
   local parts = { ("   "):rep(row.depth) .. (row.depth > 0 and "└ " or "") .. title, count }
   if row.last_question ~= "" and row.last_question ~= row.title then
-    local long = vim.fn.strchars(row.last_question) > LAST_CHARS
-    parts[#parts + 1] = "last: " .. vim.fn.strcharpart(row.last_question, 0, LAST_CHARS) .. (long and "…" or "")
+    local last = require("codecompanion.chat.fit").without_nul(row.last_question)
+    local long = vim.fn.strchars(last) > LAST_CHARS
+    parts[#parts + 1] = "last: " .. vim.fn.strcharpart(last, 0, LAST_CHARS) .. (long and "…" or "")
   end
   parts[#parts + 1] = row.current and "this chat" or row.owned and "open elsewhere" or nil
   return table.concat(parts, " · ")

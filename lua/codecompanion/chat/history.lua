@@ -11,13 +11,20 @@ local M = {}
 ---@param verb string
 ---@param payload table
 ---@param done? fun() Called when it was made
-local function ask(chat, verb, payload, done)
+---@param refuse? fun(reason: string) Called when it was not
+local function ask(chat, verb, payload, done, refuse)
   if chat.read_only then
     return say.line(session.READ_ONLY, severity.WARN)
   end
   session.attach(chat)
   payload.chat = chat.id
-  require("codecompanion.host").request(verb, payload, say.answer(done))
+  local answer = say.answer(done)
+  require("codecompanion.host").request(verb, payload, function(err, sentence)
+    if err and refuse then
+      return refuse(err)
+    end
+    answer(err, sentence)
+  end)
 end
 
 ---Take the newest change back; `change_id` names the one under the cursor, which has to be that one.
@@ -63,8 +70,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param what { item?: string, number?: integer }
 ---@param done? fun()
-function M.unpin(chat, what, done)
-  ask(chat, "unpin", { item = what.item or "", number = what.number or 0 }, done)
+---@param refuse? fun(reason: string)
+function M.unpin(chat, what, done, refuse)
+  ask(chat, "unpin", { item = what.item or "", number = what.number or 0 }, done, refuse)
 end
 
 ---@param chat CodeCompanion.Chat

@@ -273,7 +273,8 @@ end
 ---Resume a stored chat; without an id the user chooses.
 ---@param id? string Id or title of a stored chat, or "last"
 ---@param opts? { layout?: string }
-function M.resume(id, opts)
+---@param refuse? fun(reason: string) Told that there is no such chat; otherwise it is said on the command line
+function M.resume(id, opts, refuse)
   subscribe()
   if not id or id == "" or id == "last" then
     require("codecompanion.chat.pickers").session(id == "last", function(chosen)
@@ -285,10 +286,14 @@ function M.resume(id, opts)
     return resume_stored(id, opts)
   end
   require("codecompanion.chat.resume_list").find(id, function(found)
-    if found or id:find("^[%w_-]+$") then
-      return resume_stored(found or id, opts)
+    if found then
+      return resume_stored(found, opts)
     end
-    require("codecompanion.say").line(("No stored chat is called %q"):format(id), severity.WARN)
+    local reason = ("No stored chat is called %q"):format(id)
+    if refuse then
+      return refuse(reason .. "; /resume lists them.")
+    end
+    require("codecompanion.say").line(reason, severity.WARN)
   end)
 end
 
@@ -320,7 +325,8 @@ end
 ---Restore a chat from a checkpoint; it is a chat of its own, the old one stays as it is.
 ---@param id? string Id of a chat (the best there is of it), or of one of its checkpoints; without it the user chooses
 ---@param opts? { layout?: string }
-function M.restore(id, opts)
+---@param refuse? fun(reason: string) Told why not; otherwise it is said on the command line
+function M.restore(id, opts, refuse)
   subscribe()
   if not id or id == "" then
     require("codecompanion.chat.pickers").checkpoint("", function(chosen)
@@ -330,10 +336,12 @@ function M.restore(id, opts)
   end
   local payload = { checkpoint = id, snapshot = require("codecompanion.editor").snapshot() }
   require("codecompanion.host").request("restore_chat", payload, function(err, restored)
-    if err then
+    if err and refuse then
+      return refuse(err)
+    elseif err then
       return require("codecompanion.say").line(err, severity.ERROR)
     end
-    M.resume(restored.chat, opts)
+    resume_stored(restored.chat, opts)
   end)
 end
 

@@ -7,7 +7,6 @@ local M = {}
 
 ---Keys that only exist while a question is open (`approval_keys`).
 local APPROVAL = {
-  next_approval = true,
   approve_once = true,
   approve_always = true,
   approve_prefix = true,

@@ -149,10 +149,24 @@ function M.regenerate(chat)
   M.notify(chat, "regenerate", { snapshot = require("codecompanion.editor").snapshot() })
 end
 
+---Carry out what the user has typed; `refuse` is told why it could not be.
+---@param chat CodeCompanion.Chat
+---@param verb string
+---@param payload table
+---@param refuse fun(reason: string)
+function M.command(chat, verb, payload, refuse)
+  if chat.read_only then
+    chat.said = nil -- each action of the user gets its answer
+    return refuse(M.READ_ONLY)
+  end
+  M.request(chat, verb, payload, function() end, refuse)
+end
+
 ---Let the model go on with a reply that was cut off.
 ---@param chat CodeCompanion.Chat
-function M.go_on(chat)
-  M.notify(chat, "go_on", { snapshot = require("codecompanion.editor").snapshot() })
+---@param refuse fun(reason: string)
+function M.go_on(chat, refuse)
+  M.command(chat, "go_on", { snapshot = require("codecompanion.editor").snapshot() }, refuse)
 end
 
 ---Switch approvals off or on.

@@ -4,7 +4,7 @@
 return {
   name = "continue",
   description = "Continue a reply that was cut off",
-  run = function(chat)
-    require("codecompanion.chat.session").go_on(chat)
+  run = function(chat, _, refuse)
+    require("codecompanion.chat.session").go_on(chat, refuse)
   end,
 }

@@ -23,7 +23,7 @@ return {
   end,
   run = function(chat, argument, refuse)
     if argument ~= "" then
-      return paths.attach_all(chat, "image", argument, refuse)
+      return paths.attach_all(chat, "image", argument, refuse, is_image, "an image (png, jpg, jpeg, gif, webp)")
     end
     paths.pick(chat, "image", is_image)
   end,

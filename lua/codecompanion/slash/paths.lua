@@ -93,10 +93,18 @@ end
 ---@param kind "file"|"image"
 ---@param argument string
 ---@param refuse fun(reason: string)
-function M.attach_all(chat, kind, argument, refuse)
+---@param accept? fun(path: string): boolean
+---@param wanted? string What it accepts
+function M.attach_all(chat, kind, argument, refuse, accept, wanted)
   local found, missing = M.parse(argument)
+  local wrong = vim.tbl_filter(function(path)
+    return accept ~= nil and not accept(path)
+  end, found)
   if #missing > 0 then
     return refuse(("Nothing was attached: no readable file %s."):format(table.concat(missing, ", ")))
+  end
+  if #wrong > 0 then
+    return refuse(("Nothing was attached: %s is not %s."):format(table.concat(wrong, ", "), wanted))
   end
   for _, path in ipairs(found) do
     M.attach(chat, kind, path)

@@ -5,10 +5,10 @@ return {
   name = "restore",
   description = "Open a checkpoint of this chat as a new chat",
   argument = "[checkpoint]",
-  run = function(chat, argument)
+  run = function(chat, argument, refuse)
     local chats = require("codecompanion.chat")
     if argument ~= "" then
-      return chats.restore(argument)
+      return chats.restore(argument, nil, refuse)
     end
     require("codecompanion.chat.pickers").checkpoint(chat.id, function(id)
       chats.restore(id)

@@ -8,7 +8,7 @@ return {
   complete = function(lead)
     return require("codecompanion.chat.resume_list").names(lead)
   end,
-  run = function(_, argument)
-    require("codecompanion.chat").resume(argument)
+  run = function(_, argument, refuse)
+    require("codecompanion.chat").resume(argument, nil, refuse)
   end,
 }

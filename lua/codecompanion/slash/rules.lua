@@ -5,11 +5,11 @@ return {
   name = "rules",
   description = "Add a group of rules",
   argument = "[group]",
-  run = function(chat, argument)
+  run = function(chat, argument, refuse)
     if argument == "" then
       require("codecompanion.chat.pickers").rules(chat)
     else
-      require("codecompanion.chat.session").notify(chat, "add_rules", { group = argument })
+      require("codecompanion.chat.session").command(chat, "add_rules", { group = argument }, refuse)
     end
   end,
 }

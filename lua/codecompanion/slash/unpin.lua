@@ -8,7 +8,7 @@ return {
   run = function(chat, argument, refuse)
     local number = tonumber(argument)
     if number then
-      require("codecompanion.chat.history").unpin(chat, { number = number })
+      require("codecompanion.chat.history").unpin(chat, { number = number }, nil, refuse)
     elseif argument ~= "" then
       refuse(("Nothing was unpinned: %q is not a number; /pins lists them."):format(argument))
     else

@@ -74,6 +74,7 @@ from codecompanion.session.attached import document_attachment, image_attachment
 from codecompanion.session.editor_asks import EditorAsks
 from codecompanion.session.forecast import forecast
 from codecompanion.session.from_checkpoint import restore_chat
+from codecompanion.session.going_on import check_incomplete
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.policy_choice import choose_policy, list_policies
@@ -369,6 +370,7 @@ class Runtime:
             case Regenerate():
                 await session.regenerate(request.snapshot)
             case GoOn():
+                await check_incomplete(session.log)
                 session.go_on(request.snapshot)
             case Inspect():
                 return inspect(session.control, session.log)
@@ -420,8 +422,9 @@ class Runtime:
     async def _add_rules(self, session: Session, group: str) -> None:
         root = self.services.root(session.snapshot)
         messages, problems = await session.context.rules.add_group(group, root)
+        level = Severity.WARN if messages else Severity.INFO
         for problem in problems:
-            self._emit(Notice(chat=session.chat_id, level=Severity.WARN, text=problem))
+            self._emit(Notice(chat=session.chat_id, level=level, text=problem))
         for message in messages:
             await session.attach(message)
 

@@ -29,13 +29,18 @@ class RuleKeeper:
     async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
         """Return the rules of a group the chat does not have yet, and what could not be read.
 
+        Without any there is one sentence: the chat has them all.
+
         Raises:
-            InputError: the group holds nothing to add; says why.
+            InputError: the group holds nothing at all; says why.
         """
         known = frozenset(item.real for item in self._items.values())
         loaded = await asyncio.to_thread(load_named, self._services.settings.rules, group, root, known)
         if not loaded.items:
             whole = await asyncio.to_thread(load_named, self._services.settings.rules, group, root)
+            if whole.items:
+                names = ", ".join(item.path for item in whole.items)
+                return [], (f"Already attached, nothing changed: {names}.",)
             raise InputError(_nothing_found(group, whole))
         return self._messages(loaded.items), loaded.problems
 
@@ -94,10 +99,7 @@ class RuleKeeper:
 
 
 def _nothing_found(group: str, loaded: RulesLoaded) -> str:
-    """Return why a group, loaded whole, has nothing that the chat does not have yet."""
-    if loaded.items:
-        names = ", ".join(item.path for item in loaded.items)
-        return f"The rules {group!r} are already attached: {names}."
+    """Return why a group, loaded whole, has nothing."""
     if loaded.problems:
         return " ".join(loaded.problems)
     return f"The rules {group!r} have no file here; expected one of {', '.join(loaded.missing) or 'its files'}."

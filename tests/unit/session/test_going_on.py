@@ -11,6 +11,7 @@ from codecompanion.errors import InputError, Overloaded
 from codecompanion.events import ContextItems, Meter, Notice, TurnFinished
 from codecompanion.messages import GO_ON_TAG, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session.going_on import check_incomplete
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, compacts_and_says, native, talk
@@ -91,6 +92,23 @@ async def test_a_loop_that_was_stopped_can_be_gone_on_with(tmp_path):
     session.go_on(session.snapshot)
     await bench.idle(session)
     assert [m.role for m in session.log.view.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_whole_reply_is_not_gone_on_with(tmp_path):
+    """The model would be told that it was interrupted; what ended at the output limit or was cut has more to come."""
+    adapter = ScriptedAdapter("s", [says("whole"), HALF, says("rest")])
+    bench = Bench(tmp_path, adapter, settings={"max_output_continuations": 0})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    with pytest.raises(InputError, match="The last reply is complete"):
+        await check_incomplete(session.log)
+    session.submit(submit("more", 9))
+    await bench.idle(session)
+    await check_incomplete(session.log)
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    with pytest.raises(InputError, match="The last reply is complete"):
+        await check_incomplete(session.log)
 
 
 async def test_a_question_that_failed_can_be_gone_on_with(tmp_path):

@@ -29,8 +29,7 @@ async def test_a_group_that_is_attached_already_is_not_called_missing(tmp_path):
     """The sentence names the files that are attached, not those of the group that do not exist."""
     rules = keeper(tmp_path)
     assert [message.path for message in (await rules.autoload(tmp_path))[0]] == ["AGENTS.md"]
-    with pytest.raises(InputError, match=r"The rules 'default' are already attached: AGENTS\.md\.$"):
-        await rules.add_group("default", tmp_path)
+    assert await rules.add_group("default", tmp_path) == ([], ("Already attached, nothing changed: AGENTS.md.",))
 
 
 async def test_a_group_without_a_file_names_what_was_looked_for(tmp_path):
