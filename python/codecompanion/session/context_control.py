@@ -363,6 +363,7 @@ class ContextControl:
 
         After its own compaction that may be only what it had left. What cannot be true is not used, and told once.
         """
+        doubt = None
         if compacted:
             self.meter.anchor_after_compaction(usage, estimated, self.log.view)
         else:
@@ -370,7 +371,8 @@ class ContextControl:
                 doubt = self.meter.learn(usage, estimated, view, cleared=cleared)
             if doubt is not None and self.services.doubt_usage(self.adapter_name, doubt):
                 self.notice(Severity.WARN, f"{self.adapter_name} {sentence(doubt)}.")
-        self.native.watch(usage, compacted=compacted)
+        if doubt is None:
+            self.native.watch(usage, compacted=compacted)
 
     async def _count_when_close(self) -> None:
         """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
@@ -521,21 +523,25 @@ class ContextControl:
     def meter_event(self) -> Meter:
         """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
-        tokens = shaped.measure.tokens
+        tokens, left_out = shaped.measure.tokens, shaped.raw.tokens - shaped.measure.tokens
         return Meter(
             chat=self._chat_id,
             tokens=tokens,
             window=window,
             ratio=tokens / window,
             exact=shaped.measure.upper == tokens,
-            edit_at=self._next_limit("context_edited"),
-            compact_at=self._next_limit("context_compacted"),
+            edit_at=self._next_limit("context_edited", left_out),
+            compact_at=self._next_limit("context_compacted", left_out),
         )
 
-    def _next_limit(self, event: StageEvent) -> int:
-        """Return where the first stage of that kind starts, 0 when none does; one that always looks has no limit."""
+    def _next_limit(self, event: StageEvent, left_out: int) -> int:
+        """Return where the first stage of that kind starts, 0 when none does; one that always looks has no limit.
+
+        Triggers see the request before it was shaped (R-304): the mark is where the meter stands when they fire.
+        """
         limits = [self._threshold(stage) for stage in self.policy.stages if stage.event == event]
-        return min((at for at in limits if at > self.room.fixed), default=0)
+        first = min((at for at in limits if at > self.room.fixed), default=0)
+        return max(1, first - left_out) if first else 0
 
     def thresholds(self) -> list[int]:
         """Return where each stage starts, in tokens of the whole request; 0 = it is off."""

@@ -105,7 +105,10 @@ async def test_the_meter_shows_what_is_sent_and_triggers_see_what_is_stored(tmp_
     bench, session, _ = await searching(tmp_path, steps=4)
     meter = bench.of(Meter)[-1]
     assert meter.tokens == session.control.shaper.current().measure.tokens
-    assert meter.tokens < session.control.measured().tokens - 500
+    raw = session.control.measured().tokens
+    assert meter.tokens < raw - 500
+    [trigger] = [at for at in session.control.thresholds() if at]
+    assert trigger - raw == meter.compact_at - meter.tokens, "the mark is where the meter stands when it fires"
 
 
 async def test_the_meter_is_exact_behind_a_shaped_request(tmp_path):

@@ -290,6 +290,18 @@ async def test_it_is_told_once_and_stands_in_the_check_up(tmp_path: Path) -> Non
     assert found.text.startswith("reports too few tokens (50 of about ")
 
 
+async def test_a_lie_is_no_proof_that_the_provider_does_not_compact(tmp_path: Path) -> None:
+    """R-534: a prompt far above the threshold, by a server that only says so, is no compaction that was missed."""
+    server = Server(LIES["a 32-bit overflow"], talks, says_sizes=False)
+    bench = Bench(tmp_path, ScriptedAdapter("s", server, native=True), window=WINDOW, checks_usage=True)
+    session = await bench.open()
+    for number in range(5):
+        session.submit(submit(f"{number}: {TEXT * 10}", number + 1))
+        await bench.idle(session)
+    told = [notice.text for notice in bench.of(Notice)]
+    assert not any("did not compact" in text for text in told), told
+
+
 async def test_nothing_is_said_of_an_honest_server(tmp_path: Path) -> None:
     bench, _ = await overflow(tmp_path, "tool loop", None, "codecompanion")
     assert [notice.text for notice in bench.of(Notice) if "reports" in notice.text] == []
