@@ -10,6 +10,30 @@ local function complain(text)
   say.line(text, severity.ERROR)
 end
 
+---Whether nothing can be done now; the user is told why.
+---@return boolean
+local function is_refused()
+  if vim.fn.getcmdwintype() ~= "" then
+    complain("Not in the command-line window; :q leaves it")
+    return true
+  end
+  return require("codecompanion.conflict").check()
+end
+
+---@param command string
+---@param name string
+---@param known string[]
+local function refuse_name(command, name, known)
+  local near = require("codecompanion.config.nearest").word(name:lower(), known)
+  local all = table.concat(known, ", ")
+  if near then
+    local meant = ("No command %s; did you mean %s?"):format(name, near)
+    return say.line({ ("%s :%s takes %s"):format(meant, command, all), meant }, severity.ERROR)
+  end
+  local none = ("No command %s"):format(name)
+  say.line({ ("%s; :%s takes %s"):format(none, command, all), none .. "; <Tab> lists them" }, severity.ERROR)
+end
+
 ---@class CodeCompanion.Subcommand
 ---@field description string
 ---@field run fun(arguments: string[])
@@ -148,7 +172,7 @@ end
 ---`:CodeCompanion {subcommand}`
 ---@param args { fargs: string[] }
 function M.run(args)
-  if require("codecompanion.conflict").check() then
+  if is_refused() then
     return
   end
   local name = (args.fargs[1] or ""):lower()
@@ -156,11 +180,12 @@ function M.run(args)
   if subcommand then
     return subcommand.run(vim.list_slice(args.fargs, 2))
   end
-  local known = table.concat(sorted_names(subcommands), ", ")
+  local known = sorted_names(subcommands)
   if name == "" then
-    return say.line(":CodeCompanion takes " .. known)
+    local all = table.concat(known, ", ")
+    return say.line({ ":CodeCompanion takes " .. all, all, ":CodeCompanion takes a command; <Tab> lists them" })
   end
-  complain(("No command %s; :CodeCompanion takes %s"):format(args.fargs[1], known))
+  refuse_name("CodeCompanion", args.fargs[1], known)
 end
 
 ---@param lead string
@@ -193,7 +218,7 @@ local chat_actions = {
 ---`:[range]CodeCompanionChat [Toggle|Resume|New]`
 ---@param args { fargs: string[], range: integer, line1: integer, line2: integer }
 function M.chat(args)
-  if require("codecompanion.conflict").check() then
+  if is_refused() then
     return
   end
   local name = args.fargs[1]
@@ -203,8 +228,7 @@ function M.chat(args)
         return action(vim.list_slice(args.fargs, 2))
       end
     end
-    local names = table.concat(sorted_names(chat_actions), ", ")
-    return complain(("No command %s; :CodeCompanionChat takes %s"):format(name, names))
+    return refuse_name("CodeCompanionChat", name, sorted_names(chat_actions))
   end
   if args.range == 0 then
     return require("codecompanion.chat").open({ reuse = true })
@@ -234,7 +258,7 @@ end
 
 ---@param show fun(chat: CodeCompanion.Chat)
 local function with_chat(show)
-  if require("codecompanion.conflict").check() then
+  if is_refused() then
     return
   end
   local chat = require("codecompanion.chat").current()
@@ -260,7 +284,7 @@ end
 ---`:CodeCompanionRestore [id]`
 ---@param args { args: string }
 function M.restore(args)
-  if require("codecompanion.conflict").check() then
+  if is_refused() then
     return
   end
   require("codecompanion.chat").restore(vim.trim(args.args))
@@ -269,7 +293,7 @@ end
 ---`:CodeCompanionCompact[!] [instructions]`
 ---@param args { args: string, bang: boolean }
 function M.compact(args)
-  if require("codecompanion.conflict").check() then
+  if is_refused() then
     return
   end
   local instructions = vim.trim(args.args)
@@ -279,7 +303,7 @@ end
 ---@param what string What the user wanted to do
 ---@return CodeCompanion.Chat?
 local function chat_for(what)
-  if require("codecompanion.conflict").check() then
+  if is_refused() then
     return nil
   end
   local chat = require("codecompanion.chat").current()

@@ -131,7 +131,7 @@ local function show(bufnr)
   vim.cmd.stopinsert() -- nothing can be typed into a report
   local win = report_window()
   if win then
-    api.nvim_win_set_buf(win, bufnr)
+    require("codecompanion.chat.window").put(win, bufnr)
     api.nvim_set_current_win(win)
   else
     local height = math.max(LEAST_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))

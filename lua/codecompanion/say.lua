@@ -7,7 +7,7 @@ local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
-local LEAST_CUT = 20
+local LEAST_CUT = 60
 local MORE = "… (:CodeCompanion log)"
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",
@@ -76,8 +76,7 @@ local function fitting(texts)
       end
     end
   end
-  local whole = one_line(texts[#texts])
-  return vim.v.echospace < LEAST_CUT + #MORE and whole or (PREFIX .. whole)
+  return one_line(texts[#texts])
 end
 
 ---Say something on the command line, or through the `vim.notify` of a notification plugin.

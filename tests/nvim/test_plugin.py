@@ -99,8 +99,8 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
     nvim.command("CodeCompanion isntall")
     nvim.command("CodeCompanionChat Tuggle")
     messages = nvim.wait_for(lambda: "Tuggle" in nvim.messages() and nvim.messages())
-    assert "No command isntall; :CodeCompanion takes approval, approvals, chat, health" in messages
-    assert "No command Tuggle; :CodeCompanionChat takes New, Resume, Toggle" in messages
+    assert "No command isntall; did you mean install?" in messages
+    assert "No command Tuggle; did you mean Toggle? :CodeCompanionChat takes New, Resume, Toggle" in messages
     assert not nvim.blocked()
 
 

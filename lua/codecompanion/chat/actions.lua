@@ -305,15 +305,7 @@ function M.open_file(chat)
     say.hint(("No file %s"):format(path))
     return
   end
-  local wins = vim.tbl_filter(function(win)
-    return api.nvim_win_get_config(win).relative == "" and api.nvim_win_get_buf(win) ~= chat.bufnr
-  end, api.nvim_tabpage_list_wins(0))
-  if wins[1] then
-    api.nvim_set_current_win(wins[1])
-    vim.cmd.edit(vim.fn.fnameescape(path))
-  else
-    vim.cmd.split(vim.fn.fnameescape(path))
-  end
+  require("codecompanion.files.show").file(vim.fn.fnamemodify(path, ":p"))
 end
 
 ---Undo above the input: attachments come back in the context block; elsewhere there is nothing to undo.

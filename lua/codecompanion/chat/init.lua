@@ -315,7 +315,7 @@ function M.replace(chat, id)
   target.replaced, chat.replaced = target.replaced or chat.replaced, nil
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
     require("codecompanion.chat.folds").remember(chat, win)
-    api.nvim_win_set_buf(win, target.bufnr)
+    require("codecompanion.chat.window").put(win, target.bufnr)
     require("codecompanion.chat.outgoing").cursor_to_input(target, win)
   end
   last = target
@@ -404,7 +404,7 @@ function M.cycle(chat, step)
       local target = chats[(index - 1 + step) % #chats + 1]
       require("codecompanion.chat.folds").remember(chat, api.nvim_get_current_win())
       load(target)
-      api.nvim_win_set_buf(0, target.bufnr)
+      require("codecompanion.chat.window").put(0, target.bufnr)
       last = target
       return
     end

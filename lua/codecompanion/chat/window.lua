@@ -189,6 +189,18 @@ local function shared_split(config)
   end
 end
 
+---Give a window that shows a chat another buffer. 'winfixbuf' keeps others out of it, not the chats.
+---@param win integer 0 = the current one
+---@param bufnr integer
+function M.put(win, bufnr)
+  local fixed = vim.wo[win].winfixbuf
+  vim.wo[win].winfixbuf = false
+  api.nvim_win_set_buf(win, bufnr)
+  if fixed then
+    vim.wo[win].winfixbuf = true
+  end
+end
+
 ---Show the chat and put the cursor there.
 ---@param chat CodeCompanion.Chat
 ---@param wish? string A layout other than the configured one
@@ -201,15 +213,18 @@ function M.open(chat, wish)
   end
   local config = vim.tbl_extend("force", options.display().window, wish and { layout = wish } or {})
   config.layout = layout.with_room(config)
+  if config.layout == "buffer" and vim.wo.winfixbuf then
+    config.layout = "float" -- this window is for its buffer only
+  end
   local shared = shared_split(config)
   if shared then
     folds.remember(assert(require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(shared))), shared)
-    api.nvim_win_set_buf(shared, chat.bufnr)
+    M.put(shared, chat.bufnr)
     api.nvim_set_current_win(shared)
   elseif config.layout == "tab" then
     vim.cmd(("tab sbuffer %d"):format(chat.bufnr))
   elseif config.layout == "here" then
-    api.nvim_win_set_buf(0, chat.bufnr)
+    M.put(0, chat.bufnr)
   elseif config.layout == "buffer" then
     chat.replaced = api.nvim_get_current_buf()
     api.nvim_set_current_buf(chat.bufnr)
@@ -274,7 +289,7 @@ function M.hide(chat)
       return other ~= win and api.nvim_win_get_config(other).relative == ""
     end, api.nvim_tabpage_list_wins(0))
     if chat.replaced and api.nvim_buf_is_valid(chat.replaced) then
-      api.nvim_win_set_buf(win, chat.replaced)
+      M.put(win, chat.replaced)
     elseif #others > 0 or #api.nvim_list_tabpages() > 1 then
       api.nvim_win_close(win, true)
     else

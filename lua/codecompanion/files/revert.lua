@@ -5,41 +5,11 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----The window the user looks at files in: one that shows a file, in this tab.
----@return integer? win
-local function file_window()
-  for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
-    local bufnr = vim.api.nvim_win_get_buf(win)
-    if vim.api.nvim_win_get_config(win).relative == "" and vim.bo[bufnr].buftype == "" then
-      return win
-    end
-  end
-end
-
----Show a file beside the chat.
----@param path string
----@param line? integer
-function M.show_file(path, line)
-  local win = file_window()
-  if win then
-    vim.api.nvim_set_current_win(win)
-    if vim.api.nvim_buf_get_name(0) ~= path then
-      vim.cmd.edit(vim.fn.fnameescape(path))
-    end
-  else
-    vim.cmd.split(vim.fn.fnameescape(path))
-  end
-  if line then
-    pcall(vim.api.nvim_win_set_cursor, 0, { line, 0 })
-    vim.cmd("normal! zvzz")
-  end
-end
-
 ---Put the conflict into the buffer of the file, with markers, unsaved.
 ---@param chat CodeCompanion.Chat
 ---@param conflict table
 local function mark(chat, conflict)
-  M.show_file(conflict.path)
+  require("codecompanion.files.show").file(conflict.path)
   local payload = { changes = conflict.changes, markers = true }
   require("codecompanion.chat.session").request(chat, "revert_changes", payload, function(result)
     if #result.conflicts > 0 then

@@ -6,7 +6,7 @@ return {
   description = "List what compactions remembered",
   run = function()
     require("codecompanion.chat.pickers").memory(function(path)
-      vim.cmd.split(vim.fn.fnameescape(path))
+      require("codecompanion.files.show").file(path)
     end)
   end,
 }

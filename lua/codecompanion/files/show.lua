@@ -1,0 +1,56 @@
+---Show a file beside the chat, in a window that can take it. One with unsaved changes without 'hidden', or one that is
+---fixed to its buffer ('winfixbuf'), cannot; then there is a split.
+
+local api = vim.api
+
+local M = {}
+
+---Whether a window may be given another buffer.
+---@param win integer
+---@return boolean
+local function can_take(win)
+  local bufnr = api.nvim_win_get_buf(win)
+  if api.nvim_win_get_config(win).relative ~= "" or vim.wo[win].winfixbuf or vim.bo[bufnr].buftype ~= "" then
+    return false
+  end
+  local hides = vim.bo[bufnr].bufhidden
+  local is_kept = hides == "hide" or (hides == "" and vim.o.hidden) or #vim.fn.win_findbuf(bufnr) > 1
+  return is_kept or not vim.bo[bufnr].modified
+end
+
+---A window with room for the file, a new one where there is none.
+local function go_to_window()
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    if can_take(win) then
+      return api.nvim_set_current_win(win)
+    end
+  end
+  vim.cmd.split()
+  vim.wo.winfixbuf = false
+end
+
+---@param path string
+---@param line? integer
+function M.file(path, line)
+  local bufnr = vim.fn.bufnr("^" .. vim.fn.escape(path, "[]{}*?,\\") .. "$")
+  local shown = bufnr > 0 and vim.fn.win_findbuf(bufnr) or {}
+  local here = vim.tbl_filter(function(win)
+    return vim.list_contains(api.nvim_tabpage_list_wins(0), win)
+  end, shown)[1]
+  if here then
+    api.nvim_set_current_win(here)
+  else
+    go_to_window()
+    local ok, problem = pcall(vim.cmd.edit, vim.fn.fnameescape(path))
+    if not ok then
+      local reason = tostring(problem):gsub("^.-Vim[^:]*:", "")
+      return require("codecompanion.say").line(reason, require("codecompanion.severity").ERROR)
+    end
+  end
+  if line then
+    pcall(api.nvim_win_set_cursor, 0, { line, 0 })
+    vim.cmd("normal! zvzz")
+  end
+end
+
+return M

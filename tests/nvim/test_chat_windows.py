@@ -1,0 +1,67 @@
+"""Windows that cannot take another buffer: a split or one sentence, never a traceback with hit-enter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from chat_driver import ChatDriver, make_chat
+from codecompanion import events
+from harness import Nvim
+
+SPLIT = {"display": {"chat": {"window": {"layout": "vertical"}}}}
+
+
+def calm(chat: ChatDriver) -> None:
+    """Nothing waits for a key, and nothing was said by Neovim itself."""
+    chat.nvim.settle()
+    assert not chat.nvim.blocked()
+    assert "E5108" not in chat.nvim.messages()
+    assert "Error" not in chat.nvim.messages()
+
+
+@pytest.mark.parametrize("why", ["set nohidden | call setline(1, 'unsaved')", "set winfixbuf"])
+def test_gf_splits_where_no_window_can_take_the_file(nvim_factory: Callable[..., Nvim], why: str) -> None:
+    """E37 and E1513 before."""
+    chat = make_chat(nvim_factory, options=SPLIT)
+    (chat.nvim.root / "work" / "found.txt").write_text("found it\n")
+    chat.nvim.command("wincmd p")
+    chat.nvim.command(why)
+    chat.nvim.command("wincmd p")
+    chat.push(events.ContextItems(items=(events.ContextItem(id="i", kind="file", label="found.txt"),)))
+    chat.nvim.feed("ggjgf")
+    chat.nvim.wait_screen("found it")
+    assert chat.nvim.lua("return { #vim.api.nvim_list_wins(), vim.wo.winfixbuf }") == [3, False]
+    calm(chat)
+    chat.nvim.command("wincmd t")
+    chat.nvim.lua("require('codecompanion.files.show').file(vim.fn.fnamemodify('found.txt', ':p'), 1)")
+    assert chat.nvim.lua("return { #vim.api.nvim_list_wins(), vim.fn.expand('%:t') }") == [3, "found.txt"]
+
+
+def test_a_fixed_window_of_a_chat_takes_other_chats(nvim_factory: Callable[..., Nvim]) -> None:
+    """'winfixbuf' keeps files out of a sidebar; `/new`, `]b` and `/fork` work in it."""
+    chat = make_chat(nvim_factory, options=SPLIT)
+    chat.accept("the first chat")
+    first = chat.id
+    chat.nvim.command("set winfixbuf")
+    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), '/new')")
+    chat.nvim.feed("G<CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert "the first chat" not in chat.nvim.screen()
+    chat.nvim.feed("]b")
+    chat.nvim.wait_screen("the first chat")
+    chat.nvim.lua("local chats = require('codecompanion.chat') chats.replace(chats.by_buffer(), 'f0f0f0f0f0f0f0f0')")
+    assert chat.nvim.lua("return require('codecompanion.chat').by_buffer().id") == "f0f0f0f0f0f0f0f0"
+    assert chat.nvim.lua("return vim.wo.winfixbuf")
+    assert first in [sent["chat"] for sent in chat.sent("open_chat")]
+    calm(chat)
+
+
+def test_the_command_line_window_takes_no_chat(chat: ChatDriver) -> None:
+    """E11 before."""
+    chat.nvim.feed(":<C-f>")
+    chat.nvim.wait_lua("return vim.fn.getcmdwintype() == ':'")
+    chat.nvim.command("CodeCompanionChat Toggle")
+    chat.nvim.wait_screen("Not in the command-line window; :q leaves it")
+    calm(chat)
