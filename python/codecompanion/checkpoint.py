@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import msgspec
 
 from codecompanion.errors import StoreCorrupt
+from codecompanion.outside_text import NOT_READABLE
 
 SCHEMA, VERSION = "session_runtime_v2", 2
 SNAPSHOT_EVENT = "conversation_snapshot"
@@ -205,7 +206,7 @@ def decode(stored: bytes, where: str) -> dict[str, Any]:
     """
     try:
         raw = json.loads(stored)
-    except (ValueError, RecursionError) as error:  # bytes that are no UTF-8 are a ValueError, too
+    except NOT_READABLE as error:  # bytes that are no UTF-8 are a ValueError, too
         raise StoreCorrupt(f"{where} is damaged ({error})") from error
     if not isinstance(raw, dict):
         raise StoreCorrupt(f"{where} is damaged (no JSON object)")

@@ -6,7 +6,30 @@ without end may raise `MemoryError`: both are the text's fault, not ours, and mu
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 NOT_READABLE = (msgspec.MsgspecError, ValueError, RecursionError, MemoryError)
 """For `except` around every decode of what a model, a server, a file or a user has written, in whatever format."""
+
+DEEPEST_JSON = 64
+"""What a tool call may nest. Readers of JSON give up at some depth below a thousand; nobody needs more."""
+_ENDLESS = re.compile(r"\d{400}")
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def is_too_deep(text: str, deepest: int = DEEPEST_JSON) -> bool:
+    """Return whether a JSON text nests deeper than that, or has a number without end; reads it without recursion."""
+    is_endless = _ENDLESS.search(text) is not None
+    if not is_endless and text.count("{") + text.count("[") <= deepest:
+        return False
+    bare = _STRINGS.sub("", text)
+    if is_endless and _ENDLESS.search(bare):
+        return True
+    depth = 0
+    for bracket in re.findall(r"[\[\]{}]", bare):
+        depth += 1 if bracket in "[{" else -1
+        if depth > deepest:
+            return True
+    return False

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.outside_text import NOT_READABLE
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -484,5 +485,5 @@ def decode(verb: str, payload: str) -> Request:
         raise InputError(f"unknown verb {verb!r}; expected one of {', '.join(sorted(VERBS))}")
     try:
         return decoder.decode(payload)
-    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+    except NOT_READABLE as error:
         raise InputError(f"{verb}: {error}") from error

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.models import ModelLimits
+from codecompanion.outside_text import NOT_READABLE
 
 ANY_MODEL = ""
 """Key of limits that hold for whatever model is asked for: a server with one model (llama.cpp)."""
@@ -57,7 +58,7 @@ def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | N
 def _decode(body: bytes) -> object:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_READABLE:
         return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from codecompanion.messages import Message, ToolCall
+from codecompanion.outside_text import NOT_READABLE
 
 HELP = """I am the offline adapter: no model answers here, and nothing leaves this machine.
 
@@ -54,8 +55,12 @@ def _line(call: ToolCall, result: Message) -> str:
 
 
 def _target(call: ToolCall) -> str:
-    arguments = msgspec.json.decode(call.arguments)
-    target = next((arguments[key] for key in ("path", "query", "pattern", "command") if key in arguments), "")
+    try:
+        arguments = msgspec.json.decode(call.arguments)
+    except NOT_READABLE:
+        return ""
+    given = arguments if isinstance(arguments, dict) else {}
+    target = next((given[key] for key in ("path", "query", "pattern", "command") if key in given), "")
     return f" {_shorten(str(target))}" if target else ""
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import msgspec
 
+from codecompanion.outside_text import NOT_READABLE
+
 _BOM = b"\xef\xbb\xbf"
 _STRAY_LIMIT = 2_000
 
@@ -106,6 +108,6 @@ class SseDecoder:
         """Dispatch what is already a whole JSON text, so that no chunk waits for a blank line that never comes."""
         try:
             msgspec.json.decode(b"\n".join(self._pending), type=msgspec.Raw)
-        except msgspec.DecodeError:
+        except NOT_READABLE:
             return
         self._dispatch(payloads)

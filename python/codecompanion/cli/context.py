@@ -31,6 +31,7 @@ from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import View, with_messages
 from codecompanion.messages import Message, with_changes
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.session.summarise import ask_summary
 from codecompanion.token_sizes import parse_tokens
 from codecompanion.tokens import MessageCounter
@@ -170,7 +171,7 @@ def _setting(text: str) -> tuple[str, Any]:
         raise InputError(f"--set {text}: expected KEY=JSON, such as editing.trigger=0.5")
     try:
         return key, json.loads(value)
-    except ValueError:
+    except NOT_READABLE:
         return key, value  # a bare word: --set editing.trigger=85%
 
 

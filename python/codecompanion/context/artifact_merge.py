@@ -16,6 +16,7 @@ from codecompanion.context.artifact_render import DERIVED_BYTES, EPISODE_BYTES, 
 from codecompanion.context.artifact_runtime import is_usable_goal
 from codecompanion.context.artifact_schema import Artifact, Episode, WorkspaceFact
 from codecompanion.context.work import Failed
+from codecompanion.outside_text import NOT_READABLE
 
 T = TypeVar("T")
 MOST_EPISODES, MOST_ITEMS = 200, 60
@@ -70,7 +71,7 @@ def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
     try:
         decoded: Any = json.loads(_json_in(text))
         artifact = msgspec.convert(decoded, Artifact)
-    except (ValueError, RecursionError) as error:
+    except NOT_READABLE as error:
         # msgspec's ValidationError is a ValueError, too.
         return Failed(f"the utility model's summary is not the artifact asked for ({error})")
     unknown = sorted(artifact.turn_ids - set(known_turns))

@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.context.ledger_earlier import earlier_files
 from codecompanion.context.transcript import TRUNCATED
 from codecompanion.messages import FILE_TAGS, IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, ToolCall, is_typed_by_user
+from codecompanion.outside_text import NOT_READABLE
 
 Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
 
@@ -307,7 +308,7 @@ def read_arguments(arguments: str) -> Any:
     """Return the decoded arguments of a call; what is not JSON counts as one text."""
     try:
         return json.loads(arguments)
-    except (ValueError, RecursionError):
+    except NOT_READABLE:
         return {"input": arguments}
 
 

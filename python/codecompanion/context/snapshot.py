@@ -46,6 +46,7 @@ from codecompanion.history import (
     ViewChanged,
 )
 from codecompanion.messages import SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.outside_text import NOT_READABLE
 
 MAX_RESULTS, MAX_VERIFICATIONS = 50, 8
 LAST_TEXT_CHARS = 4000
@@ -158,7 +159,7 @@ def _read_tool(tally: Tally, ran: ToolRan) -> None:
 def _path_of(arguments: str) -> str:
     try:
         path = json.loads(arguments).get("path", "")
-    except (ValueError, AttributeError):  # what a model writes need not be an object
+    except (*NOT_READABLE, AttributeError):  # what a model writes need not be an object
         return ""
     return path if isinstance(path, str) else ""
 

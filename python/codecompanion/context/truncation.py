@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.context.work import Env, Outcome, Skipped, Work
 from codecompanion.messages import Message, TextPart, is_protected, with_changes
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.placeholders import CONTENT_TRUNCATED
 
 CHARS_PER_TOKEN = 4
@@ -108,7 +109,7 @@ def _parse(text: str) -> Any:
         return None
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except NOT_READABLE:
         return None
 
 

@@ -30,6 +30,7 @@ from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.events import Event, HostReady, Notice, Reply, RequestFailed, Severity
+from codecompanion.outside_text import NOT_READABLE
 
 DELIVER = "return require('codecompanion.host').on_events(...)"
 GRACE_S = 0.3  # for requests that arrived just before the editor left
@@ -182,7 +183,7 @@ class Bridge:
     def _refuse(self, verb: str, payload: str, error: InputError) -> None:
         log.logger.error("refused request: %s", error)
         envelope = _Envelope()
-        with contextlib.suppress(msgspec.MsgspecError):
+        with contextlib.suppress(*NOT_READABLE):
             envelope = msgspec.json.decode(payload, type=_Envelope)
         self._send_failure(verb, envelope.id, envelope.chat, log.redact(str(error)))
 

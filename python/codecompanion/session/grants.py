@@ -12,6 +12,7 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.events import Notice, Severity
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.requests import ListGrants, Request, RevokeGrant
 from codecompanion.tools.approval import Approvals, Grant
 from codecompanion.workspace.paths import Workspace
@@ -71,7 +72,7 @@ class Grants:
             return
         try:
             kept = msgspec.json.decode(text, type=_Kept)
-        except msgspec.MsgspecError:
+        except NOT_READABLE:
             return  # whatever it was, asking again is safe
         if kept.root != self._root():
             return

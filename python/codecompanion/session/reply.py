@@ -24,6 +24,7 @@ from codecompanion.adapters.base import (
 from codecompanion.errors import StreamCut
 from codecompanion.events import Event, Reasoning, Retrying, Text
 from codecompanion.messages import CallMark, Content, Part, ReasoningPart, TextPart
+from codecompanion.session.tame_calls import tame
 
 PARTIAL_EVERY_S = 1.0
 OnCompaction = Callable[[CompactionBegun | CompactionDone], Awaitable[None]]
@@ -187,7 +188,7 @@ async def stream_reply(
                     on_retry(event)
                     emit(Retrying(chat=chat, reason=reason, attempt=attempt, wait_ms=wait_ms, brief=brief))
                 case Finished():
-                    reply.finished = event
+                    reply.finished = tame(event)
                 case _:
                     assert_never(event)
             if monotonic() >= next_save:

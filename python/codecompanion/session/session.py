@@ -155,7 +155,7 @@ class Session:
         services = self.services
         round_services = RoundServices(
             chat_id=self.chat_id,
-            tools=services.tools,
+            tools=services.tools.only({spec.name for spec in self.control.specs}),
             desk=self.desk,
             context=self._tool_context,
             emit=self.emit,

@@ -16,6 +16,7 @@ import msgspec
 from codecompanion import text_files
 from codecompanion.errors import CodeCompanionError
 from codecompanion.messages import Message, ToolCall
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.session.attached import text_attachment
 from codecompanion.tools.limit import STORED_PREFIX
 from codecompanion.workspace.paths import Workspace
@@ -42,7 +43,7 @@ def changed_since(message: Message, call: ToolCall | None, text: str, root: Path
 def _arguments(call: ToolCall) -> dict[str, Any]:
     try:
         arguments = msgspec.json.decode(call.arguments or "{}")
-    except msgspec.DecodeError:
+    except NOT_READABLE:
         return {}
     return arguments if isinstance(arguments, dict) else {}
 

@@ -21,6 +21,7 @@ from codecompanion.history import ChangeShown, EventPayload, MessageAdded, ToolR
 from codecompanion.messages import Message, ToolCall
 from codecompanion.placeholders import CANCELLED_BY_USER
 from codecompanion.session.approval_desk import ApprovalDesk, Verdict
+from codecompanion.session.tame_calls import one_line
 from codecompanion.tools.base import ApprovalQuestion, FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.registry import ToolRegistry
@@ -120,9 +121,9 @@ class ToolRound:
     def _title(self, call: ToolCall) -> str:
         try:
             tool = self._services.tools.get(call.name)
-            return tool.title(self._services.tools.validate(call.name, call.arguments))
+            return one_line(tool.title(self._services.tools.validate(call.name, call.arguments)))
         except ToolError:
-            return recorded_title(call)
+            return one_line(recorded_title(call))
 
     def _announce(self, index: int) -> None:
         call = self._calls[index]
@@ -285,7 +286,7 @@ def line_count(text: str) -> str:
 
 def recorded_title(call: ToolCall) -> str:
     """Return a fold title for a call whose tool is not ours: the name and the start of its arguments."""
-    arguments = " ".join(call.arguments.split())
+    arguments = " ".join(call.arguments[:1_000].split())
     return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"
 
 

@@ -26,6 +26,7 @@ import msgspec
 
 from codecompanion import checkpoint as payloads
 from codecompanion.errors import StoreCorrupt, StoreError
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.store.db import make_private_folder, told_as_ours
 from codecompanion.store.durable_files import append_durably, remove_drafts, write_durably
 
@@ -280,7 +281,7 @@ def _load(path: Path, kind: str) -> StoredPayload:
 
 
 def _decode_line(line: bytes) -> dict[str, Any] | None:
-    with contextlib.suppress(ValueError, StoreCorrupt):
+    with contextlib.suppress(*NOT_READABLE, StoreCorrupt):
         span = json.loads(line)
         return span if isinstance(span, dict) else None
     return None

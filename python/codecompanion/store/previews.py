@@ -13,6 +13,8 @@ import re
 import sqlite3
 from collections.abc import Iterator
 
+from codecompanion.outside_text import NOT_READABLE
+
 PREVIEW_CHARS = 160
 _BLOB_NAME = re.compile(rb'"([0-9a-f]{64})"')
 _READ_AT_ONCE = 500
@@ -63,7 +65,7 @@ def fill_blob_uses(connection: sqlite3.Connection) -> None:
 def _questions(connection: sqlite3.Connection, chat_id: str, query: str) -> Iterator[str]:
     """Yield what the user typed, from one end of the log."""
     for (stored,) in connection.execute(query, (chat_id,)):
-        with contextlib.suppress(ValueError, AttributeError, TypeError):
+        with contextlib.suppress(*NOT_READABLE, AttributeError, TypeError):
             message = json.loads(stored).get("message")
             content = message.get("content")
             if message.get("role") == "user" and not message.get("tag") and isinstance(content, str):

@@ -28,6 +28,7 @@ from codecompanion.history import (
     payload_type,
 )
 from codecompanion.messages import RULES_TAG, Message, ToolCall, is_typed_by_user
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.store import scratch
 from codecompanion.store.db import is_damage
 from codecompanion.store.inner_words import inner_words
@@ -157,13 +158,13 @@ def from_bytes(stored: bytes) -> EventPayload:
     """Return the payload from what `to_bytes` wrote; raises `msgspec.MsgspecError` when it is damaged."""
     try:
         return decode_payload(stored)
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+    except (*NOT_READABLE, TypeError) as error:
         try:
             if b"\\ud" not in stored:
                 raise error
             payload: EventPayload = msgspec.convert(json.loads(stored), EventPayload)
             return payload
-        except (ValueError, TypeError) as problem:
+        except (*NOT_READABLE, TypeError) as problem:
             raise msgspec.DecodeError(str(problem)) from problem
 
 

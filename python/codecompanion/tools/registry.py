@@ -6,7 +6,7 @@ name that does not exist the nearest one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.errors import ConfigError, ToolInputInvalid
 from codecompanion.messages import ToolSpec
+from codecompanion.outside_text import DEEPEST_JSON, NOT_READABLE, is_too_deep
 from codecompanion.settings import ToolSettings
 from codecompanion.tools import schema
 from codecompanion.tools.base import Tool
@@ -22,6 +23,9 @@ OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
 """CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
 
 _SHOWN_CHARS = 80
+_MOST_PROBLEMS = 8
+LONGEST_ARGUMENTS = 1_000_000
+"""Longer than any reply a model means: one that ran on without end."""
 
 
 class ToolRegistry:
@@ -63,11 +67,18 @@ class ToolRegistry:
         """
         tool = self._tools.get(OTHER_NAMES.get(name, name))
         if tool is None:
-            nearest = get_close_matches(name, self._tools, n=1)
+            nearest = get_close_matches(name[:_SHOWN_CHARS], self._tools, n=1)
             hint = f" Did you mean {nearest[0]}?" if nearest else ""
             names = ", ".join(self._tools) or "none"
             raise ToolInputInvalid(f"There is no tool named {name[:_SHOWN_CHARS]!r}.{hint} The tools are: {names}.")
         return tool
+
+    def only(self, offered: Collection[str]) -> ToolRegistry:
+        """Return the tools among those: what a request did not offer can neither be called nor is it proposed."""
+        some = ToolRegistry(())
+        some.settings = self.settings
+        some._tools = {name: tool for name, tool in self._tools.items() if name in offered}
+        return some
 
     def timeout_s(self, name: str, default: float) -> float:
         """Return how many seconds a call of the tool may take."""
@@ -84,9 +95,19 @@ class ToolRegistry:
             ToolInputInvalid: unknown tool, broken JSON, or arguments that do not fit; says what to change.
         """
         tool = self.get(name)
+        if len(arguments_json) > LONGEST_ARGUMENTS:
+            raise ToolInputInvalid(
+                f"The arguments of {name} are longer than {LONGEST_ARGUMENTS:,} characters. Nothing was done. Write in"
+                " smaller pieces."
+            )
+        if is_too_deep(arguments_json):
+            raise ToolInputInvalid(
+                f"The arguments of {name} are nested deeper than {DEEPEST_JSON} levels, or hold a number without end."
+                " Nothing was done. Call the tool again with one flat JSON object."
+            )
         try:
             given = msgspec.json.decode(arguments_json) if arguments_json.strip() else {}
-        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        except NOT_READABLE as error:
             raise ToolInputInvalid(
                 f"The arguments of {name} are not valid JSON: {error}. They end with"
                 f" {arguments_json[-_SHOWN_CHARS:]!r}. Call the tool again with one JSON object."
@@ -95,6 +116,8 @@ class ToolRegistry:
             raise ToolInputInvalid(f"The arguments of {name} must be one JSON object, not {schema.shown(given)}.")
         problems = schema.problems(given, tool.spec.parameters)
         if problems:
-            raise ToolInputInvalid(f"Wrong arguments for {name}: {'; '.join(problems)}.")
+            told = "; ".join(problems[:_MOST_PROBLEMS])
+            more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+            raise ToolInputInvalid(f"Wrong arguments for {name}: {told}{more}.")
         arguments: dict[str, Any] = schema.cleaned(given, tool.spec.parameters)
         return arguments

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.outside_text import NOT_READABLE
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -58,7 +60,10 @@ def cleaned(value: Any, schema: dict[str, Any]) -> Any:
 
 def shown(value: Any) -> str:
     """Return a value as it is quoted in an error: its JSON, shortened, with its type."""
-    text = msgspec.json.encode(value).decode("utf-8", "replace")
+    try:
+        text = msgspec.json.encode(value).decode("utf-8", "replace")
+    except (*NOT_READABLE, TypeError):
+        text = "that cannot be shown"
     text = text if len(text) <= 60 else text[:57] + "…"
     kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
     return "null" if value is None else f"the {kinds[type(value)]} {text}"

@@ -17,6 +17,7 @@ from codecompanion.adapters.anthropic_messages.block_check import read_block
 from codecompanion.adapters.anthropic_messages.blocks import Block, tagged
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.messages import SUMMARY_TAG, CompactionPart, Message, with_changes
+from codecompanion.outside_text import NOT_READABLE
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def read_blocks(part: CompactionPart) -> list[dict[str, Any]]:
     """Return the blocks of a compaction, [] when they cannot be read."""
     try:
         return msgspec.json.decode(part.opaque, type=list[dict[str, Any]])
-    except (msgspec.DecodeError, UnicodeError):
+    except NOT_READABLE:
         return []
 
 

@@ -6,7 +6,6 @@ that are too many) is filled in by `conversation.py`. Ids are therefore cut out 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ import msgspec
 
 from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS, BlockFacts, read_block
 from codecompanion.adapters.anthropic_messages.media import MOST_PIXELS_OF_MANY, Media, left_out, longest_side
+from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.messages import (
@@ -26,10 +26,9 @@ from codecompanion.messages import (
     TextPart,
     ToolCall,
 )
+from codecompanion.outside_text import NOT_READABLE
 
 WireRole = Literal["user", "assistant"]
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_LONGEST_NAME = 128
 _ID = "\x00id"
 _ID_BYTES = encode(_ID)
 
@@ -106,7 +105,7 @@ class MessageRenderer:
         try:
             head = part.opaque.encode()
             block = msgspec.json.decode(head)
-        except (msgspec.DecodeError, UnicodeError):
+        except NOT_READABLE:
             return None
         facts = read_block(block, "assistant", verbatim=True)
         return None if facts.problem else Block(facts, head)
@@ -175,7 +174,7 @@ def _call_block(call: ToolCall) -> Block:
     arguments: Any = call.arguments or "{}"
     # A model that wrote broken JSON must not break the chat for ever; what it wrote stays readable to it.
     given = msgspec.Raw(arguments.encode()) if is_json_object(arguments) else {"invalid_json": arguments}
-    name = _NO_NAME.sub("_", call.name)[:_LONGEST_NAME] or "tool"
+    name = function_name(call.name)
     return _with_id({"type": "tool_use", "id": _ID, "name": name, "input": given}, "assistant", call.id, name)
 
 

@@ -30,6 +30,7 @@ from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.messages import CompactionPart
+from codecompanion.outside_text import NOT_READABLE
 
 THINKING_FIELD = "thinking"
 """`ReasoningDelta.field` of all reasoning here."""
@@ -64,7 +65,7 @@ class MessagesDecoder(ReplyDecoder):
         """Take in a whole reply that is one JSON object."""
         try:
             message = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_READABLE:
             self.problem = self._malformed("the reply is not JSON")
             return []
         if not isinstance(message, Mapping) or message.get("type") == "error" or "error" in message:
@@ -105,7 +106,7 @@ class MessagesDecoder(ReplyDecoder):
         except msgspec.ValidationError:
             self.problem = self._malformed("an event is not of the shape of the Messages API")
             return
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_READABLE:
             # Half an event at the end is a cut.
             if not self._at_end:
                 self.problem = self._malformed("an event is not JSON")

@@ -9,6 +9,7 @@ import msgspec
 
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.messages import ToolCall
+from codecompanion.outside_text import NOT_READABLE
 
 
 class StreamedEvent(msgspec.Struct):
@@ -62,5 +63,5 @@ def read_input(text: str) -> Any:
     """Return the input of a tool that ran on the server, {} when it did not come whole."""
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_READABLE:
         return {}

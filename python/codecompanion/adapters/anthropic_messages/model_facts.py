@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.models import ModelLimits
+from codecompanion.outside_text import NOT_READABLE
 
 Ability = Literal["threshold", "on_demand"]
 """Compaction during a request (`compact_20260112`), and when asked for (`compaction`)."""
@@ -43,7 +44,7 @@ class ModelFacts:
         """Take in what the Models endpoint answers; a body that is no listing teaches nothing."""
         try:
             listing = msgspec.json.decode(body, type=_Listing)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_READABLE:
             return
         for entry in listing.data:
             self._listed[entry.id] = entry

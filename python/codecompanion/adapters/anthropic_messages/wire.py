@@ -45,6 +45,7 @@ from codecompanion.adapters.openai_chat.wire import new_call_id
 from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
 from codecompanion.errors import AdapterError, RequestRejected
 from codecompanion.models import ModelLimits
+from codecompanion.outside_text import NOT_READABLE
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ class AnthropicMessages(WireFormat):
         """Return the count, None when the answer holds none."""
         try:
             return msgspec.json.decode(body, type=_Count).input_tokens
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_READABLE:
             return None
 
     def read_models(self, body: bytes) -> list[str]:

@@ -31,6 +31,7 @@ from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, To
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
+from codecompanion.outside_text import NOT_READABLE
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -118,7 +119,7 @@ class ChatDecoder(ReplyDecoder):
         except msgspec.ValidationError as error:
             self.problem = self._malformed(f"a chunk does not have the shape of Chat Completions ({error})")
             return
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_READABLE:
             self.problem = self._malformed("a chunk is not JSON")
             return
         if chunk.error or chunk.object == "error":

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.messages import ToolCall
+from codecompanion.outside_text import NOT_READABLE, is_too_deep
 
 
 class FunctionDelta(msgspec.Struct):
@@ -45,7 +46,12 @@ class _Draft:
         self.arguments: list[str] = []
 
     def is_whole(self) -> bool:
-        return is_json_object("".join(self.arguments))
+        # Asked for each delta of some servers: what does not end like an object is not read anew each time.
+        return (
+            bool(self.arguments)
+            and self.arguments[-1].rstrip().endswith("}")
+            and is_json_object("".join(self.arguments))
+        )
 
 
 class ToolCallAssembler:
@@ -130,12 +136,12 @@ class ToolCallAssembler:
 
 
 def is_json_object(text: str) -> bool:
-    """Return whether the text is one whole JSON object."""
-    if not text.lstrip().startswith("{"):
+    """Return whether the text is one whole JSON object that other readers of JSON take, too."""
+    if not text.lstrip().startswith("{") or is_too_deep(text):
         return False
     try:
         msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except NOT_READABLE:
         return False
     return True
 

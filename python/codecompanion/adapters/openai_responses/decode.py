@@ -20,6 +20,7 @@ from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody, Out
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
+from codecompanion.outside_text import NOT_READABLE
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
 # Between the beginning of a compaction and its end nothing else was recorded.
@@ -68,7 +69,7 @@ class ResponsesDecoder(ReplyDecoder):
         """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
         try:
             response = _RESPONSE.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except NOT_READABLE as error:
             self.problem = self._malformed(f"it does not have the shape of Responses ({error})")
             return []
         if response.error and response.status != "completed":
@@ -101,7 +102,7 @@ class ResponsesDecoder(ReplyDecoder):
         except msgspec.ValidationError as error:
             self.problem = self._malformed(f"an event does not have the shape of Responses ({error})")
             return
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_READABLE:
             self.problem = self._malformed("an event is not JSON")
             return
         if type(payload) is ErrorData or event.type == "error" or (event.error and not event.type):
@@ -143,7 +144,7 @@ class ResponsesDecoder(ReplyDecoder):
     def _item(self, event: _Event, *, whole: bool) -> None:
         try:
             body = msgspec.json.decode(event.item, type=ItemBody)
-        except msgspec.DecodeError as error:
+        except NOT_READABLE as error:
             self.problem = self._malformed(f"an item does not have the shape of Responses ({error})")
             return
         self._drafts.take_item(_key(event), body, bytes(event.item), whole=whole)

@@ -32,6 +32,7 @@ from codecompanion.messages import (
     TextPart,
     ToolCall,
 )
+from codecompanion.outside_text import NOT_READABLE
 
 _log = logging.getLogger(__name__)
 
@@ -200,7 +201,7 @@ def _decoded(opaque: str) -> list[Item]:
     """Return the items in an opaque text; one that this version cannot read is left out, and logged."""
     try:
         decoded = msgspec.json.decode(opaque)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except NOT_READABLE:
         decoded = None
     items = decoded if isinstance(decoded, list) else [decoded]
     if not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in items):

@@ -17,6 +17,7 @@ from codecompanion.adapters.openai_responses.render import ENCRYPTED_REASONING, 
 from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
 from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, OpaqueRefused, RequestRejected
 from codecompanion.messages import CompactionPart
+from codecompanion.outside_text import NOT_READABLE
 
 PATH = "/responses"
 _COMPACT = "/compact"
@@ -85,7 +86,7 @@ class OpenAIResponses(WireFormat):
         try:
             answer = msgspec.json.decode(body, type=_Compacted)
             kinds = [msgspec.json.decode(item, type=_Typed).type for item in answer.output]
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except NOT_READABLE as error:
             raise MalformedReply(endpoint.say(f"the answer to a compaction cannot be read ({error}).")) from None
         if "compaction" not in kinds:
             raise MalformedReply(endpoint.say("the answer to a compaction holds no compaction."))
@@ -104,7 +105,7 @@ class OpenAIResponses(WireFormat):
         """Return the count, None when the answer holds none."""
         try:
             answer = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_READABLE:
             return None
         count = answer.get("input_tokens") if isinstance(answer, dict) else None
         return count if type(count) is int and count >= 0 else None

@@ -11,6 +11,7 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.iso_time import read_time
 from codecompanion.json_words import kind, wrong_field
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.transcript_format import decode_line, split_lines
 
 
@@ -29,7 +30,7 @@ def read_values(raw: bytes, source: str, expected: str) -> list[Found]:
     """
     try:
         return [Found(json.loads(raw, parse_constant=_refuse_constant), f"{source}:1")]
-    except (ValueError, RecursionError):
+    except NOT_READABLE:
         lines = split_lines(raw.split(b"\n"), source)
         found = [Found(decode_line(line, where, expected), where) for line, where in lines]
     if not found:
