@@ -293,7 +293,7 @@ async def test_it_is_told_once_and_stands_in_the_check_up(tmp_path: Path) -> Non
 async def test_a_lie_is_no_proof_that_the_provider_does_not_compact(tmp_path: Path) -> None:
     """R-534: a prompt far above the threshold, by a server that only says so, is no compaction that was missed."""
     server = Server(LIES["a 32-bit overflow"], talks, says_sizes=False)
-    bench = Bench(tmp_path, ScriptedAdapter("s", server, native=True), window=WINDOW, checks_usage=True)
+    bench = Bench(tmp_path, ScriptedAdapter("s", server, native=True), checks_usage=True)
     session = await bench.open()
     for number in range(5):
         session.submit(submit(f"{number}: {TEXT * 10}", number + 1))
