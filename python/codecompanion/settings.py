@@ -91,7 +91,8 @@ class ChatSettings(_Section, frozen=True):
 class ToolSettings(_Section, frozen=True):
     """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even then.
 
-    `allowed_prefixes`: beginnings of commands that run without asking (`run_command` only).
+    Only of `run_command`: `allowed_prefixes`: beginnings of commands that run without asking; `keep_variables`,
+    `hide_variables`: names of environment variables that commands get, or do not get.
     """
 
     enabled: bool
@@ -99,6 +100,8 @@ class ToolSettings(_Section, frozen=True):
     allowed_in_yolo_mode: bool
     timeout_s: float
     allowed_prefixes: tuple[str, ...] = ()
+    keep_variables: tuple[str, ...] = ()
+    hide_variables: tuple[str, ...] = ()
 
 
 class ToolsSettings(_Section, frozen=True):

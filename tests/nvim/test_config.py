@@ -420,13 +420,22 @@ def test_tools_and_rule_groups_can_be_switched_off(config: Config) -> None:
 def test_allowed_prefixes_and_guarded_files_reach_the_host(config: Config) -> None:
     config.setup(
         "{ interactions = { chat = { tools = { opts = { guarded_files = { 'deploy/', '!Makefile' } },"
-        " run_command = { opts = { allowed_prefixes = { 'git status', 'make test' } } } } } } }"
+        " run_command = { opts = { allowed_prefixes = { 'git status', 'make test' },"
+        " keep_variables = { 'PG*' } } } } } } }"
     )
     assert config.errors == ""
     loaded = settings.load(config.for_host()).tools
     assert loaded.guarded_files == ("deploy/", "!Makefile")
     assert loaded.entries["run_command"].allowed_prefixes == ("git status", "make test")
+    assert loaded.entries["run_command"].keep_variables == ("PG*",)
     assert loaded.entries["read_file"].allowed_prefixes == ()
+
+
+def test_a_variable_that_cannot_be_is_refused_with_its_key(config: Config) -> None:
+    key = "interactions.chat.tools.run_command.opts.hide_variables"
+    config.setup(at(key, "{ 'MINE', 'A=b' }"))
+    assert f"{key}: item 2: " in config.errors
+    assert "expected the name of an environment variable" in config.errors
 
 
 @pytest.mark.parametrize("prefix", ["git status; rm", "a && b", "A=b make", "", "ls *", "echo $X"])

@@ -159,6 +159,8 @@ local function tools(options)
             allowed_in_yolo_mode = opts.allowed_in_yolo_mode,
             timeout_s = opts.timeout / 1000,
             allowed_prefixes = opts.allowed_prefixes,
+            keep_variables = opts.keep_variables,
+            hide_variables = opts.hide_variables,
           }
         or { enabled = false }
     end

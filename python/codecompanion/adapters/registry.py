@@ -21,6 +21,7 @@ from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.options import reserved_parameters as reserved_by_responses
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
+from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.sdk_client import is_loopback
 from codecompanion.adapters.wire import WireFormat
 from codecompanion.errors import ConfigError, MissingKey, NetworkFailed
@@ -77,6 +78,12 @@ class AdapterRegistry:
     def key_variables(self) -> frozenset[str]:
         """Return the environment variables that keys are read from."""
         return frozenset(filter(None, map(key_variable, self._settings.values())))
+
+    def sent_values(self) -> frozenset[str]:
+        """Return the values of all headers, and what the addresses hold besides the address: they may be secrets."""
+        entries = self._settings.values()
+        headers = (value for entry in entries for value in entry.headers.values())
+        return frozenset((*headers, *(value for entry in entries for value in secrets_in_url(entry.base_url))))
 
     def settings(self, name: str) -> AdapterSettings:
         """Return the settings of an adapter.

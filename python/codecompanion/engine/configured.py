@@ -30,9 +30,11 @@ from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY
 from codecompanion.settings import Settings
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.memory import MemoryFiles, compile_exclusions
+from codecompanion.tools.command_environment import problem_with_pattern
 from codecompanion.tools.command_prefix import problem_with
 
 PREFIXES_KEY = "interactions.chat.tools.{}.opts.allowed_prefixes"
+VARIABLES_KEY = "interactions.chat.tools.{}.opts.{}"
 EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
 
@@ -40,6 +42,7 @@ def configure(services: Services, request: Hello) -> None:
     """Let the services keep what the settings want kept, and use only policies that can be used."""
     services.keeping = _keeping(services, request)
     _check_prefixes(services)
+    _check_variables(services)
     _check_policies(services)
 
 
@@ -54,6 +57,23 @@ def _check_prefixes(services: Services) -> None:
                 services.mistakes.append(f"{mistake}. Such commands still ask.")
         good = tuple(prefix for prefix, problem in zip(tool.allowed_prefixes, problems, strict=True) if not problem)
         entries[name] = msgspec.structs.replace(tool, allowed_prefixes=good)
+    tools = msgspec.structs.replace(tools, entries=entries)
+    services.settings = msgspec.structs.replace(services.settings, tools=tools)
+
+
+def _check_variables(services: Services) -> None:
+    """Leave out the patterns that can name no environment variable."""
+    tools, entries = services.settings.tools, dict(services.settings.tools.entries)
+    for name, tool in tools.entries.items():
+        for option in ("keep_variables", "hide_variables"):
+            patterns: tuple[str, ...] = getattr(tool, option)
+            for number, pattern in enumerate(patterns, 1):
+                problem = problem_with_pattern(pattern)
+                if problem:
+                    mistake = ConfigError(f"{VARIABLES_KEY.format(name, option)}[{number}]", problem)
+                    services.mistakes.append(f"{mistake}. It is left out.")
+            good = tuple(pattern for pattern in patterns if not problem_with_pattern(pattern))
+            entries[name] = msgspec.structs.replace(entries[name], **{option: good})
     tools = msgspec.structs.replace(tools, entries=entries)
     services.settings = msgspec.structs.replace(services.settings, tools=tools)
 

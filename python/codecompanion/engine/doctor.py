@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import shutil
 import sys
+from collections.abc import Mapping
 
 import msgspec
 
 from codecompanion.context.policy import policy_names
 from codecompanion.session.services import Services
 from codecompanion.session.usage_check import ADVICE
+from codecompanion.tools.command_environment import HiddenVariables, hidden_names
 
 PACKAGES = (
     "pynvim",
@@ -58,7 +61,14 @@ def examine(services: Services) -> list[Finding]:
     usage = [
         Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
     ]
-    return [*examine_environment(), history, window, *usage]
+    return [*examine_environment(), history, window, *usage, variables_finding(services.hidden_variables(), os.environ)]
+
+
+def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:
+    """Return which variables of the environment the commands of a model do not get; never a value."""
+    names = hidden_names(environment, hidden)
+    text = f"do not get {', '.join(names)}" if names else "get all variables of the environment: none holds a secret"
+    return Finding("commands", True, text)
 
 
 def examine_environment() -> list[Finding]:

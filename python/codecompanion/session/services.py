@@ -27,6 +27,7 @@ from codecompanion.session.usage_check import Doubt, UsageDoubts
 from codecompanion.settings import Settings
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
+from codecompanion.tools.command_environment import HiddenVariables
 from codecompanion.tools.open_files import Editor, NoEditor
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.workspace.files import walk
@@ -186,6 +187,16 @@ class Services:
             read_stored=lambda sha256: self.store.read_blob(sha256).decode("utf-8", "surrogatepass"),
             timeout_s=self.tools.timeout_s(name, DEFAULT_TOOL_TIMEOUT_S),
             walk=walk,
-            hidden_variables=self.adapters.key_variables(),
+            hidden=self.hidden_variables(),
             editor=self.editor,
+        )
+
+    def hidden_variables(self) -> HiddenVariables:
+        """Return which variables of the environment commands do not get."""
+        command = self.settings.tools.entries.get("run_command")
+        return HiddenVariables(
+            of_adapters=self.adapters.key_variables(),
+            values=self.adapters.sent_values(),
+            keep=command.keep_variables if command else (),
+            hide=command.hide_variables if command else (),
         )

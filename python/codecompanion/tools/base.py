@@ -15,6 +15,7 @@ import msgspec
 from codecompanion.history import FileChangeState
 from codecompanion.messages import ToolSpec
 from codecompanion.requests import Snapshot
+from codecompanion.tools.command_environment import HiddenVariables
 from codecompanion.tools.open_files import Editor, NoEditor, Opened
 
 
@@ -146,8 +147,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550). `walk` is
     `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
-    `KeyError` or a `CodeCompanionError` when there is none. `hidden_variables` of the environment are no program's
-    business that the model runs: they hold keys. `recall` is what was taken out of the chat. `accepted` is the
+    `KeyError` or a `CodeCompanionError` when there is none. `hidden` says which variables of the environment a
+    program that the model runs does not get. `recall` is what was taken out of the chat. `accepted` is the
     proposal as the user left it, None unless the user edited it: the tool writes exactly that. `opened` is
     what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files.
     """
@@ -159,7 +160,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     read_stored: Callable[[str], str]
     timeout_s: float = 60.0
     walk: Walk = walk_everything
-    hidden_variables: frozenset[str] = frozenset()
+    hidden: HiddenVariables = HiddenVariables()
     recall: Recall = NothingRemoved()
     accepted: Accepted | None = None
     editor: Editor = NoEditor()

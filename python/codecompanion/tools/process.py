@@ -11,9 +11,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
@@ -140,38 +140,3 @@ async def _finish(process: asyncio.subprocess.Process, limit_s: float) -> None:
 def _signal_group(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
-
-
-def clean_environment(environment: Mapping[str, str], own_source: Path, hidden: Collection[str] = ()) -> dict[str, str]:
-    """Return the environment for a program the model runs: without keys, without a terminal, without our own Python.
-
-    Names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are left out in any case, and those in `hidden`. `own_source` is
-    the folder the host put on `PYTHONPATH` for itself. Editors and pagers would wait for a user for ever: an editor
-    fails at once, pagers just print.
-    """
-    kept = {
-        name: value
-        for name, value in environment.items()
-        if name not in hidden and not name.upper().endswith(SECRET_ENDINGS)
-    }
-    kept.pop("PYTHONSAFEPATH", None)
-    python_path = [
-        entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry) != own_source
-    ]
-    if python_path:
-        kept["PYTHONPATH"] = os.pathsep.join(python_path)
-    return {**kept, **_WITHOUT_TERMINAL}
-
-
-SECRET_ENDINGS = ("_API_KEY", "_TOKEN", "_SECRET")
-
-_WITHOUT_TERMINAL: dict[str, Any] = {
-    "TERM": "dumb",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "MANPAGER": "cat",
-    "EDITOR": "false",
-    "VISUAL": "false",
-    "GIT_EDITOR": "false",
-    "GIT_TERMINAL_PROMPT": "0",
-}

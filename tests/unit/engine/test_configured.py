@@ -84,6 +84,20 @@ async def test_a_prefix_that_is_never_allowed_is_named_by_its_key(tmp_path: Path
     assert mistakes[0].endswith("such as “python3.11 build.sh”. Such commands still ask.")
 
 
+async def test_a_variable_that_cannot_be_is_said_with_its_key(tmp_path: Path) -> None:
+    """R-502: nothing is silently ignored; the other names stay in force."""
+    given = settings.defaults()
+    given["tools"]["entries"]["run_command"]["keep_variables"] = ["PGHOST", "A=b"]
+    folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
+    host = Runtime(lambda _: None)
+    mistakes = cast(list[str], await host.handle(Hello(settings=given, nvim="0.11", **folders)))
+    assert host.services.hidden_variables().keep == ("PGHOST",)
+    await host.aclose()
+    assert [mistake.partition(": ")[0] for mistake in mistakes] == [
+        "interactions.chat.tools.run_command.opts.keep_variables[2]"
+    ]
+
+
 MINE = {"extends": "cowork", "description": "Mine."}
 
 

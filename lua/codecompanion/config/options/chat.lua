@@ -80,6 +80,37 @@ local prefixes = {
   description = "Commands that run without asking, given by their first words; see |codecompanion-approvals|.",
 }
 
+---What is wrong with patterns of environment variables.
+---@param patterns any[] Items that are no strings are the list's own mistake, found apart from this
+---@return string? problem
+---@return string[] patterns
+local function check_variables(patterns)
+  for number, pattern in ipairs(patterns) do
+    if type(pattern) == "string" and not pattern:find("^[%w_*?]+$") then
+      local expected = "expected the name of an environment variable, in which * stands for any letters"
+      return ("item %d: %q: %s"):format(number, pattern, expected), patterns
+    end
+  end
+  return nil, patterns
+end
+
+---@param name string
+---@param description string
+---@return CodeCompanion.Option
+local function variables(name, description)
+  return {
+    name = name,
+    type = "list",
+    default = {},
+    items = { type = "string", description = "The name of an environment variable, or a pattern such as `PG*`." },
+    check = check_variables,
+    description = description .. " See |codecompanion-command-environment|.",
+  }
+end
+
+local keep = variables("keep_variables", "Environment variables that commands get although they look like secrets.")
+local hide = variables("hide_variables", "Environment variables that commands do not get, besides those hidden anyway.")
+
 local tools = {
   tool("read_file", "Reads a file, or a range of its lines."),
   tool("file_search", "Finds files by name."),
@@ -91,7 +122,7 @@ local tools = {
   tool(
     "run_command",
     "Runs a shell command.",
-    { ask = true, never_yolo = true, timeout = 300000, more = { prefixes } }
+    { ask = true, never_yolo = true, timeout = 300000, more = { prefixes, keep, hide } }
   ),
   tool("memory", "Keeps notes across chats, in a separate folder."),
   tool("recall", "Finds and reads what was removed from the chat."),

@@ -1,7 +1,7 @@
 """`run_command`: a shell command in the workspace, its output and exit code.
 
-The command sees no API keys and no terminal. Of a huge output the first and last million bytes are kept while it
-streams, so that memory stays bounded; processes it leaves behind are ended with it.
+The command sees no secrets of the environment and no terminal. Of a huge output the first and last million bytes are
+kept while it streams, so that memory stays bounded; processes it leaves behind are ended with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from codecompanion.messages import ToolSpec
 from codecompanion.text_files import printable, split_lines
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import count, one_line, parameters, shown_path
-from codecompanion.tools.process import Ended, clean_environment, run_program
+from codecompanion.tools.command_environment import clean_environment
+from codecompanion.tools.process import Ended, run_program
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
@@ -106,7 +107,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         ended = await run_program(
             ["/bin/sh", "-c", arguments["command"]],
             cwd=cwd,
-            env=clean_environment(os.environ, _OWN_SOURCE, context.hidden_variables),
+            env=clean_environment(os.environ, _OWN_SOURCE, context.hidden),
             on_output=kept.add,
             limit_s=limit_s,
         )

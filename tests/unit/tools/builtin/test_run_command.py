@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from codecompanion.tools.base import ApprovalQuestion
 from codecompanion.tools.builtin.run_command import RUN_COMMAND, KeptOutput
+from codecompanion.tools.command_environment import HiddenVariables
 from tests.unit.tools.conftest import Call
 
 Ask = Callable[..., ApprovalQuestion | None]
@@ -47,8 +48,8 @@ async def test_the_command_does_not_see_keys(call: Call, monkeypatch: pytest.Mon
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
     monkeypatch.setenv("MY_TOKEN", "sk-hidden")
     monkeypatch.setenv("PLAIN", "seen")
-    monkeypatch.setenv("CREDENTIAL", "sk-hidden")
-    output = await call("run_command", {"hidden_variables": frozenset({"CREDENTIAL"})}, command="env")
+    monkeypatch.setenv("MINE", "sk-hidden")
+    output = await call("run_command", {"hidden": HiddenVariables(of_adapters=frozenset({"MINE"}))}, command="env")
     assert "sk-hidden" not in output.text
     assert "PLAIN=seen" in output.text
 

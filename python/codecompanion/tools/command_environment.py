@@ -1,0 +1,117 @@
+"""Which environment variables a command of the model gets: everything but what holds a secret.
+
+A command of a model prints its environment, on purpose or by chance, and what it prints goes to a server. So variables
+are left out whose name or value says that they are a secret, and those the adapters read. What a build needs stays:
+`PATH`, `HOME`, the language, proxies, the socket of the SSH agent and programs that ask for a password. A build that
+needs one of the others is given it by name (`keep_variables`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+SECRET_NAMES: Final = (
+    "*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*PAT", "*CREDENTIAL*", "*_AUTH", "*COOKIE*", "*CONNECTION_STRING*",
+    "*_DSN", "*_PWD", "AWS_*", "PG*", "*_CUSTOM_HEADERS", "NVIM", "NVIM_LISTEN_ADDRESS",
+)  # fmt: skip
+"""Names of variables that are left out, in any case. Through `NVIM` a command could ask the editor for its keys."""
+
+PLAIN_NAMES: Final = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ",
+    "SSH_AUTH_SOCK", "*ASKPASS*", "*TOKENIZER*", "*MAX_*TOKENS", "*KEYBOARD*", "*KEYMAP*", "KEYTIMEOUT",
+    "*COMPAT", "*BYPASS*", "*COMPASS*", "*_PROXY",
+)  # fmt: skip
+"""Names that stay although a pattern of `SECRET_NAMES`, or the value, would leave them out."""
+
+_URL_WITH_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
+_SECRET_VALUES = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|ghs|github_pat|glpat|nvapi|pplx|npm|xox[abprs])[-_][\w-]{16,}"
+    r"|\bAIza[\w-]{30,}|\bAKIA[A-Z0-9]{16}\b|\beyJ[\w-]{10,}\.[\w-]{5,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+)
+_SHORTEST_KNOWN_VALUE = 8
+"""A shorter value of a header may be any word, and so stand in any variable."""
+
+_WITHOUT_TERMINAL: Final[dict[str, Any]] = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "GIT_EDITOR": "false",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+
+
+class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides beside the names above: the variables and values of adapters, and the user's own patterns.
+
+    `keep` is stronger than all but `hide`; a variable that an adapter reads its key from is kept only by its own name.
+    """
+
+    of_adapters: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+    keep: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+
+    def hides(self, name: str, value: str) -> bool:
+        """Return whether the variable is left out."""
+        if _matches(name, self.hide):
+            return True
+        if name in self.of_adapters:
+            return name not in self.keep
+        if _matches(name, self.keep):
+            return False
+        if _matches(name, PLAIN_NAMES):
+            return False
+        return _matches(name, SECRET_NAMES) or _is_secret(value) or self._is_known(value)
+
+    def _is_known(self, value: str) -> bool:
+        return any(value in known for known in self.values) if len(value) >= _SHORTEST_KNOWN_VALUE else False
+
+
+def hidden_names(environment: Mapping[str, str], hidden: HiddenVariables) -> list[str]:
+    """Return the names of the variables that commands do not get, sorted."""
+    return sorted(name for name, value in environment.items() if hidden.hides(name, value))
+
+
+def clean_environment(
+    environment: Mapping[str, str], own_source: Path, hidden: HiddenVariables | None = None
+) -> dict[str, str]:
+    """Return the environment for a program the model runs: no secrets, no terminal, not our own Python.
+
+    `own_source` is the folder the host put on `PYTHONPATH` for itself. Editors and pagers would wait for a user for
+    ever: an editor fails at once, pagers just print.
+    """
+    decide = hidden or HiddenVariables()
+    kept = {name: value for name, value in environment.items() if not decide.hides(name, value)}
+    kept.pop("PYTHONSAFEPATH", None)
+    python_path = [
+        entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry) != own_source
+    ]
+    if python_path:
+        kept["PYTHONPATH"] = os.pathsep.join(python_path)
+    return {**kept, **_WITHOUT_TERMINAL}
+
+
+def problem_with_pattern(pattern: str) -> str:
+    """Return why the pattern can name no variable, "" when it can."""
+    if re.fullmatch(r"[A-Za-z0-9_*?]+", pattern):
+        return ""
+    return f"got {pattern!r}; expected the name of a variable, in which * stands for any letters"
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    upper = name.upper()
+    return any(fnmatchcase(upper, pattern.upper()) for pattern in patterns)
+
+
+def _is_secret(value: str) -> bool:
+    return bool(_URL_WITH_PASSWORD.search(value) or _SECRET_VALUES.search(value))
