@@ -2,8 +2,9 @@
 
     1 V2 checkpoint → 2 V2 snapshot → 3 legacy checkpoint → 4 legacy snapshot → 5 the events
 
-A candidate that cannot be read falls through to the next. No times are compared: the order is the documented one; both
-times are told. Legacy payloads are taken over into V2 right here, so that the next checkpoint stores them as such.
+A candidate that cannot be read falls through to the next. One that is older than another and holds fewer messages
+never wins: the newest that holds more does (R-474). Both times are told. Legacy payloads are taken over into V2 right
+here, so that the next checkpoint stores them as such.
 """
 
 from __future__ import annotations
@@ -72,23 +73,53 @@ def choose(
     for candidate in candidates:
         if candidate.raw is not None and payloads.form_of(candidate.raw) == "v2":
             at[candidate.kind] = max(at[candidate.kind], _time(candidate.raw))
-    for source, kind, form in _ORDER:
-        for candidate in candidates:
-            if candidate.raw is None or candidate.kind != kind or payloads.form_of(candidate.raw) != form:
-                continue
-            try:
-                found = _read(source, candidate, candidate.raw, usage)
-            except CodeCompanionError as error:
-                problems.append(str(error))
-                continue
-            return msgspec.structs.replace(
-                found, checkpoint_at=at["checkpoint"], snapshot_at=at["snapshot"], problems=tuple(problems)
-            )
+    found = _first(candidates, usage, problems)
+    if found is not None:
+        return msgspec.structs.replace(
+            found, checkpoint_at=at["checkpoint"], snapshot_at=at["snapshot"], problems=tuple(problems)
+        )
     messages = from_events()
     if not messages:
         return None
     snapshot = Snapshot(message_count=len(messages), usage_totals=usage)
     return RestoredState(5, messages, snapshot, problems=tuple(problems))
+
+
+def _first(candidates: Sequence[Candidate], usage: UsageTotals, problems: list[str]) -> RestoredState | None:
+    """Return the first readable state in the documented order, or the newest that makes it outdated (R-474)."""
+    ordered = [
+        (source, candidate, candidate.raw)
+        for source, kind, form in _ORDER
+        for candidate in candidates
+        if candidate.raw is not None and candidate.kind == kind and payloads.form_of(candidate.raw) == form
+    ]
+    place, chosen = _readable(ordered, usage, problems)
+    if chosen is None:
+        return None
+    newer = [entry for entry in ordered[place + 1 :] if _is_newer_and_longer(entry[2], chosen.raw)]
+    return _readable(sorted(newer, key=lambda entry: -_time(entry[2])), usage, problems)[1] or chosen
+
+
+def _readable(
+    ordered: Sequence[tuple[Source, Candidate, dict[str, Any]]], usage: UsageTotals, problems: list[str]
+) -> tuple[int, RestoredState | None]:
+    """Return the first state that can be read and its place; why those before it could not is added to the problems."""
+    for place, (source, candidate, raw) in enumerate(ordered):
+        try:
+            return place, _read(source, candidate, raw, usage)
+        except CodeCompanionError as error:
+            problems.append(str(error))
+    return len(ordered), None
+
+
+def _is_newer_and_longer(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether `one` was written after `other` and holds more messages; a payload without a time is not older."""
+    return 0 < _time(other) < _time(one) and _length(one) > _length(other)
+
+
+def _length(raw: Mapping[str, Any]) -> int:
+    history = raw.get("conversationHistory")
+    return len(history) if isinstance(history, list | tuple) else 0
 
 
 _ORDER: tuple[tuple[Source, str, payloads.Form], ...] = (

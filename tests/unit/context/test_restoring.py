@@ -103,11 +103,29 @@ def test_one_that_fails_falls_through(broken):
         assert len(state.problems) == broken
 
 
-def test_the_order_does_not_look_at_times():
-    """R-474: a V2 checkpoint beats a newer V2 snapshot; both times are told."""
+def test_of_states_that_hold_as_much_the_documented_order_decides():
+    """R-474: a V2 checkpoint beats a newer V2 snapshot that holds no more; both times are told."""
     state = restore(*ALL)
     assert (state.checkpoint_at, state.snapshot_at) == (5, 9)
     assert state.source == 1
+
+
+def test_one_that_is_older_and_holds_fewer_messages_never_wins():
+    """R-474 [decided]: the newest complete state does, whatever its kind; a damaged newer one changes nothing."""
+    old, new = candidate("checkpoint", checkpoint(SAID[:1])), candidate("snapshot", snapshot())
+    state = restore(old, new)
+    assert (state.source, len(state.messages)) == (2, len(SAID))
+    legacy = candidate(
+        "snapshot", {**LEGACY_SNAPSHOT, "conversationHistory": [*LEGACY_SNAPSHOT["conversationHistory"]] * 9}
+    )
+    assert restore(old, legacy).source == 1, "without a time nobody knows which is newer"
+    dated = candidate("snapshot", {**legacy.raw, "timestamp": 20})
+    assert restore(old, new, dated).source == 4
+    damaged = candidate("snapshot", {**new.raw, "conversationHistory": [{"role": "robot"}] * 9})
+    state = restore(old, damaged)
+    assert (state.source, len(state.problems)) == (1, 1)
+    shorter = candidate("snapshot", snapshot(SAID[:1]))
+    assert restore(candidate("checkpoint", checkpoint()), shorter).source == 1
 
 
 def test_a_v2_snapshot_beats_a_legacy_checkpoint():
