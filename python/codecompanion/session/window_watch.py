@@ -134,7 +134,7 @@ class WindowWatch:
     def _reaches_a_limit(self) -> bool:
         control, limits = self._control, self.limits
         ends = (*control.thresholds(), limits.context_window - limits.max_output_tokens)
-        return control.measured().tokens >= min(at for at in ends if at > control.room.fixed)
+        return control.measured().tokens >= min((at for at in ends if at > control.room.fixed), default=0)
 
     @property
     def _model(self) -> tuple[str, str]:

@@ -335,6 +335,15 @@ async def test_an_unknown_window_is_told_before_the_first_request_with_the_line_
     assert told_then == [[wanted]] * 3
 
 
+async def test_a_system_prompt_larger_than_the_guess_is_no_bug(tmp_path):
+    """R-506: then the guess decides at once, and is asked about and told first."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")]), window=0, settings={"system_prompt": "word " * 40_000})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert not bench.bugs
+    assert any("is unknown" in notice.text for notice in bench.of(Notice))
+
+
 async def test_a_listing_that_is_slow_does_not_hold_up_the_first_request(tmp_path, monkeypatch):
     """It is waited for shortly, as the guess decides nothing yet; then the user is told what is known."""
     monkeypatch.setattr(window_watch, "SHORT_WAIT_S", 0.01)
