@@ -138,8 +138,6 @@ def prepare(
         if any(report.stage in stage.unless and report.removed_messages for report in reports):
             continue
         report = yield from _run_stage(stage, usable, current, measured, env, stage.label)
-        if report.outcome == "skipped" and stage.optional:
-            continue
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after

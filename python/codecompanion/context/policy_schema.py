@@ -88,9 +88,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the program with its own trigger and its own event.
 
     `after` names stages that must have had their chance before this one, `unless` those after whose removals this one
-    is not needed (R-410). `optional`: nothing is said of it when it has nothing to do. `target` is the size it aims
-    at, `target_gap` (0..1 of the basis) how far it stays below the trigger (R-306). `label` is how the user reads an
-    automatic run. `manual` means `/compact` runs it, with at least `manual_min_messages`.
+    is not needed (R-410). `target` is the size it aims at, `target_gap` (0..1 of the basis) how far it stays below the
+    trigger (R-306). `label` is how the user reads an automatic run. `manual` means `/compact` runs it, with at least
+    `manual_min_messages`.
     """
 
     id: str
@@ -102,7 +102,6 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     target_gap: float = 0.0
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
-    optional: bool = False
     manual: bool = False
     manual_min_messages: int = 0
     effects: Effects = Effects()

@@ -283,10 +283,11 @@ class ContextControl:
     def _room_for_request(self) -> int:
         """Return what a request may measure beside the reply's reserve; 0 = the window is only assumed (R-506).
 
-        Where nothing may be done about it, the reply gets what is left of the window.
+        Where nothing is done about it here, because it is switched off or the provider compacts, the reply gets what is
+        left of the window.
         """
         limits = self.limits
-        reserve = limits.max_output_tokens if self.policy.enabled else 0
+        reserve = limits.max_output_tokens if self.policy.enabled and not self.native.compact_at else 0
         return 0 if limits.source == "default" else max(1, limits.context_window - reserve)
 
     async def tell_refused(self, refusal: Refusal) -> None:

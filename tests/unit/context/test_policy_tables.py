@@ -91,9 +91,9 @@ def test_a_user_policy_may_replace_and_add_stages() -> None:
     }
     late = {"id": "late", "event": "context_compacted", "trigger": {"at": 0.95}, "like": "compaction"}
     mine = load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage, late]}})
-    assert [s.id for s in mine.stages] == ["editing", "running_results", "compaction", "late"]
+    assert [s.id for s in mine.stages] == ["editing", "compaction", "late"]
     assert mine.stages[0].trigger.at == 0.3
-    assert mine.stages[3].tiers == mine.stages[2].tiers
+    assert mine.stages[2].tiers == mine.stages[1].tiers
 
 
 @pytest.mark.parametrize(
