@@ -111,16 +111,23 @@ local function runs(c)
   return found
 end
 
+---A fold ends at its own last row, or at that of one around it that begins on the same row.
 local function check_folds(c)
   local folds = require("codecompanion.chat.folds")
+  local ends = {}
   for _, fold in pairs(c.folds) do
     local first, last = folds.rows(c, fold)
     if first then
-      if vim.fn.foldlevel(first + 1) == 0 then
-        return ("no fold at %d"):format(first)
-      elseif vim.fn.foldclosed(first + 1) == first + 1 and vim.fn.foldclosedend(first + 1) ~= last + 1 then
-        return ("fold %d..%d ends at %d"):format(first, last, vim.fn.foldclosedend(first + 1) - 1)
-      end
+      ends[first] = ends[first] or {}
+      ends[first][last] = true
+    end
+  end
+  for first, lasts in pairs(ends) do
+    local closed_end = vim.fn.foldclosedend(first + 1) - 1
+    if vim.fn.foldlevel(first + 1) == 0 then
+      return ("no fold at %d"):format(first)
+    elseif vim.fn.foldclosed(first + 1) == first + 1 and not lasts[closed_end] then
+      return ("fold %d..%s ends at %d"):format(first, vim.inspect(vim.tbl_keys(lasts)), closed_end)
     end
   end
   return ""
