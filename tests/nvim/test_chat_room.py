@@ -8,11 +8,19 @@ import pytest
 
 from chat_driver import INIT, ChatDriver, make_chat
 from codecompanion import events
-from harness import Nvim
+from harness import Nvim, find_nvim, other_nvims
 
 METER = events.Meter(tokens=35_800, window=128_000, ratio=0.28, exact=True, edit_at=83_200, compact_at=108_800)
 OUTCOME = "exit 3 · 302 lines"
 COMMAND = "run_command for i in $(seq 1 300); do echo test line $i of a long test run; done; exit 3"
+
+
+OTHER_WIDTHS = """local chat = require('codecompanion.chat').last_chat()
+   local widths = {}
+   for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+     if vim.api.nvim_win_get_buf(win) ~= chat.bufnr then table.insert(widths, vim.api.nvim_win_get_width(win)) end
+   end
+   return widths"""
 
 
 def opened(nvim_factory: Callable[..., Nvim], size: tuple[int, int], **options: object) -> ChatDriver:
@@ -68,6 +76,22 @@ def test_a_width_of_the_users_is_kept(
 ) -> None:
     """Columns are columns; `min_width = 0` switches the rule off, `narrow_layout` chooses another way out."""
     assert windows(opened(nvim_factory, (80, 24), display={"chat": {"window": window}})) == [expected]
+
+
+@pytest.mark.parametrize("binary", [find_nvim() or "nvim", *other_nvims()])
+def test_files_side_by_side_leave_the_chat_its_width(nvim_factory: Callable[..., Nvim], binary: str) -> None:
+    """'equalalways' is Neovim's default; half of the editor and 60 columns are ours, also when windows come and go."""
+    for columns, files, width in ((100, 2, 60), (130, 3, 65), (180, 2, 90)):
+        chat = ChatDriver(nvim_factory(init=INIT, size=(columns, 30), binary=binary))
+        chat.setup({})
+        chat.nvim.command("edit a.py" + " | vsplit" * (files - 1))
+        chat.open()
+        assert windows(chat) == [(False, width)]
+        others = chat.nvim.lua(OTHER_WIDTHS)
+        assert len(others) == files
+        assert max(others) - min(others) <= 1, others
+        chat.nvim.command("wincmd p | vsplit | vsplit | close")
+        assert windows(chat) == [(False, width)]
 
 
 def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim]) -> None:

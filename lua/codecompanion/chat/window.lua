@@ -189,6 +189,38 @@ local function shared_split(config)
   end
 end
 
+---Whether splits of chats keep their width while others are made equal ('equalalways'); an option of the user's counts.
+---@param wins integer[]
+---@param keep boolean
+local function keep_width(wins, keep)
+  if (options.display().window.opts or {}).winfixwidth == nil then
+    for _, win in ipairs(wins) do
+      api.nvim_set_option_value("winfixwidth", keep, { scope = "local", win = win })
+    end
+  end
+end
+
+---Show the chat in a split of the size that was asked for: Neovim makes all windows equal when there is one more. A
+---second chat shares with the first, and Neovim 0.12 would take all of its width from there.
+---@param chat CodeCompanion.Chat
+---@param config table
+local function open_split(chat, config)
+  local others, wanted = chat_splits(), layout.split(config)
+  keep_width(others, false)
+  local win = api.nvim_open_win(chat.bufnr, true, wanted)
+  if wanted.width and #others == 0 then
+    api.nvim_win_set_width(win, wanted.width)
+    keep_width({ win }, true)
+  end
+  if vim.o.equalalways and config.layout == "vertical" then
+    vim.cmd("horizontal wincmd =")
+  end
+  keep_width(others, true)
+  if config.layout == "vertical" then
+    keep_width({ win }, true)
+  end
+end
+
 ---Give a window that shows a chat another buffer. 'winfixbuf' keeps others out of it, not the chats.
 ---@param win integer 0 = the current one
 ---@param bufnr integer
@@ -232,11 +264,7 @@ function M.open(chat, wish)
   elseif config.layout == "float" then
     api.nvim_open_win(chat.bufnr, true, layout.float(config))
   else
-    local is_first = #chat_splits() == 0
-    api.nvim_open_win(chat.bufnr, true, layout.split(config))
-    if vim.o.equalalways and not is_first then
-      vim.cmd("horizontal wincmd =") -- Neovim 0.12 takes all of the width from the chat that is there
-    end
+    open_split(chat, config)
   end
   local win = api.nvim_get_current_win()
   api.nvim_win_set_var(win, "codecompanion_layout", config.layout)
