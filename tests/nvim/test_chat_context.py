@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from chat_driver import ChatDriver
 from codecompanion import events
 
@@ -50,6 +52,77 @@ def test_deleting_a_line_of_the_block_detaches_the_item(chat_everywhere: ChatDri
     assert chat.sent("detach")[1]["items"] == ["i2", "i3"]
     chat.push(events.ContextItems(items=()))
     assert chat.text() == "## Me\ntext"
+
+
+def test_the_block_lists_what_is_sent_whatever_is_done_to_it(chat: ChatDriver) -> None:
+    """Keys that write lead to the input; what changes the block all the same is put back; whole lines can go."""
+    chat.push(events.ContextItems(items=ITEMS))
+    chat.accept("a question")
+    block = chat.text().split("\n")[:5]
+    chat.nvim.feed("gg3GA words<Esc>")
+    chat.nvim.wait_for(lambda: chat.input() == " words", "the words in the input")
+    chat.nvim.feed("gg3Go line<Esc>2Gcc more<Esc>")
+    chat.nvim.wait_for(lambda: chat.input() == " words line more", "the other words in the input")
+    for keys in (
+        "gg3Gx",
+        "gg3GD",
+        "gg3Gdw",
+        ":3m1<CR>",
+        ":2s/AGENTS/X/<CR>",
+        ":2t2<CR>",
+        "ggdd",
+        "gg5Gdd",
+        "gg2G~",
+        "ggJ",
+    ):
+        chat.nvim.feed(keys)
+        chat.nvim.wait_for(lambda: chat.text().split("\n")[:5] == block, f"the block after {keys}")
+        chat.nvim.settle()
+        assert chat.text().split("\n")[:5] == block, keys
+    assert chat.sent("detach") == []
+    assert chat.input() == " words line more"
+    assert "a question" in chat.text()
+    chat.nvim.feed("gg3GVjd")
+    chat.nvim.wait_for(lambda: chat.sent("detach"), "detach")
+    assert chat.sent("detach")[0]["items"] == ["i2", "i3"]
+    assert chat.text().split("\n")[:4] == [*block[:2], "", "## Me"]
+
+
+def test_a_detaching_that_is_refused_puts_the_line_back(chat: ChatDriver) -> None:
+    """While a turn runs it is sent already."""
+    chat.push(events.ContextItems(items=ITEMS))
+    before = chat.text()
+    chat.nvim.feed("gg3Gdd")
+    chat.nvim.wait_for(lambda: chat.sent("detach"), "detach")
+    chat.nvim.lua(
+        """for _, request in ipairs(require('codecompanion.host').requests) do
+             if request.verb == 'detach' then request.callback('Wait until the reply is complete.') end
+           end"""
+    )
+    chat.nvim.wait_for(lambda: "! Wait until the reply is complete." in chat.text(), "the reason")
+    assert chat.text().startswith(before.removesuffix("## Me\n"))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_undo_right_after_the_only_line_is_deleted_brings_it_back(chat: ChatDriver, early: bool) -> None:
+    """The block is gone and the cursor is in the input, but the last change is the deletion; the draft's come after."""
+    chat.nvim.feed("Gione<Esc>A two<Esc>")
+    chat.push(events.ContextItems(items=ITEMS[:1]))
+    chat.nvim.feed("gg2Gdd")
+    chat.nvim.wait_for(lambda: chat.sent("detach"), "detach")
+    marks = events.ViewMarks(undone=(), cleared=(), pinned=(), next_undo="d1", undo_kind="detached")
+    if early:
+        chat.nvim.feed("u")
+    chat.push(events.ContextItems(items=()), marks)
+    if not early:
+        chat.nvim.feed("u")
+    chat.nvim.wait_for(lambda: chat.sent("undo_change"), "undo_change")
+    assert chat.sent("undo_change")[0]["change_id"] == "d1"
+    assert chat.input() == "one two"
+    chat.push(events.ContextItems(items=ITEMS[:1]), events.ViewMarks(undone=(), cleared=(), pinned=()))
+    chat.nvim.feed("Gu")
+    chat.nvim.wait_for(lambda: chat.input() == "one", "the draft before")
+    assert len(chat.sent("undo_change")) == 1
 
 
 def test_gf_opens_the_file_beside_the_chat(chat: ChatDriver) -> None:

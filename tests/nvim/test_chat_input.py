@@ -194,7 +194,8 @@ def test_the_draft_is_saved_while_it_is_typed(chat: ChatDriver) -> None:
 
 def test_a_stored_draft_stands_in_the_input_again(chat: ChatDriver) -> None:
     """After a crash of the editor the draft comes with chat_opened."""
-    chat.answer("list_sessions", [])
+    stored = {"id": "stored", "title": "", "updated": 1700000000, "messages": 1, "cwd": "/", "owned": False}
+    chat.answer("list_sessions", [stored])
     chat.nvim.lua("require('codecompanion.chat').resume('stored')")
     chat.id = "stored"
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")

@@ -34,8 +34,8 @@ def test_control_c_in_insert_mode_only_leaves_insert_mode(chat: ChatDriver) -> N
     )  # the mode alone is told before keys are taken
     chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "n", "normal mode")
     assert chat.sent("close_chat") == []
-    chat.nvim.feed("<C-c>")
-    chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
+    # typed while Neovim is at work it interrupts that, and is no key
+    chat.nvim.wait_for(lambda: chat.sent("close_chat") or chat.nvim.feed("<C-c>"), "close_chat")
 
 
 def test_q_stops_a_turn_that_is_seen_and_asks_about_one_that_is_not(chat: ChatDriver) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chat_driver import ChatDriver
 from codecompanion import events
 from codecompanion.events import Entry, Severity
+from codecompanion.session.entries import ASKED_TO_GO_ON
 
 USER = Entry(kind="user", text="question", message_id="m1")
 REPLY = Entry(kind="reply", text="half", message_id="r", cut=True, adapter="openai", model="gpt-4o")
@@ -29,6 +30,24 @@ def test_notices_come_back_where_they_stood_and_once(chat: ChatDriver) -> None:
     assert before.index("below the question") < before.index("half") < before.index("Stopped.")
     assert draw_again(chat, USER, REPLY, STOPPED) == before
     assert draw_again(chat, USER, REPLY, STOPPED) == before
+
+
+def test_the_request_to_continue_has_a_line_between_the_parts_of_a_reply(chat: ChatDriver) -> None:
+    """What the model reads in between is said live and when the chat is drawn again."""
+    chat.accept("question")
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="half"))
+    chat.push(events.ReplyFinished(message_id="r", stop="length"))
+    chat.push(events.Notice(level=Severity.INFO, text=ASKED_TO_GO_ON))
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="whole"))
+    chat.push(events.ReplyFinished(message_id="r2", stop="stop"), events.TurnFinished(reason="done"))
+    before = chat.text()
+    assert before.count("## CodeCompanion") == 1
+    half = Entry(kind="reply", text="half", message_id="r", adapter="openai", model="gpt-4o", opens=True)
+    whole = Entry(kind="reply", text="whole", message_id="r2", adapter="openai", model="gpt-4o", opens=False)
+    note = Entry(kind="note", text=ASKED_TO_GO_ON)
+    assert draw_again(chat, USER, half, note, whole) == before
+    chat.nvim.lua("require('codecompanion.chat').last_chat().notices = {}")
+    assert draw_again(chat, USER, half, note, whole) == before
 
 
 def test_a_notice_stands_below_its_message_in_a_later_piece(chat: ChatDriver) -> None:

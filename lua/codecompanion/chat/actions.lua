@@ -332,6 +332,9 @@ local function travel(chat, step)
     return (step < 0 and history.undo or history.redo)(chat, change.id)
   end
   local in_input = cursor_row() >= buffer.position(chat, "header")
+  if step < 0 and chat.just_detached and chat.just_detached == buffer.input_text(chat) then
+    return require("codecompanion.chat.context").attach_again(chat)
+  end
   if step < 0 and chat.just_cleared and not (in_input and draft.can_undo(chat)) then
     return require("codecompanion.chat.history").undo(chat)
   end

@@ -272,6 +272,11 @@ function M.update(chat, event)
   chat.next_undo = event.next_undo ~= "" and event.next_undo or nil
   chat.next_redo = event.next_redo ~= "" and event.next_redo or nil
   chat.undo_kind, chat.cleared, chat.marked = event.undo_kind, cleared, true
+  if chat.undo_kind ~= "detached" then
+    chat.just_detached, chat.undo_soon = nil, nil
+  elseif chat.undo_soon then
+    require("codecompanion.chat.context").attach_again(chat)
+  end
   local runs = require("codecompanion.chat.runs")
   local moved = runs.set(chat, event.gone or {})
   for id, change in pairs(chat.changes) do

@@ -31,6 +31,20 @@ local function note_of(item)
   return #notes > 0 and table.concat(notes, " · ") or nil
 end
 
+---@param items table[]
+---@return string[]
+local function lines_of(items)
+  if #items == 0 then
+    return {}
+  end
+  local lines = { "> Context:" }
+  for _, item in ipairs(items) do
+    lines[#lines + 1] = line_of(item)
+  end
+  lines[#lines + 1] = ""
+  return lines
+end
+
 ---Draw the block anew.
 ---@param chat CodeCompanion.Chat
 ---@param items table[]
@@ -38,14 +52,8 @@ function M.set(chat, items)
   if not options.display().show_context then
     items = {}
   end
-  local lines = {}
-  if #items > 0 then
-    lines = { "> Context:" }
-    for _, item in ipairs(items) do
-      lines[#lines + 1] = line_of(item)
-    end
-    lines[#lines + 1] = ""
-  end
+  local lines = lines_of(items)
+  chat.context_shown = items
   local old_fold = chat.context_fold
   if old_fold then
     folds.remove(chat, old_fold)
@@ -136,21 +144,64 @@ function M.refit(chat)
   end
 end
 
----Find the items whose lines were deleted and tell the host.
+---Take items out of the next request; what is refused stands in the block again.
+---@param chat CodeCompanion.Chat
+---@param gone string[]
+---@param before table[] What the block listed
+local function detach(chat, gone, before)
+  table.sort(gone)
+  chat.just_detached = buffer.input_text(chat)
+  local session, say = require("codecompanion.chat.session"), require("codecompanion.say")
+  session.request(chat, "detach", { items = gone }, function() end, function(reason)
+    chat.just_detached = nil
+    M.set(chat, before)
+    say.chat(chat, reason, require("codecompanion.severity").WARN)
+  end)
+end
+
+---Find the items whose lines were deleted and tell the host. Nothing else can be changed here: the block lists what
+---will be sent.
 ---@param chat CodeCompanion.Chat
 function M.check(chat)
-  local gone = {}
+  local before, gone, left = chat.context_shown or {}, {}, {}
+  if #before == 0 or chat.awaiting or chat.damaged then
+    return
+  end
+  local removed = {}
   for id, item in pairs(chat.context_items) do
     local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, id, { details = true })
     if not mark[1] or mark[3].invalid then
-      gone[#gone + 1] = item.id
+      gone[#gone + 1], removed[item.id] = item.id, true
       chat.context_items[id] = nil
     end
   end
-  if #gone > 0 then
-    table.sort(gone)
-    require("codecompanion.chat.session").notify(chat, "detach", { items = gone })
+  for _, item in ipairs(before) do
+    if not removed[item.id] then
+      left[#left + 1] = item
+    end
   end
+  local drawn = api.nvim_buf_get_lines(chat.bufnr, 0, (buffer.position(chat, "top")), false)
+  if not vim.deep_equal(drawn, lines_of(left)) then
+    M.set(chat, left)
+    if #gone == 0 then
+      require("codecompanion.say").hint("The context block was put back; dd removes a line from the next request.")
+    end
+  end
+  chat.context_shown = left
+  if #gone > 0 then
+    detach(chat, gone, before)
+  end
+end
+
+---Bring back what was taken out just now; the host may not have done that yet.
+---@param chat CodeCompanion.Chat
+function M.attach_again(chat)
+  if chat.undo_kind ~= "detached" then
+    chat.undo_soon = true
+    return
+  end
+  chat.just_detached, chat.undo_soon = nil, nil
+  require("codecompanion.chat.history").undo(chat, chat.next_undo)
 end
 
 ---The item on a row of the block.

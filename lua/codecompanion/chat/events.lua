@@ -100,7 +100,7 @@ function M.queued(chat, event)
 end
 
 function M.message_sent(chat, event)
-  chat.just_cleared = nil
+  chat.just_cleared, chat.just_detached = nil, nil
   stream.finish(chat)
   chat.header = false
   outgoing.sent(chat, event)

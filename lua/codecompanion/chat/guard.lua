@@ -33,6 +33,12 @@ local function is_inside(chat)
   return row >= buffer.position(chat, "top") and row < buffer.position(chat, "header")
 end
 
+---@param chat CodeCompanion.Chat
+---@return boolean Whether the cursor is on the context block, where only whole lines can be deleted
+local function is_in_context(chat)
+  return api.nvim_win_get_cursor(0)[1] - 1 < buffer.position(chat, "top")
+end
+
 ---The key that edits the message under the cursor, nil when it is not the user's own.
 ---@param chat CodeCompanion.Chat
 ---@return string?
@@ -44,6 +50,9 @@ end
 ---What a key says where it cannot do its work.
 ---@param chat CodeCompanion.Chat
 local function refuse(chat)
+  if is_in_context(chat) then
+    return tell("dd takes a line of the context out of the next request; type in the input below.")
+  end
   local key = edit_key(chat)
   tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
 end
@@ -51,9 +60,8 @@ end
 ---Insert mode begins in the input, although the key was pressed elsewhere: say why, beside the header of the input, for
 ---Neovim shows nothing but the mode on the command line.
 ---@param chat CodeCompanion.Chat
----@param key? string What edits the message that the cursor was on
-local function explain(chat, key)
-  local why = key and ("%s edits your message"):format(key) or "the transcript is read-only"
+---@param why string
+local function explain(chat, why)
   api.nvim_buf_set_extmark(chat.bufnr, M.ns, buffer.position(chat, "header"), 0, {
     id = 1,
     virt_text = { { "you type here · " .. why, "CodeCompanionHint" } },
@@ -79,12 +87,18 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param key string
 local function write(chat, key)
-  local inside, own = is_inside(chat), edit_key(chat)
+  local why
+  if is_in_context(chat) then
+    why = "dd removes a line of the context"
+  elseif is_inside(chat) then
+    local own = edit_key(chat)
+    why = own and ("%s edits your message"):format(own) or "the transcript is read-only"
+  end
   require("codecompanion.chat.outgoing").cursor_to_input(chat)
   M.update(chat)
   if not vim.list_contains(PUT, key) then
-    if inside then
-      explain(chat, own)
+    if why then
+      explain(chat, why)
     end
     return vim.cmd.startinsert({ bang = true })
   end
@@ -116,7 +130,8 @@ end
 ---@param key string
 local function press(chat, key)
   local inside = is_inside(chat)
-  local leads = inside or (is_on_header(chat) and not vim.list_contains(CHANGE, key) and key ~= "d")
+  local in_context = is_in_context(chat) and key ~= "d"
+  local leads = inside or in_context or (is_on_header(chat) and not vim.list_contains(CHANGE, key) and key ~= "d")
   if not leads then
     return api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode(key), "in", false)
   end
@@ -196,7 +211,7 @@ function M.update(chat)
   if vim.bo[chat.bufnr].modifiable == inside then
     vim.bo[chat.bufnr].modifiable = not inside
   end
-  local guarded = inside or row == header
+  local guarded = row <= header
   if guarded ~= (chat.guarded == true) then
     chat.guarded = guarded
     switch_keys(chat, guarded)

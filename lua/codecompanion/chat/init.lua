@@ -278,7 +278,7 @@ function M.resume(id, opts, refuse)
   subscribe()
   if not id or id == "" or id == "last" then
     require("codecompanion.chat.pickers").session(id == "last", function(chosen)
-      M.resume(chosen, opts)
+      resume_stored(chosen, opts)
     end)
     return
   end

@@ -69,6 +69,9 @@ local made = 0
 ---@field pieces table<integer, table>
 ---@field unpainted integer
 ---@field context_items table<integer, table>
+---@field context_shown? table[] What the context block lists
+---@field just_detached? string What stood in the input when an attachment was taken out, until something else happens
+---@field undo_soon? boolean It is to come back once the host has taken it out
 ---@field editing boolean The machine edits the buffer
 ---@field compaction? table
 ---@field warning_level? "warning"|"critical" How full the context window was last said to be
@@ -147,6 +150,7 @@ function M.reset(chat)
   chat.folds, chat.items, chat.calls, chat.roles, chat.pieces = {}, {}, {}, {}, {}
   chat.answers_replaced, chat.runs_drawn, chat.refreshing = {}, 0, nil
   chat.parts, chat.by_message, chat.gone, chat.context_items, chat.context_fold = {}, {}, {}, {}, nil
+  chat.context_shown, chat.just_detached, chat.undo_soon = nil, nil, nil
   chat.cleared, chat.marked = {}, nil
   chat.changes, chat.next_undo, chat.next_redo, chat.undo_kind = {}, nil, nil, nil
   chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}

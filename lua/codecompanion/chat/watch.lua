@@ -27,6 +27,9 @@ function M.set(chat)
   on("InsertLeave", function()
     draft.changed(chat, false)
     draft.save(chat)
+    if not chat.damaged then
+      require("codecompanion.chat.context").check(chat)
+    end
   end)
   on("BufLeave", function()
     draft.save(chat)

@@ -24,7 +24,7 @@ from codecompanion.history import (
     TurnEnded,
     ViewChanged,
 )
-from codecompanion.messages import SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
+from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
 from codecompanion.session.change_list import changes_of
 from codecompanion.session.gone import gone_from, pages, summary_ids
 from codecompanion.session.tool_round import preview, recorded_title, told_change
@@ -32,6 +32,8 @@ from codecompanion.session.undo import undone_ids
 from codecompanion.summary_frame import bare_summary
 
 FIRST_PIECE, PIECE = 60, 100
+ASKED_TO_GO_ON = "Asked the model to continue its reply."
+"""What stands for the message that asks for the rest of a reply."""
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
@@ -122,6 +124,8 @@ class _Drawing:
         adapter, model = self._adapter, self._model
         if is_typed_by_user(message):
             yield Entry(kind="user", text=message.text, tokens=message.tokens, number=self._typed, **common)
+        elif message.tag == GO_ON_TAG:
+            yield Entry(kind="note", text=ASKED_TO_GO_ON)
         elif message.tag == SUMMARY_TAG:
             # A chat restored from a checkpoint begins with it; elsewhere summaries come with the change that made them.
             yield Entry(kind="compacted", text=bare_summary(message.text), summary_ids=(message.id,), **common)

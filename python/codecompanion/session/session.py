@@ -38,6 +38,7 @@ from codecompanion.session.answer import Answer
 from codecompanion.session.approval_desk import ApprovalDesk
 from codecompanion.session.context_block import ContextBlock
 from codecompanion.session.context_control import ContextControl
+from codecompanion.session.entries import ASKED_TO_GO_ON
 from codecompanion.session.file_log import FileLog
 from codecompanion.session.grants import Grants
 from codecompanion.session.log import ChatLog
@@ -343,6 +344,7 @@ class Session:
             ts=self.services.clock(),
         )
         await self.log.write(MessageAdded(message=self._counted(message)))
+        self._notice(Severity.INFO, ASKED_TO_GO_ON)
         return message.id
 
     async def stop(self) -> None:

@@ -11,6 +11,7 @@ from codecompanion.errors import InputError, Overloaded
 from codecompanion.events import ContextItems, Meter, Notice, TurnFinished
 from codecompanion.messages import GO_ON_TAG, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session.entries import ASKED_TO_GO_ON, entries
 from codecompanion.session.going_on import check_incomplete
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -79,6 +80,9 @@ async def test_going_on_can_be_tried_again(tmp_path):
     await bench.idle(session)
     assert [m.tag for m in session.log.view.messages] == [None, None, GO_ON_TAG, None]
     assert texts(session)[-1] == " whole"
+    shown = [(entry.kind, entry.text) for entry in entries(await session.log.events())]
+    assert shown[2:4] == [("note", ASKED_TO_GO_ON), ("note", "s: busy")], "what the model reads has a line"
+    assert [n.text for n in bench.of(Notice)].count(ASKED_TO_GO_ON) == 1
 
 
 async def test_a_loop_that_was_stopped_can_be_gone_on_with(tmp_path):
