@@ -5,10 +5,11 @@ A key lives in memory only. It is never logged, stored or shown; a failure names
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from codecompanion.adapters.base import AdapterSettings
@@ -37,10 +38,11 @@ class KeyReader:
         command_limit_s: float = COMMAND_LIMIT_S,
         on_key: Callable[[str], None] = lambda key: None,
     ) -> None:
-        self._given = dict(given or {})
+        self._given: dict[str, str] = {}
         self._environ = os.environ if environ is None else environ
         self._limit_s = command_limit_s
         self._on_key = on_key
+        self.give(given or {})
 
     def __repr__(self) -> str:
         """Show the names, never the keys."""
@@ -49,6 +51,15 @@ class KeyReader:
     def give(self, secrets: Mapping[str, str]) -> None:
         """Take over keys that the configuration's functions returned, by adapter name."""
         self._given.update(secrets)
+        for key in secrets.values():
+            self._on_key(key)
+
+    def look_in_files(self, entries: Iterable[AdapterSettings]) -> None:
+        """Let `on_key` hear the keys that are in files before an adapter needs them: a tool may read the same file."""
+        for settings in entries:
+            if settings.key.startswith("file:"):
+                with contextlib.suppress(MissingKey):  # said where the key is needed
+                    self._on_key(self._open(settings.key.removeprefix("file:").strip(), settings))
 
     def __call__(self, settings: AdapterSettings) -> str:
         """Return the key, "" for an endpoint without one.

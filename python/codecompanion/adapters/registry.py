@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias
@@ -52,6 +53,9 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
     return found
 
 
+_HOLDS_KEY = re.compile(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
+
+
 class AdapterRegistry:
     """Makes adapters and keeps them. `secrets`: keys that functions of the configuration returned, by adapter name."""
 
@@ -84,6 +88,14 @@ class AdapterRegistry:
         entries = self._settings.values()
         headers = (value for entry in entries for value in entry.headers.values())
         return frozenset((*headers, *(value for entry in entries for value in secrets_in_url(entry.base_url))))
+
+    def secret_values(self) -> list[str]:
+        """Return what stands in headers and addresses as a key; keys in files are told to `on_key` (blocks)."""
+        self._keys.look_in_files(self._settings.values())
+        found = [value for entry in self._settings.values() for value in secrets_in_url(entry.base_url)]
+        for entry in self._settings.values():
+            found += [value.split()[-1] for name, value in entry.headers.items() if _HOLDS_KEY.search(name) and value]
+        return found
 
     def settings(self, name: str) -> AdapterSettings:
         """Return the settings of an adapter.

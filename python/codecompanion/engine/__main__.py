@@ -37,7 +37,9 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         return 0
     from codecompanion.engine.bridge import serve
+    from codecompanion.engine.own_memory import close_own_memory
 
+    close_own_memory()
     return serve(Path(arguments[0]).resolve())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from codecompanion import text_files, tokens
 from codecompanion.adapters import catalog
+from codecompanion.adapters.known_secrets import KnownSecrets
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
 from codecompanion.calibration import Calibration, start_marks
 from codecompanion.context.ledger import summarise
@@ -177,6 +179,12 @@ class Runtime:
         loaded, adapter_settings, mistakes = take_settings(request.settings)
         data_dir = Path(request.data_dir)
         store = await asyncio.to_thread(self._open_store, data_dir)
+        known = KnownSecrets()
+
+        def learn(key: str) -> None:
+            register_secrets((key,))
+            known.learn((key,))
+
         services = Services(
             settings=loaded,
             store=store,
@@ -185,7 +193,7 @@ class Runtime:
                 read_blob=store.read_blob,
                 summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
                 secrets=request.secrets,
-                on_key=lambda key: register_secrets((key,)),
+                on_key=learn,
             ),
             tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
             emit=self._emit,
@@ -197,11 +205,15 @@ class Runtime:
             report_bug=_report_bug,
             mistakes=mistakes,
             editor=self._asks,
+            known_secrets=known,
         )
+        known.learn_environment(os.environ, services.adapters.key_variables())
+        known.learn(await asyncio.to_thread(services.adapters.secret_values))
         configure(services, request)
         for learned in await asyncio.to_thread(store.load_calibration):
-            known = Calibration(learned.ratio, learned.weight, learned.extra, start_marks(learned.model))
-            services.calibrations[learned.adapter, learned.model] = known
+            marks = start_marks(learned.model)
+            calibration = Calibration(learned.ratio, learned.weight, learned.extra, marks)
+            services.calibrations[learned.adapter, learned.model] = calibration
         previous, self._services, self._reports = self._services, services, Reports()
         if previous is not None:
             await previous.store.aclose()

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.known_secrets import KnownSecrets
 from codecompanion.adapters.redact import plain_url
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.calibration import Calibration
@@ -69,6 +70,7 @@ class Services:
     checks_usage: bool = True
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
     editor: Editor = field(default_factory=NoEditor)
+    known_secrets: KnownSecrets = field(default_factory=KnownSecrets)
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
         """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).

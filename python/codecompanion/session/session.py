@@ -169,6 +169,7 @@ class Session:
             recorded=self._recorded(),
             on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
             recorder=self._recorder,
+            hide=services.known_secrets.hide,
         )
         caller = next((m.id for m in reversed(self.log.view.messages) if m.tool_calls), "")
         self.round = ToolRound(round_services, calls, cycle, turn_id, caller)

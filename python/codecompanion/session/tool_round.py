@@ -32,6 +32,8 @@ Recorded = Callable[[int], Message | None]
 """Position of a call in its reply → the recorded result."""
 PREVIEW_LINES = 24
 PREVIEW_CHARS = 4000
+LONG_CHARS = 50_000
+"""A longer result is looked through in a thread."""
 MAX_DIFF_CHARS = 16_000
 """So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
 
@@ -40,7 +42,7 @@ MAX_DIFF_CHARS = 16_000
 class RoundServices:
     """What a round needs of its chat. `store_text` keeps a long result whole and returns its sha256.
 
-    `recorder(turn_id, call_id)` logs the changes of files that a call makes.
+    `recorder(turn_id, call_id)` logs the changes of files that a call makes. `hide` takes known keys out of a text.
     """
 
     chat_id: str
@@ -57,6 +59,7 @@ class RoundServices:
     recorded: Recorded | None = None
     on_running: Callable[[str], None] = lambda title: None
     recorder: Callable[[str, str], Recorder] = lambda turn_id, call_id: NotRecorded()
+    hide: Callable[[str], str] = lambda text: text
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,15 @@ class ToolRound:
             context = msgspec.structs.replace(context, accepted=verdict.accepted)
             services.on_running(title)
         output = await run_call(tool, arguments, context)
-        return _Ran(call, output, "error" if output.is_error else "ok", title)
+        return _Ran(call, await self._without_keys(output), "error" if output.is_error else "ok", title)
+
+    async def _without_keys(self, output: ToolOutput) -> ToolOutput:
+        """Take known keys out of a result: nothing has stored, shown or sent it yet."""
+        hide, change = self._services.hide, output.change
+        text = await asyncio.to_thread(hide, output.text) if len(output.text) > LONG_CHARS else hide(output.text)
+        if change is not None:
+            change = msgspec.structs.replace(change, diff=hide(change.diff))
+        return msgspec.structs.replace(output, text=text, summary=hide(output.summary), change=change)
 
     async def _ask(
         self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]

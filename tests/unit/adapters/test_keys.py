@@ -57,7 +57,7 @@ def test_every_key_that_is_found_is_told_so_that_no_text_shows_it(tmp_path: Path
     environ = {**os.environ, "OPENAI_API_KEY": SECRET}
     given = {"openai": SECRET} if place == "function" else {}
     KeyReader(given, environ=environ, on_key=heard.append)(entry(place.format(file=tmp_path / "key")))
-    assert heard == [SECRET]
+    assert set(heard) == {SECRET}
 
 
 def test_only_a_variable_has_a_name_to_hide_from_commands() -> None:
@@ -138,3 +138,13 @@ def test_nothing_shows_the_keys_it_was_given() -> None:
 def test_the_place_of_a_key_has_a_name(key: str, label: str) -> None:
     """For the sentences about refused keys."""
     assert key_label(entry(key)) == label
+
+
+def test_keys_are_heard_before_an_adapter_needs_them(tmp_path: Path) -> None:
+    """Lesson 44: a tool may find them first, in the file or where a function of the configuration got them."""
+    (tmp_path / "key").write_text(f"{SECRET}\n")
+    heard: list[str] = []
+    reader = KeyReader({"one": "given-1"}, environ={}, on_key=heard.append)
+    reader.give({"two": "given-2"})
+    reader.look_in_files([entry(f"file:{tmp_path}/key"), entry(f"file:{tmp_path}/none"), entry("PLAIN")])
+    assert heard == ["given-1", "given-2", SECRET]

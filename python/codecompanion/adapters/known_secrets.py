@@ -1,0 +1,120 @@
+"""The keys this host knows, and how they are kept out of what a tool found (lesson 44).
+
+A tool may print a key: from a file, a shell's start file, another program's environment. What it gave is cleaned before
+it is stored, shown or sent. Hidden are the key itself, pieces of it from 23 letters on, and its base64, hexadecimal and
+percent forms. Values that could be ordinary words are not known as keys: hiding `postgres` everywhere helps nobody.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote, unquote, urlsplit
+
+from codecompanion.adapters.redact import HIDDEN
+
+SHORTEST_CHARS = 8
+"""A shorter value is no key, or a word that stands everywhere."""
+SHORTEST_PLAIN_CHARS = 20
+"""A value of letters only, such as `no-key-needed`, is a key from this length on."""
+PIECE_CHARS = 12
+"""Pieces are looked for in blocks of this length; whatever holds a whole block is found."""
+
+_SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+class KnownSecrets:
+    """The keys known so far. Learning and hiding may happen in different threads."""
+
+    def __init__(self) -> None:
+        self._secrets: frozenset[str] = frozenset()
+        self._forms: tuple[str, ...] = ()
+        self._blocks: tuple[tuple[str, str, int], ...] = ()
+
+    def __repr__(self) -> str:
+        """Show how many there are, never one."""
+        return f"KnownSecrets({len(self._secrets)})"
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Hide these from now on, as far as they can be told from ordinary words."""
+        fresh = {value.strip() for value in values if looks_like_a_key(value.strip())} - self._secrets
+        if fresh:
+            self._secrets |= fresh
+            forms = {form for secret in self._secrets for form in _forms(secret)}
+            self._forms = tuple(sorted(forms, key=len, reverse=True))
+            self._blocks = tuple(block for secret in sorted(self._secrets) for block in _blocks(secret))
+
+    def learn_environment(self, environment: Mapping[str, str], key_variables: Iterable[str] = ()) -> None:
+        """Hide the values of variables that are keys by their name, and passwords in addresses."""
+        of_adapters = frozenset(key_variables)
+        for name, value in environment.items():
+            if name in of_adapters:
+                self.learn((value,))
+            elif _ADDRESS.match(value):
+                self.learn(_password(value))
+            elif _SECRET_NAMES.search(name) and not value.startswith(("/", "~", ".")):
+                self.learn((value,))
+
+    def hide(self, text: str) -> str:
+        """Return the text with every key, its other forms and long pieces of it replaced by `[hidden]`."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, HIDDEN)
+        for secret, block, at in self._blocks:
+            if block in text:
+                text = _without_piece(text, secret, block, at)
+        return text
+
+
+def looks_like_a_key(value: str) -> bool:
+    """Return whether the value can be told from an ordinary word: long, or letters and digits, without spaces."""
+    if len(value) < SHORTEST_CHARS or any(letter.isspace() for letter in value):
+        return False
+    has_both = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+    return has_both or (len(value) >= SHORTEST_PLAIN_CHARS and len(set(value)) > SHORTEST_CHARS // 2)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    yield secret
+    yield quote(secret, safe="")
+    data = secret.encode("utf-8", "surrogatepass")
+    yield data.hex()
+    yield data.hex().upper()
+    for shift in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            # What stands before and after it changes the first and the last letters: those in between are its own.
+            encoded = encode(b"\0" * shift + data).decode()
+            start, end = (0, 2, 3)[shift], (len(data) + shift) * 8 // 6
+            if end - start >= SHORTEST_CHARS:
+                yield encoded[start:end]
+
+
+def _blocks(secret: str) -> Iterator[tuple[str, str, int]]:
+    """Yield blocks of the key without its beginning, which says only whose key it is (`sk-ant-…`)."""
+    if len(secret) >= 2 * PIECE_CHARS:
+        for at in range(PIECE_CHARS, len(secret) - PIECE_CHARS + 1, PIECE_CHARS):
+            yield secret, secret[at : at + PIECE_CHARS], at
+
+
+def _without_piece(text: str, secret: str, block: str, at: int) -> str:
+    """Return the text with each piece of the key that holds the block hidden, as far as it reaches to both sides."""
+    parts, position = [], 0
+    while (found := text.find(block, position)) >= 0:
+        start, end, before, after = found, found + len(block), at, at + len(block)
+        while start > position and before > 0 and text[start - 1] == secret[before - 1]:
+            start, before = start - 1, before - 1
+        while end < len(text) and after < len(secret) and text[end] == secret[after]:
+            end, after = end + 1, after + 1
+        parts += [text[position:start], HIDDEN]
+        position = end
+    return "".join((*parts, text[position:]))
+
+
+def _password(address: str) -> tuple[str, ...]:
+    try:
+        password = urlsplit(address).password or ""
+    except ValueError:
+        return ()
+    return (password, unquote(password))
