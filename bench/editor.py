@@ -35,6 +35,7 @@ from codecompanion.tokens import MessageCounter  # noqa: E402
 from harness import Nvim, find_nvim  # noqa: E402
 from tests.adapters.chat_answers import Answer, Call, reply  # noqa: E402
 from tests.adapters.chat_thread import ChatServerThread  # noqa: E402
+from tests.summaries import nine_sections  # noqa: E402
 
 NUMBERS = itertools.count(1)
 WINDOW = 100_000_000
@@ -430,7 +431,9 @@ def managing(bench: Bench) -> None:
         for name, at in (("editing", 0.80), ("compaction", 1.0)):
             root = bench.fresh("managing")
             chat = store_chat(root, history)
-            with ChatServerThread(check=False, default=lambda r: reply("FIRSTTOKEN the summary " * 20)) as server:
+            with ChatServerThread(
+                check=False, default=lambda r: reply(nine_sections("FIRSTTOKEN the summary " * 20))
+            ) as server:
                 managed = {"editing": {"trigger": False}} if name == "compaction" else {}
                 head = init(server.url, context_management=managed).replace(str(WINDOW), str(int(tokens / at)))
                 with Nvim(root, init=head, size=(120, 40), env={"BENCH_KEY": "sk-test"}) as nvim:

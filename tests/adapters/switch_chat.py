@@ -25,11 +25,12 @@ from codecompanion.session.state import State
 from tests.adapters.switch_provider import Provider, leaks, open_providers
 from tests.adapters.switch_reading import ANYTHING, Entry, call_entry, find_loss, read_body
 from tests.adapters.switch_story import Step, Story, StoryTools, Turn
+from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, submit
 
 When = Literal["turns", "tools", "streaming"]
 """When the provider changes: between turns; between turns and while tools run; while every reply is arriving."""
-SUMMARY = "<summary>1. **Primary Request and Intent** – " + "the work goes on. " * 5 + "</summary>"
+SUMMARY = f"<summary>{nine_sections('the work goes on. ' * 5)}</summary>"
 _IS_SUMMARY_REQUEST = "<conversation>"
 
 

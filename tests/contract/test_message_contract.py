@@ -53,7 +53,9 @@ def test_a_logged_compaction_can_be_undone_and_redone():
     """R-545, R-003: the log keeps the originals."""
     messages = builders.chat(*(Message(id="", role=r, content="word " * 99) for r in ("user", "assistant") * 3))
     policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 0}, "k")
-    prepared, _ = builders.run(messages, 10**6, policy=policy, script=lambda ask: SummaryReply(text="S"), manual=True)
+    prepared, _ = builders.run(
+        messages, 10**6, policy=policy, script=lambda ask: SummaryReply(text="S", source="caller"), manual=True
+    )
     report = prepared.reports[-1]
     events = [LogEvent(i, 0.0, MessageAdded(message=m)) for i, m in enumerate(messages, 1)]
     events.append(LogEvent(90, 0.0, view_change(report, report.work, messages, "c1", {})))

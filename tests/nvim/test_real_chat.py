@@ -16,6 +16,7 @@ from codecompanion.store.opening import open_store
 from real_chat import KEY, read_log, start_chat
 from tests.adapters.chat_answers import Call, failure, plain, reply, silence
 from tests.adapters.chat_thread import ChatServerThread
+from tests.summaries import nine_sections
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 12, "total_tokens": 912}
 
@@ -116,7 +117,7 @@ def test_the_preview_shows_what_would_change_without_asking_anybody(nvim_factory
 def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
     """R-533."""
     with ChatServerThread(key=KEY) as server:
-        server.script = [reply("Answer. " * 300), reply("THE SUMMARY"), reply("Going on.")]
+        server.script = [reply("Answer. " * 300), reply(nine_sections("THE SUMMARY")), reply("Going on.")]
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
         before = chat.finished()
@@ -125,7 +126,7 @@ def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
         chat.nvim.feed("g")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the model going on", timeout=20)
         assert "keep the file names" in sent(server, 1)[0]["content"]
-        assert [m["content"] for m in sent(server, 2)[1:]] == [SUMMARY_PREFIX + "THE SUMMARY"]
+        assert [m["content"] for m in sent(server, 2)[1:]] == [SUMMARY_PREFIX + nine_sections("THE SUMMARY")]
         assert "Going on." in chat.nvim.screen()
 
 

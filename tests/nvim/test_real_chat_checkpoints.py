@@ -14,7 +14,10 @@ from tests.adapters.chat_thread import ChatServerThread
 
 OFTEN = {"interactions": {"chat": {"opts": {"checkpoint_every_messages": 2}}}}
 COWORK = {"interactions": {"chat": {"opts": {"policy": "cowork", "on_compact": "stop"}}}}
-SUMMARY = "6. **Decisions Made**\n- keep it small\n9. **Recommended Next Step**\nWrite it.\n"
+SUMMARY = (
+    "1. **Primary Request and Intent**\nA chat.\n3. **Work Completed**\nNone\n4. **Errors and Fixes**\nNone\n"
+    "6. **Decisions Made**\n- keep it small\n9. **Recommended Next Step**\nWrite it.\n"
+)
 
 
 def state_dir(chat) -> Path:

@@ -14,6 +14,7 @@ from codecompanion.messages import PIN_TAG
 from real_chat import KEY, RealChat, start_chat
 from tests.adapters.chat_answers import Call, reply
 from tests.adapters.chat_thread import ChatServerThread
+from tests.summaries import five_lines
 
 BIG = "".join(f"{i}: the quick brown fox number {i} jumps\n" for i in range(60))
 EDITING = {"trigger": 2000, "keep_cycles": 1}
@@ -25,7 +26,7 @@ def answer(received):
     """Read a file for every question; the summary says little."""
     messages = received.json["messages"]
     if "nine headings" in str(messages[0]["content"])[:3000]:
-        return reply("1. **Primary Request and Intent**\nRead everything.\n9. **Optional Next Step**\nGo on.")
+        return reply(five_lines("Read everything."))
     if messages[-1]["role"] == "tool":
         return reply("Read.")
     path = json.dumps({"path": "big.txt"})

@@ -22,6 +22,7 @@ from tests.adapters.anthropic_thread import AnthropicServerThread
 from tests.adapters.chat_thread import ChatServerThread
 from tests.adapters.responses_rules import Rules
 from tests.adapters.responses_server import ResponsesServerThread
+from tests.summaries import nine_sections
 
 KEY = "Qx7planted3f9c51d2e84b06Zt"
 """Of no shape that is known to be a key's: only knowing it hides it."""
@@ -128,7 +129,7 @@ def converse(chat: RealChat, server: Any, answers: Any) -> None:
         chat.say(text)
     assert "Still here." in chat.text()
     assert any("done" in message.text for message in chat.view().messages if message.role == "tool")
-    server.script[:] = [answers.reply("The summary.")]  # Responses has its own answer to this
+    server.script[:] = [answers.reply(nine_sections("The summary."))]  # Responses has its own answer to this
     chat.nvim.command("CodeCompanionCompact!")
     chat.nvim.wait_for(lambda: compacted(chat), "the compaction", timeout=20)
     server.script[:] = [answers.reply("after the compaction")]

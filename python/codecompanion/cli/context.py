@@ -255,7 +255,7 @@ def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], S
     if options.summary_error is not None:
         return lambda ask: SummaryReply(error=options.summary_error or "the summariser failed")
     if options.summary is not None:
-        return lambda ask: SummaryReply(text=options.summary or "")
+        return lambda ask: SummaryReply(text=options.summary or "", source="caller")
     wanted = configured if options.adapter is None else SummaryAdapter(options.adapter)
     if wanted.name:
         adapter = _adapter(wanted.name)
@@ -266,7 +266,8 @@ def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], S
 
 def _offline_summary(ask: Ask) -> SummaryReply:
     counter = MessageCounter()
-    return SummaryReply(text=summarise(ask.request.subject, ask.request.max_output_tokens, counter.text))
+    text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
+    return SummaryReply(text=text, source="code")
 
 
 def _adapter(name: str) -> Adapter:

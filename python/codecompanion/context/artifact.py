@@ -24,7 +24,7 @@ from codecompanion.context.artifact_schema import (
     read_consolidated,
 )
 from codecompanion.context.ledger_facts import gather
-from codecompanion.context.summary import accept_reply
+from codecompanion.context.summary_reply import accept_reply
 from codecompanion.context.transcript import format_entry, shorten_middle, wrap
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.messages import RULES_TAG, SUMMARY_TAG, Message, is_protected, is_system_prompt

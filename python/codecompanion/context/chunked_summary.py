@@ -13,10 +13,10 @@ from collections.abc import Generator
 import msgspec
 
 from codecompanion import prompts
+from codecompanion.context.asking import Answer, Question, ask_all, summary_prompt
 from codecompanion.context.chunk_plan import ChunkFormula, chunk_tokens, is_oversized
 from codecompanion.context.chunking import chunk_entries, chunk_greedily
-from codecompanion.context.sections import schema_names
-from codecompanion.context.summary import accept_reply, summary_prompt
+from codecompanion.context.sections import load_schema, schema_names
 from codecompanion.context.transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.messages import Message, is_typed_by_user
@@ -30,14 +30,14 @@ _SMALLEST_ROOM = 64
 class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
 
-    `max_message_chars` caps a message before it is sent (R-127); `max_calls` bounds the run, the merge included.
+    `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
+    its deadline, and they may be written at the same time (R-120).
     """
 
     chunk: ChunkFormula = ChunkFormula()
     max_message_chars: int = 10_000
     schema: str = "brief"
     max_tokens: int = 2048
-    max_calls: int = 120
 
     def __post_init__(self) -> None:
         if self.schema not in schema_names():
@@ -54,27 +54,21 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     run = _Run(params, env)
     chunks, notes = run.plan(work.removed)
-    calls = len(chunks) + (len(chunks) > 1)
-    if calls > params.max_calls:
-        return Failed(f"the history would need {calls} calls to be summarised, {params.max_calls} are allowed")
-    parts: list[str] = []
-    for number, (subject, entries) in enumerate(chunks, 1):
-        part = yield from run.summarise_part(subject, entries, (number, len(chunks)))
-        if isinstance(part, Failed):
-            return part
-        parts.append(part)
-    text = yield from run.merge(parts, work.removed)
+    parts = yield from run.summarise_parts(chunks)
+    if isinstance(parts, Failed):
+        return parts
+    text = yield from run.merge([part.text for part in parts], work.removed)
     typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
     text, orders = leave_out_orders(text, typed)
     summary = "\n\n".join(block for block in (text, "\n".join(notes)) if block)
     details = {**work.details, "schema": params.schema, "chunks": len(chunks), "omitted_messages": len(notes)}
-    details["written_by"] = "model" if chunks else "code"
+    details["written_by"] = parts[0].source if parts else "code"
     if orders:
         details["orders_left_out"] = orders
     return msgspec.structs.replace(work, summary=summary, details=details)
 
 
-_Text = Generator[SummaryRequest, SummaryReply, "str | Failed"]
+_Answers = Generator[SummaryRequest, SummaryReply, "tuple[Answer, ...] | Failed"]
 _Chunk = tuple[Messages, tuple[str, ...]]
 
 
@@ -84,10 +78,11 @@ class _Run:
     def __init__(self, params: SummarizeChunked, env: Env) -> None:
         self.params, self.env = params, env
         self.window = env.summariser_window or env.window
-        self.prompt = summary_prompt(params.schema, env.instructions)
+        self.schema = load_schema(params.schema)
         self.output = max(1, min(params.max_tokens, self.window // 8))
-        note = prompts.load("summary_part")
-        self.room = self.free_tokens(f"{self.prompt}\n\n{note}\n\n{wrap(())}")
+        self.prompt = summary_prompt(params.schema, env.instructions, self.output)
+        notes = f"{prompts.load('summary_part')}\n\n{prompts.load('summary_again')}"
+        self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")
 
     def free_tokens(self, prompt: str) -> int:
         """Return how many of our tokens the summariser's window still holds besides the prompt and the reply."""
@@ -124,14 +119,17 @@ class _Run:
         thousands = math.floor(self.size(message) / 1000 + 0.5)
         return f"[Large {message.role} message (~{thousands}K tokens) omitted from summary]"
 
-    def summarise_part(self, subject: Messages, entries: tuple[str, ...], part: tuple[int, int]) -> _Text:
-        """Ask for the summary of one chunk."""
-        if self.room < _SMALLEST_ROOM:
+    def summarise_parts(self, chunks: list[_Chunk]) -> _Answers:
+        """Ask for the summaries of all chunks; they may be written at the same time."""
+        if chunks and self.room < _SMALLEST_ROOM:
             return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
-        texts = [self.prompt, wrap(entries)]
-        if part[1] > 1:
-            texts.insert(1, prompts.load("summary_part").format(part=part[0], parts=part[1]))
-        return (yield from self.ask("\n\n".join(texts), subject, part))
+        questions = []
+        for number, (subject, entries) in enumerate(chunks, 1):
+            texts = [self.prompt, wrap(entries)]
+            if len(chunks) > 1:
+                texts.insert(1, prompts.load("summary_part").format(part=number, parts=len(chunks)))
+            questions.append(self.question("\n\n".join(texts), subject, (number, len(chunks))))
+        return (yield from ask_all(questions))
 
     def merge(self, parts: list[str], subject: Messages) -> Generator[SummaryRequest, SummaryReply, str]:
         """Return the parts as one text (R-130): asked for when there are several, joined when that yields nothing."""
@@ -142,19 +140,22 @@ class _Run:
         prompt = f"{self.prompt}\n\n{prompts.load('summary_merge')}\n\n{blocks}"
         if self.free_tokens(prompt) < 0:
             return joined
-        text = yield from self.ask(prompt, subject, (1, 1))
-        return joined if isinstance(text, Failed) else text
+        text = yield from ask_all([self.question(prompt, subject, (1, 1))])
+        return joined if isinstance(text, Failed) else text[0].text
 
-    def ask(self, prompt: str, subject: Messages, part: tuple[int, int]) -> _Text:
-        """Ask once; a reply cut by its output limit is asked for once more with more room, if there is (lesson 15)."""
+    def question(self, prompt: str, subject: Messages, part: tuple[int, int]) -> Question:
+        """Return what is asked, with what the summariser's window leaves for the reply."""
         free = self.output + self.free_tokens(prompt)
-        for output in (self.output, min(2 * self.output, self.window // 2, free)):
-            reply = yield SummaryRequest(
-                prompt=prompt, subject=subject, max_output_tokens=output, part=part[0], parts=part[1]
-            )
-            if reply.stop != "length" or reply.error or free <= self.output:
-                break
-        return accept_reply(reply)
+        request = SummaryRequest(
+            prompt=prompt,
+            subject=subject,
+            max_output_tokens=self.output,
+            room_tokens=max(self.output, free),
+            part=part[0],
+            parts=part[1],
+        )
+        most = max(self.output, min(2 * self.output, self.window // 2, free))
+        return Question(request, self.schema, self.prompt, most)
 
 
 def format_message(message: Message, max_chars: int) -> str:

@@ -13,7 +13,11 @@ def notes_on(report: StageReport) -> str:
         return ""
     details = report.work.details
     notes: list[str] = []
-    if report.asked and details.get("written_by") != "model" and details.get("summary_source") != "utility":
+    if (
+        report.asked
+        and details.get("written_by") not in ("model", "caller")
+        and details.get("summary_source") != "utility"
+    ):
         why = details.get("failure") or details.get("summary_detail") or _last_problem(report)
         notes.append(f"The summary was written without a model{f': {str(why).rstrip(chr(46))}' if why else ''}.")
     unverified = int(details.get("unverified", 0))

@@ -38,7 +38,7 @@ def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:
     read = format_transcript(chosen, FormatTranscript(max_entry_chars=params.max_entry_chars), env)
     if not isinstance(read, Work):
         return read
-    summary = SummarizeOne(schema="flush", max_tokens=params.max_tokens, max_calls=2)
+    summary = SummarizeOne(schema="flush", max_tokens=params.max_tokens)
     return (yield from summarize_one(read, summary, env))
 
 

@@ -2,20 +2,20 @@
 
 S12 `summarize_ledger` writes it from the log by code; it needs no call and cannot fail the way one does. S8 is a
 generator: it yields what to ask and receives what came back, so that it needs no network and can be tested with a
-table of strings. It ends after a bounded number of calls.
+table of strings. Parts of a long history may be asked for at once; the parts of parts come to an end (R-120).
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import msgspec
 
 from codecompanion import prompts
+from codecompanion.context.asking import Question, ask_all, summary_prompt
 from codecompanion.context.chunking import chunk_entries, fit_entry
+from codecompanion.context.fit_summary import shrink
 from codecompanion.context.ledger import summarise
 from codecompanion.context.sections import load_schema, schema_names
 from codecompanion.context.transcript import escape, wrap
@@ -23,11 +23,8 @@ from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, Sum
 from codecompanion.messages import is_system_prompt, is_typed_by_user
 from codecompanion.sanitise import leave_out_orders
 
-_ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
-_SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _SAFETY = 0.9
 _SMALLEST_BUDGET = 200
-_INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
 # Three summaries of parts must fit into one request, or putting parts together would never end.
 _PARTS_AT_ONCE = 3
 _DEEPEST = 5
@@ -43,8 +40,7 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
     tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
-    never falls below `min_tokens` (R-427, R-428). `max_calls` bounds a chunked run, merges and retries included
-    (lesson 18).
+    never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
     """
 
     schema: str = "cc_9"
@@ -53,7 +49,6 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share_of_available: float = 0.0
     share_of_slack: float = 0.0
     available_reserve: int = 8000
-    max_calls: int = 40
 
     def __post_init__(self) -> None:
         _check_schema(self.schema)
@@ -83,7 +78,10 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
         return text
     typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
     text, orders = leave_out_orders(text, typed)
-    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": "model"}
+    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": run.source}
+    if run.source == "model" and env.count_text(text) > run.output:
+        details["summary_shortened_from_tokens"] = env.count_text(text)
+        text = shrink(text, run.schema, run.output, env, may_drop=False)
     if orders:
         details["orders_left_out"] = orders
     return msgspec.structs.replace(work, summary=text, details=details)
@@ -119,102 +117,76 @@ _Reduction = Generator[SummaryRequest, SummaryReply, "str | Failed"]
 
 
 class _Run:
-    """One run of S8: what it may ask, and how many calls are left."""
+    """One run of S8: what fits into a request, and who wrote."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
         self.work, self.count_text = work, env.count_text
+        self.schema = load_schema(params.schema)
         self.window = env.summariser_window or env.window
         self.output = min(budget, max(1, self.window // 4))
-        self.prompt = summary_prompt(params.schema, env.instructions)
-        taken = self.count_text(self.prompt)
+        self.prompt = summary_prompt(params.schema, env.instructions, self.output)
+        taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
         self.available = int((self.window - self.output) * _SAFETY / env.summariser_ratio) - taken
         self.ratio = env.summariser_ratio
-        self.calls_left = params.max_calls
+        self.source = "model"
 
     def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
         """Summarise the entries: at once when they fit, else chunk by chunk and then the parts together."""
         if self.available < _SMALLEST_BUDGET:
             return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
         if sum(map(self.count_text, entries)) <= self.available:
-            return (yield from self.ask(f"{self.prompt}\n\n{wrap(entries)}", self.output))
+            return (yield from self.write_whole(entries))
         if depth >= _DEEPEST:
             return Failed("the history does not get smaller by summarising it in parts")
         room = self.available - self.count_text(prompts.load("summary_part"))
         chunks = chunk_entries(entries, room, self.count_text)
         if len(chunks) == 1:
-            return (yield from self.ask(f"{self.prompt}\n\n{wrap(chunks[0])}", self.output))
-        if len(chunks) > self.calls_left:
-            return Failed(f"the history would need {len(chunks)} calls to be summarised, {self.calls_left} are allowed")
+            return (yield from self.write_whole(chunks[0]))
         parts = yield from self.write_parts(chunks, max(1, min(self.output, room // _PARTS_AT_ONCE)))
         if isinstance(parts, Failed):
             return parts
         return (yield from self.reduce(parts, depth + 1))
 
+    def write_whole(self, entries: tuple[str, ...]) -> _Reduction:
+        """Ask for the summary of entries that fit into one request."""
+        texts = yield from self.ask([self.question(f"{self.prompt}\n\n{wrap(entries)}", self.output)])
+        return texts if isinstance(texts, Failed) else texts[0]
+
     def write_parts(
         self, chunks: tuple[tuple[str, ...], ...], output: int
     ) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
         """Summarise each chunk in at most `output` tokens; a summary that is longer all the same is shortened."""
-        parts: list[str] = []
+        questions = []
         for number, chunk in enumerate(chunks, 1):
             note = prompts.load("summary_part").format(part=number, parts=len(chunks))
-            text = yield from self.ask(f"{self.prompt}\n\n{note}\n\n{wrap(chunk)}", output, (number, len(chunks)))
-            if isinstance(text, Failed):
-                return text
-            part = f'<message role="summary of part {number}">{escape(text)}</message>'
-            parts.append(fit_entry(part, output, self.count_text)[0])
-        return tuple(parts)
+            prompt = f"{self.prompt}\n\n{note}\n\n{wrap(chunk)}"
+            questions.append(self.question(prompt, output, (number, len(chunks))))
+        texts = yield from self.ask(questions)
+        if isinstance(texts, Failed):
+            return texts
+        parts = [
+            f'<message role="summary of part {number}">{escape(text)}</message>' for number, text in enumerate(texts, 1)
+        ]
+        return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
 
-    def ask(self, prompt: str, output: int, part: tuple[int, int] = (1, 1)) -> _Reduction:
-        """Ask once; a reply cut by its output limit is asked for once more with more room, if there is (lesson 15)."""
+    def question(self, prompt: str, output: int, part: tuple[int, int] = (1, 1)) -> Question:
+        """Return what is asked, with what the summariser's window leaves for the reply."""
         free = self.window - math.ceil(self.count_text(prompt) * self.ratio)
-        for budget in (output, min(2 * output, self.window // 2, free)):
-            if self.calls_left <= 0:
-                return Failed("summarising needs more model calls than are allowed")
-            self.calls_left -= 1
-            reply = yield SummaryRequest(
-                prompt=prompt, subject=self.work.removed, max_output_tokens=budget, part=part[0], parts=part[1]
-            )
-            if reply.stop != "length" or reply.error or free <= output:
-                break
-        return accept_reply(reply)
+        most = max(output, min(2 * output, self.window // 2, free))
+        request = SummaryRequest(
+            prompt=prompt,
+            subject=self.work.removed,
+            max_output_tokens=output,
+            room_tokens=max(output, free),
+            part=part[0],
+            parts=part[1],
+        )
+        return Question(request, self.schema, self.prompt, most)
 
-
-def summary_prompt(schema: str, instructions: str) -> str:
-    """Return the prompt of the schema, with the user's own wishes when there are any (R-533)."""
-    prompt = prompts.load(load_schema(schema).prompt)
-    if instructions.strip():
-        prompt += "\n\n" + _INSTRUCTIONS.format(instructions=instructions.strip())
-    return prompt
-
-
-def accept_reply(reply: SummaryReply) -> str | Failed:
-    """Return the summary text without its private analysis, or why the reply is not one (R-526, lessons 14, 15)."""
-    if reply.error:
-        return Failed(reply.error)
-    if reply.called_tools:
-        return Failed("the summariser called a tool instead of writing a summary")
-    if reply.stop == "length":
-        return Failed("the summary was cut off by its output limit")
-    if reply.stop not in ("stop", ""):
-        return Failed(f"the summariser ended early ({reply.stop})")
-    text = _ANALYSIS.sub("", reply.text)
-    if "<analysis>" in text.lower():
-        return Failed("the summariser wrote only its analysis, no summary")
-    wrapped = _SUMMARY.search(text)
-    text = (wrapped.group(1) if wrapped else text).strip()
-    if not text:
-        return Failed("the summariser returned an empty summary")
-    if _is_error_text(text):
-        return Failed("the summariser returned an error text instead of a summary")
-    return text
-
-
-def _is_error_text(text: str) -> bool:
-    """Return whether the whole text is an error object of an endpoint."""
-    if not text.startswith("{"):
-        return False
-    try:
-        decoded = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(decoded, dict) and "error" in decoded
+    def ask(self, questions: Sequence[Question]) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
+        """Ask all of them; remember when it was not a model that answered."""
+        answers = yield from ask_all(questions)
+        if isinstance(answers, Failed):
+            return answers
+        self.source = answers[0].source
+        return tuple(answer.text for answer in answers)

@@ -97,27 +97,39 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One model call a strategy asks for. `subject` are the messages it is about (for a model-free summariser)."""
+    """One model call a strategy asks for. `subject` are the messages it is about (for a model-free summariser).
+
+    `max_output_tokens` is how long the text may be, `room_tokens` what the summariser's window leaves for text and
+    thinking together (0 = the same). `beside` are further requests that may be answered at the same time (R-120).
+    """
 
     prompt: str
     subject: Messages
     max_output_tokens: int
+    room_tokens: int = 0
     part: int = 1
     parts: int = 1
+    beside: tuple[SummaryRequest, ...] = ()
 
 
 class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
     """What came back: the text and why it ended, or `error` (one sentence) when the call failed.
 
-    `refused`: the provider did not take the request. `usage` is what it cost, when the provider said so.
+    `refused`: the provider did not take the request.
+    `usage` is what it cost, when the provider said so; `thinking_tokens` what the model spent before its answer.
+    `source`: only what a model wrote is judged; a caller's text (of the command line) and code's are taken as they are.
+    `beside` are the replies to as many of the requests beside it as were answered, in their order.
     """
 
     text: str = ""
+    source: Literal["model", "caller", "code"] = "model"
     stop: str = "stop"
     called_tools: bool = False
     error: str = ""
     refused: bool = False
     usage: Usage | None = None
+    thinking_tokens: int = 0
+    beside: tuple[SummaryReply, ...] = ()
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -128,9 +140,10 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The stage could not be carried out; nothing is changed (R-530)."""
+    """The stage could not be carried out; nothing is changed (R-530). `again`: asking once more may help."""
 
     reason: str
+    again: bool = False
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -127,7 +127,7 @@ class _Walker:
             while True:
                 asked += counter.text(ask.request.prompt)
                 text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
-                ask = preparation.send(SummaryReply(text=text))
+                ask = preparation.send(SummaryReply(text=text, source="code"))
         except StopIteration as stop:
             prepared: Prepared = stop.value
         self._commit(prepared)

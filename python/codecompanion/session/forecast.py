@@ -49,7 +49,7 @@ def _dry_run(preparation: Preparation) -> tuple[Prepared, int]:
         ask = next(preparation)
         while True:
             longest = ask.request.max_output_tokens
-            ask = preparation.send(SummaryReply(text=UNWRITTEN))
+            ask = preparation.send(SummaryReply(text=UNWRITTEN, source="caller"))
     except StopIteration as stop:
         prepared: Prepared = stop.value
         return prepared, longest

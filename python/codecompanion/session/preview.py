@@ -71,7 +71,7 @@ def dry_run(preparation: Preparation) -> Prepared:
     try:
         next(preparation)
         while True:
-            preparation.send(SummaryReply(text=UNWRITTEN))
+            preparation.send(SummaryReply(text=UNWRITTEN, source="caller"))
     except StopIteration as stop:
         prepared: Prepared = stop.value
         return prepared

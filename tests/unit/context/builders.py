@@ -85,8 +85,8 @@ def env(messages: Messages, window: int, **changes: object) -> Env:
 
 
 def reply_with(text: str) -> Script:
-    """Return a summariser that always answers `text`."""
-    return lambda ask: SummaryReply(text=text)
+    """Return a summariser that always answers `text`, which counts as a summary whatever it says."""
+    return lambda ask: SummaryReply(text=text, source="caller")
 
 
 SUMMARISES = reply_with("SUMMARY")

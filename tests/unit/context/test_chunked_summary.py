@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion import prompts
+from codecompanion.context.asking import summary_prompt
 from codecompanion.context.chunked_summary import SummarizeChunked, cap_message, format_message, summarize_chunked
 from codecompanion.context.work import Failed, Skipped, SummaryReply, Work
 from codecompanion.messages import Message, ToolCall
@@ -24,7 +24,9 @@ def summarize(messages, window, answer, params=None, **changes):
         while True:
             requests.append(request)
             reply = answer(len(requests))
-            request = steps.send(reply if isinstance(reply, SummaryReply) else SummaryReply(text=reply))
+            request = steps.send(
+                reply if isinstance(reply, SummaryReply) else SummaryReply(text=reply, source="caller")
+            )
     except StopIteration as stop:
         return stop.value, requests
 
@@ -50,7 +52,7 @@ def test_every_message_is_in_one_wrapper_with_its_label():
     """R-126."""
     messages = chat(user("why?"), assistant("hm", ("c", "read_file")), tool("c", "text"), Message("", "system", "note"))
     _, requests = summarize(messages, 10_000, parts)
-    assert requests[0].prompt == prompts.load("summary_brief") + (
+    assert requests[0].prompt == summary_prompt("brief", "", 2048) + (
         "\n\n<conversation>\n"
         '<message role="User">\nUser: why?\n</message>\n'
         '<message role="Assistant">\nAssistant: hm\nread_file({"path": "a.py"})\n</message>\n'
@@ -141,7 +143,7 @@ def test_nothing_but_oversized_messages_needs_no_call():
 def test_every_request_fits_the_window_of_the_summariser(chars, summariser, ratio):
     """R-123, lesson 1: prompt and reply, wrapper and all; many tiny messages weigh more than their text."""
     _, requests = summarize(
-        history(200, chars), 200_000, lambda n: "s" * 400, SummarizeChunked(max_calls=1000),
+        history(200, chars), 200_000, lambda n: "s" * 400,
         summariser_window=summariser, summariser_ratio=ratio,
     )  # fmt: skip
     assert requests
@@ -153,14 +155,6 @@ def test_a_summariser_too_small_for_anything_is_not_asked():
     """Lesson 1."""
     outcome, requests = summarize(history(4, 400), 10_000, parts, summariser_window=150)
     assert isinstance(outcome, Failed)
-    assert requests == []
-
-
-def test_the_number_of_calls_is_bounded():
-    """Lesson 18: two chunks and their merge are three calls."""
-    outcome, requests = summarize(history(10, 1200), 4_000, parts, SummarizeChunked(max_calls=2))
-    assert isinstance(outcome, Failed)
-    assert "3 calls" in outcome.reason
     assert requests == []
 
 

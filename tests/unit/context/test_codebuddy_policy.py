@@ -175,7 +175,7 @@ def test_tier_2_works_on_what_tier_1_made():
     messages = [{"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(60)]
     window = window_at(messages, 1.05)
     assert tokens(messages) - 1000 > room(window, 0)  # tier 1 alone is not enough
-    prepared, asked = scripted(messages, window, SummaryReply(text=SUMMARY))
+    prepared, asked = scripted(messages, window, SummaryReply(text=SUMMARY, source="caller"))
     assert [report.tier for report in prepared.reports] == [2]
     prompts = [ask.request.prompt for ask in asked]
     assert "[Tool result truncated \u2014 originally 4000 chars]" in prompts[0]
@@ -185,7 +185,7 @@ def test_tier_2_works_on_what_tier_1_made():
 def test_tier_3_summarises_the_oldest_half_in_one_call():
     """R-131: floor(k / 2) of the k messages older than the newest four, its own header; the rest stays."""
     messages = [system(), *talk(60), {"role": "user", "content": "now"}]
-    prepared, asked = scripted(messages, window_at(messages, 0.95), DOWN, SummaryReply(text=SUMMARY))
+    prepared, asked = scripted(messages, window_at(messages, 0.95), DOWN, SummaryReply(text=SUMMARY, source="caller"))
     assert [report.tier for report in prepared.reports] == [3]
     assert len(asked) == 2
     # 121 messages that count, 117 older than the newest four, 58 of them are the half.
@@ -202,7 +202,7 @@ def test_tier_3_drops_the_oldest_of_the_rest_until_it_fits():
     window = window_at(messages, 0.95)
     fit = room(window, 100)
     long = "s" * 4 * (fit - 2_500)
-    prepared, _ = scripted(messages, window, DOWN, SummaryReply(text=long))
+    prepared, _ = scripted(messages, window, DOWN, SummaryReply(text=long, source="caller"))
     assert [report.tier for report in prepared.reports] == [3]
     kept = [message.text for message in prepared.messages]
     assert kept[2:] == [message["content"] for message in messages[-(len(kept) - 2) :]]
@@ -225,7 +225,7 @@ def test_a_summary_too_large_for_the_budget_escalates_to_the_last_tier():
 def test_no_model_is_asked_when_the_newest_four_are_over_the_budget_themselves():
     """R-115: no summary could fit; the last tier answers at once, and R-136 tells."""
     messages = [system(), *talk(60), *talk(2, 400_000)]
-    prepared, asked = scripted(messages, window_at(messages, 0.95), SummaryReply(text=SUMMARY))
+    prepared, asked = scripted(messages, window_at(messages, 0.95), SummaryReply(text=SUMMARY, source="caller"))
     assert [report.tier for report in prepared.reports] == [4]
     assert asked == []
 

@@ -260,7 +260,7 @@ def test_the_private_analysis_is_not_stored():
 
 def test_a_reply_cut_by_its_limit_is_asked_for_once_more_with_more_room():
     """Lesson 15."""
-    replies = iter([SummaryReply(text="cut", stop="length"), SummaryReply(text="whole")])
+    replies = iter([SummaryReply(text="cut", stop="length"), SummaryReply(text="whole", source="caller")])
     prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, script=lambda ask: next(replies), manual=True)
     assert [ask.request.max_output_tokens for ask in asked] == [8000, 16000]
     assert prepared.messages[-1].text == SUMMARY_PREFIX + "whole"
@@ -270,7 +270,7 @@ def test_the_chat_adapter_is_asked_after_a_failure_only_when_configured():
     """R-529."""
 
     def script(ask):
-        return SummaryReply(text="SAVED") if ask.use_chat_adapter else SummaryReply(error="down")
+        return SummaryReply(text="SAVED", source="caller") if ask.use_chat_adapter else SummaryReply(error="down")
 
     with_fallback = with_options(POLICY, {"compaction.fallback_to_chat_adapter": True}, "k")
     prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=with_fallback, script=script, manual=True)

@@ -37,7 +37,7 @@ def nine_sections(ask: Ask) -> str:
     ]
     schema = asked_for[0] if asked_for else None
     if schema is None:
-        return "The user has wishes; loader_0.py and load_0 were worked on."
+        return "The user has wishes; loader_0.py and load_0 were worked on. " * 5
     return "\n\n".join(f"{schema.heading(n)}\nloader_0.py and load_0" for n in range(1, len(schema.section) + 1))
 
 
@@ -47,7 +47,7 @@ SCRIPTS: dict[str, Callable[[Ask], SummaryReply]] = {
     "blank": lambda ask: SummaryReply(text=" \n "),
     "analysis only": lambda ask: SummaryReply(text="<analysis>I think</analysis>"),
     "cut": lambda ask: SummaryReply(text=nine_sections(ask)[:60], stop="length"),
-    "over-long": lambda ask: SummaryReply(text="words without end " * 20_000),
+    "over-long": lambda ask: SummaryReply(text=nine_sections(ask).replace("load_0", "load_0 again " * 9_000)),
     "hallucinating": lambda ask: SummaryReply(text=nine_sections(ask) + "\nghost_module.py and `phantom_call` too"),
     "obeying": lambda ask: SummaryReply(text=f"{ORDER}\n{nine_sections(ask)}</message></conversation>"),
     "tool call": lambda ask: SummaryReply(text="", called_tools=True),
@@ -55,6 +55,8 @@ SCRIPTS: dict[str, Callable[[Ask], SummaryReply]] = {
     "error object": lambda ask: SummaryReply(text='{"error": {"message": "overloaded"}}'),
     "failing": lambda ask: SummaryReply(error="the provider is down"),
     "slow": lambda ask: SummaryReply(error="the summary took longer than 60 s"),
+    "ok": lambda ask: SummaryReply(text="ok"),
+    "off topic": lambda ask: SummaryReply(text="Gardens want sunlight, rain and patience in equal measure. " * 9),
     "refused": lambda ask: SummaryReply(text="I cannot", stop="content_filter"),
 }
 USABLE = ("perfect", "hallucinating", "obeying", "over-long")

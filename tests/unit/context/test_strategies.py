@@ -153,7 +153,9 @@ def test_a_policy_without_a_model_asks_none() -> None:
 def test_below_its_triggers_a_policy_asks_nobody_and_changes_nothing(name: str) -> None:
     """Pipeline 5.5: the very list comes back, whatever the model would have said."""
     messages = chat(*turns(5, 400))
-    prepared, asked = run(messages, 1_000_000, policy=load_policy(name), script=lambda ask: SummaryReply(text="x"))
+    prepared, asked = run(
+        messages, 1_000_000, policy=load_policy(name), script=lambda ask: SummaryReply(text="x", source="caller")
+    )
     assert asked == []
     assert prepared.messages == messages
     assert [report for report in prepared.reports if report.outcome == "changed"] == []

@@ -14,6 +14,7 @@ from codecompanion.messages import Message
 from codecompanion.requests import Pin, RedoChange, UndoChange
 from codecompanion.session.state import State
 from codecompanion.session.undo import Rest, rest_of
+from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.moments import BLOCK
 from tests.unit.session.test_turn import stored_view
@@ -29,7 +30,7 @@ def reader() -> ScriptedAdapter:
 
     def answer(request):
         if request.purpose == "summary":
-            return says("SUMMARY")
+            return says(nine_sections("SUMMARY"))
         if request.messages[-1].role == "tool":
             return says("done")
         return calls((f"c{next(numbers)}", "read_file", READ))
