@@ -91,13 +91,15 @@ class CompactionFailed(CodeCompanionError):
 class AdapterError(CodeCompanionError):
     """A provider request failed. `code` is the provider's own word for it, "" when it said none.
 
-    `status` is the HTTP status it came with (200: inside of a reply), 0 when the provider said nothing at all. `brief`
+    `status` is the HTTP status it came with (200: inside of a reply), 0 when the provider said nothing at all.
+    `perhaps_processed`: it may have worked on the request, and bill it; that is repeated once at most. `brief`
     says what happened in two or three words, for a line that has no room for a sentence.
     """
 
     retryable = False
     code = ""
     status = 0
+    perhaps_processed = False
     brief = "the request failed"
 
 
@@ -173,4 +175,5 @@ class StreamCut(AdapterError):
     """The reply ended before its end marker (lesson 39); what arrived is kept by the caller."""
 
     retryable = True
+    perhaps_processed = True
     brief = "the connection broke"

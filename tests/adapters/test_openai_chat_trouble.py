@@ -116,12 +116,29 @@ async def test_silence_between_chunks_ends_the_reply(make_adapter: MakeAdapter) 
     assert "sent nothing for 0.05 s" in str(outcome.error)
 
 
-async def test_silence_before_the_first_byte_is_tried_again(make_adapter: MakeAdapter) -> None:
-    """A hanging endpoint is a network failure."""
+async def test_silence_before_the_first_byte_is_told_and_not_asked_again(make_adapter: MakeAdapter) -> None:
+    """The endpoint may be at work, and would bill each try: the user decides."""
     async with ChatServer([silence(), reply("Hello")]) as server:
         outcome = await collect(make_adapter(server.url, idle_timeout_s=0.05))
-    assert outcome.text == "Hello"
-    assert len(outcome.retries) == 1
+        assert len(server.requests) == 1
+    assert type(outcome.error) is NetworkFailed
+    assert "sent nothing for 0.05 s (opts.idle_timeout)" in str(outcome.error)
+
+
+async def test_a_connection_that_breaks_before_the_reply_is_tried_once_more(make_adapter: MakeAdapter) -> None:
+    """Once, not three times: what was sent may have been worked on."""
+    async with ChatServer([reply("Hello", break_after=0)] * 4) as server:
+        outcome = await collect(make_adapter(server.url, max_retries=3))
+        assert len(server.requests) == 2
+    assert isinstance(outcome.error, StreamCut)
+
+
+async def test_a_reply_that_flows_has_no_limit(make_adapter: MakeAdapter) -> None:
+    """However long it takes; only a limit of the configuration ends it."""
+    times = iter(float(hour) * 3_600 for hour in range(1_000))
+    async with ChatServer([reply("Hello, world")]) as server:
+        outcome = await collect(make_adapter(server.url, clock=lambda: next(times), max_retries=0))
+    assert outcome.text == "Hello, world"
 
 
 async def test_a_slow_reply_is_a_reply(make_adapter: MakeAdapter) -> None:

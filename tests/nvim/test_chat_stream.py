@@ -237,3 +237,16 @@ def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
     chat.nvim.settle()
     assert "E976" not in chat.nvim.messages()
     assert "could not draw" not in chat.nvim.messages()
+
+
+def test_waiting_for_the_model_counts_the_seconds(chat: ChatDriver) -> None:
+    """Lesson 38: a long prompt or silent reasoning may take minutes; the key that stops it is named."""
+    start(chat)
+    chat.push(events.State(state="streaming", label="waiting for the model"))
+    chat.nvim.wait_screen(r"⋯ waiting for the model · q to stop")
+    chat.nvim.wait_screen(r"⋯ waiting for the model · 3 s · q to stop")
+    chat.nvim.wait_screen(r"⋯ waiting for the model · 4 s · q to stop")
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.label").startswith("waiting for the model · ")
+    chat.push(events.State(state="streaming", label="streaming"))
+    chat.nvim.wait_screen(r"⋯ streaming · q to stop")
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.label") == "streaming"

@@ -95,7 +95,7 @@ return {
     type = "integer",
     min = 1,
     milliseconds = true,
-    description = "The longest a whole reply may take, in milliseconds (600000).",
+    description = "The longest a whole reply may take, in milliseconds; no limit when not set.",
   },
   connect_timeout = {
     field = "connect_timeout_s",
@@ -109,7 +109,8 @@ return {
     type = "integer",
     min = 1,
     milliseconds = true,
-    description = "The longest silence in a reply, in milliseconds (120000).",
+    description = "The longest silence before and within a reply, in milliseconds. When not set: none for this machine,"
+      .. " 30 minutes in a private network, else 10 minutes and more for a long prompt.",
   },
   max_retries = {
     field = "max_retries",

@@ -97,6 +97,40 @@ function M.retry(chat, event)
 end
 
 ---@param chat CodeCompanion.Chat
+local function stop_wait(chat)
+  if chat.wait then
+    chat.wait.timer:stop()
+    chat.wait.timer:close()
+    chat.wait = nil
+  end
+end
+
+---Count the seconds in which nothing comes from the model; a long prompt or silent reasoning may take minutes.
+---@param chat CodeCompanion.Chat
+function M.count_wait(chat)
+  stop_wait(chat)
+  if chat.label ~= status.WAITING then
+    return
+  end
+  local timer = assert(vim.uv.new_timer())
+  chat.wait = { since = vim.uv.now(), timer = timer }
+  timer:start(
+    1000,
+    1000,
+    vim.schedule_wrap(function()
+      if not chat.wait or chat.wait.timer ~= timer then
+        return
+      end
+      if chat.label ~= status.WAITING or not api.nvim_buf_is_loaded(chat.bufnr) then
+        return stop_wait(chat)
+      end
+      status.publish(chat)
+      M.draw(chat)
+    end)
+  )
+end
+
+---@param chat CodeCompanion.Chat
 function M.stop_retry(chat)
   if chat.retry then
     chat.retry.timer:stop()

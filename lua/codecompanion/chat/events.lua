@@ -93,6 +93,7 @@ end
 
 function M.state(chat, event)
   chat.state, chat.label = event.state, blocks.plain(event.label or "")
+  activity.count_wait(chat)
 end
 
 function M.queued(chat, event)

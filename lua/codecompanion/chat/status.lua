@@ -5,6 +5,10 @@ local fit = require("codecompanion.chat.fit")
 
 local M = {}
 
+---What the host says while nothing has come from the model yet (`session/turn.py`).
+M.WAITING = "waiting for the model"
+local SHOWN_WAIT_S = 3
+
 M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 
 local HIGH, FULL = 0.80, 0.95
@@ -133,6 +137,18 @@ function M.is_busy(chat)
   return chat.state ~= "idle" or chat.compaction ~= nil or chat.retry ~= nil or #chat.outgoing > 0
 end
 
+---How long nothing has come from the model, "" for the first seconds.
+---@param chat CodeCompanion.Chat
+---@return string
+local function waited(chat)
+  local seconds = chat.wait and chat.label == M.WAITING and math.floor((vim.uv.now() - chat.wait.since) / 1000) or 0
+  if seconds < SHOWN_WAIT_S then
+    return ""
+  end
+  local minutes = math.floor(seconds / 60)
+  return minutes > 0 and (" · %d min %d s"):format(minutes, seconds % 60) or (" · %d s"):format(seconds)
+end
+
 ---What happens in the chat, "" when it is idle.
 ---@param chat CodeCompanion.Chat
 ---@param brief? boolean Without the reason, for bars that are cut at the front
@@ -150,7 +166,7 @@ function M.activity(chat, brief)
     local label = chat.compaction.label
     return label and label ~= "" and label or "compacting the chat"
   elseif chat.label ~= "" then
-    return chat.label
+    return chat.label .. waited(chat)
   elseif require("codecompanion.chat.installing").waits(chat) then
     return require("codecompanion.chat.installing").text()
   end

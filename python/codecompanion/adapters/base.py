@@ -204,6 +204,8 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
     header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
     where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
+    `timeout_s` 0 = a reply may take as long as it flows, `idle_timeout_s` 0 = silence is judged by where the endpoint
+    is (`time_limits.py`).
     """
 
     name: str
@@ -224,9 +226,9 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens_field: str = "max_completion_tokens"
     include_usage: bool = True
     parallel_tool_calls: bool | None = None
-    timeout_s: float = 600.0
+    timeout_s: float = 0.0
     connect_timeout_s: float = 10.0
-    idle_timeout_s: float = 120.0
+    idle_timeout_s: float = 0.0
     max_retries: int = 3
     proxy: str = ""
     options: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -54,7 +54,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     secrets: tuple[str, ...] = ()
     connect_timeout_s: float = 10.0
-    idle_timeout_s: float = 120.0
+    silence_s: float | None = 120.0
 
     def __repr__(self) -> str:
         """Show the name only."""
@@ -71,6 +71,10 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
     Raise the result outside of the `except` block: the foreign exception holds the request with its headers, and must
     not travel along as a context.
     """
+    if isinstance(error, BaseExceptionGroup):
+        # Tasks of the transport that failed together: the first one that we know tells why.
+        leaves = list(_leaves(error))
+        error = next((leaf for leaf in leaves if kind_of(leaf) is not None), leaves[0])
     if isinstance(error, AdapterError):
         return error
     reason = _innermost(error)
@@ -83,7 +87,7 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
         case "reported":
             return error_from_payload(msgspec.json.encode({"error": str(error)}), endpoint)
         case "timed out":
-            return NetworkFailed(endpoint.say(_timeout_sentence(reason, endpoint)))
+            return _timed_out(error, endpoint)
         case "unreachable":
             where = plain_url(endpoint.base_url)
             return NetworkFailed(endpoint.say(f"no connection to {where}{because}. Check the network and base_url."))
@@ -130,7 +134,7 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
         later = f" Try again in {wait:.0f} s." if wait else ""
         return RateLimited(endpoint.say(f"too many requests (429).{said}{later}"), wait)
     if status in (408, 504):
-        return NetworkFailed(endpoint.say(f"the provider did not answer in time ({status}).{said}"))
+        return _perhaps_processed(NetworkFailed(endpoint.say(f"the provider did not answer in time ({status}).{said}")))
     if status == 409 or status >= 500:
         overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
         return overloaded if status != 501 else _final(overloaded)
@@ -211,10 +215,30 @@ def _not_found(told: Said, endpoint: Endpoint, status: int = 404) -> AdapterErro
     )
 
 
-def _timeout_sentence(reason: str, endpoint: Endpoint) -> str:
-    if "connect" in reason.lower():
-        return f"no connection to {plain_url(endpoint.base_url)} within {endpoint.connect_timeout_s:g} s."
-    return f"the provider sent nothing for {endpoint.idle_timeout_s:g} s."
+def _timed_out(error: BaseException, endpoint: Endpoint) -> AdapterError:
+    names = {type(one).__name__ for one in _chain(error)}
+    if "ConnectTimeout" in names or any("connect" in str(one).lower() for one in _chain(error)):
+        where = plain_url(endpoint.base_url)
+        return NetworkFailed(endpoint.say(f"no connection to {where} within {endpoint.connect_timeout_s:g} s."))
+    if {"WriteTimeout", "PoolTimeout"} & names or endpoint.silence_s is None:
+        return NetworkFailed(endpoint.say("the request could not be sent in time."))
+    # It may be at work, and each further try would be paid for as well: the user decides.
+    said = f"the provider sent nothing for {endpoint.silence_s:g} s (opts.idle_timeout). Send again to ask once more."
+    return _final(_perhaps_processed(NetworkFailed(endpoint.say(said))))
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for one in group.exceptions:
+        if isinstance(one, BaseExceptionGroup):
+            yield from _leaves(one)
+        else:
+            yield one
+
+
+def _perhaps_processed(error: AdapterError) -> AdapterError:
+    """Return the error marked as one of a request that the provider may have worked on, and bills."""
+    error.perhaps_processed = True
+    return error
 
 
 def _end(quote: str) -> str:
@@ -227,12 +251,17 @@ def _final(error: AdapterError) -> AdapterError:
     return error
 
 
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return the error with all its causes, the innermost last."""
+    chain = [error]
+    while (inner := error.__cause__ or error.__context__) is not None and inner not in chain:
+        chain.append(error := inner)
+    return chain
+
+
 def _innermost(error: BaseException) -> str:
     """Return the text of the innermost cause: the SDK's own text (`Connection error.`) says nothing."""
-    seen: set[int] = set()
-    while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
-        seen.add(id(inner))
-        error = inner
+    error = _chain(error)[-1]
     if isinstance(error, ConnectionError) and error.errno:
         # Their own text is a call with its arguments.
         return os.strerror(error.errno).lower()

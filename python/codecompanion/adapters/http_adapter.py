@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -32,7 +33,8 @@ from codecompanion.adapters.limits_reader import LimitsReader
 from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
-from codecompanion.adapters.sdk_client import SdkClient, make_client, no_header, response_type
+from codecompanion.adapters.sdk_client import SdkClient, client_timeout, make_client, no_header, response_type
+from codecompanion.adapters.time_limits import ANSWER_LIMIT_S, longest_silence_s
 from codecompanion.adapters.wire import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.errors import (
     AdapterError,
@@ -114,7 +116,8 @@ class HttpAdapter:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._first_model())
         call = self._wire.render(request)
-        deadline = self._clock() + self._settings.timeout_s
+        limit = self._settings.timeout_s
+        deadline = self._clock() + limit if limit else math.inf
         attempt, lessons = 1, 0
         while True:
             yielded = False
@@ -221,7 +224,8 @@ class HttpAdapter:
         endpoint = await self._endpoint("")
         try:
             client = await self._open_client()
-            response = await client.get(path, cast_to=response_type(), options=self._options(self._wire.models_headers))
+            options = self._options(ANSWER_LIMIT_S, self._wire.models_headers)
+            response = await client.get(path, cast_to=response_type(), options=options)
             return response.content
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
@@ -259,7 +263,8 @@ class HttpAdapter:
 
     async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield its events."""
-        endpoint = await self._endpoint(model)
+        silence_s = longest_silence_s(self._settings, len(call.body))
+        endpoint = msgspec.structs.replace(await self._endpoint(model), silence_s=silence_s)
         decoder = self._wire.decoder(endpoint)
         response = await self._send(call, endpoint, stream=True)
         error: AdapterError | None = None
@@ -276,13 +281,14 @@ class HttpAdapter:
             await response.aclose()
         if error is not None:
             if isinstance(error, NetworkFailed | StreamCut) and decoder.seen_output:
-                error = StreamCut(f"{error} The part that arrived is kept; /continue continues it.")
+                said = str(error).replace(" Send again to ask once more.", "")
+                error = StreamCut(f"{said} The part that arrived is kept; /continue continues it.")
             raise error
 
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
         try:
             client = await self._open_client()
-            options = self._options(call.headers)
+            options = self._options(longest_silence_s(self._settings, len(call.body)), call.headers)
             return await client.post(
                 call.path, cast_to=response_type(), content=call.body, options=options, stream=stream
             )
@@ -319,11 +325,14 @@ class HttpAdapter:
             model=model,
             secrets=tuple(secret for secret in hidden if secret),
             connect_timeout_s=settings.connect_timeout_s,
-            idle_timeout_s=settings.idle_timeout_s,
+            silence_s=ANSWER_LIMIT_S,
         )
 
-    def _options(self, more: Mapping[str, str] = {}) -> Any:
-        """Return the headers of a request. The SDK is not given the key: it would keep it in its `repr`-able state."""
+    def _options(self, silence_s: float | None, more: Mapping[str, str]) -> Any:
+        """Return headers and time limits of a request.
+
+        The SDK is not given the key: it would keep it in its `repr`-able state.
+        """
         settings, key = self._settings, self._key or ""
         headers: dict[str, Any] = {name: no_header(settings) for name in ("Authorization", "X-Api-Key")}
         if key:
@@ -333,7 +342,8 @@ class HttpAdapter:
             )
         for name, value in (*settings.headers.items(), *more.items()):
             _put(headers, name, value.replace(KEY_TEMPLATE, key))
-        return {"headers": headers, "follow_redirects": False}
+        timeout = client_timeout(settings, silence_s)
+        return {"headers": headers, "follow_redirects": False, "timeout": timeout}
 
     async def _open_client(self) -> SdkClient:
         loop = asyncio.get_running_loop()

@@ -23,7 +23,7 @@ from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.options import reserved_parameters as reserved_by_responses
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.adapters.redact import secrets_in_url
-from codecompanion.adapters.sdk_client import is_loopback
+from codecompanion.adapters.time_limits import is_loopback
 from codecompanion.adapters.wire import WireFormat
 from codecompanion.errors import ConfigError, MissingKey, NetworkFailed
 from codecompanion.messages import Message

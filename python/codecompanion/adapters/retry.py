@@ -24,7 +24,7 @@ def wait_before_retry(error: AdapterError, attempt: int, *, max_retries: int, ra
 
     `attempt` counts from 1; `random` is 0..1 and spreads the wait over ±25 %, unless the provider named one.
     """
-    if not error.retryable or attempt > max_retries:
+    if not error.retryable or attempt > (min(1, max_retries) if error.perhaps_processed else max_retries):
         return None
     wished = getattr(error, "retry_after_s", None)
     if wished is not None:

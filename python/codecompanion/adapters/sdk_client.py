@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import ipaddress
 import logging
 import os
 import sys
@@ -14,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.chunk_merger import merge_chunks
+from codecompanion.adapters.time_limits import ANSWER_LIMIT_S, is_loopback
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SdkClient: TypeAlias = "AsyncOpenAI | AsyncAnthropic"
 
 _KEEPALIVE_S = 60.0
+_SENDING_LIMIT_S = 120.0
 _NOWHERE = "http://warm.invalid"
 
 
@@ -31,7 +32,7 @@ def make_client(settings: AdapterSettings) -> SdkClient:
     import httpx2
 
     _import_without_aiohttp("anthropic" if settings.kind == "anthropic" else "openai")
-    timeout = httpx2.Timeout(settings.idle_timeout_s, connect=settings.connect_timeout_s)
+    timeout = client_timeout(settings, ANSWER_LIMIT_S)
     limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S)
     http_client = httpx2.AsyncClient(
         timeout=timeout,
@@ -105,17 +106,6 @@ def _header_names(lines: str | None) -> list[str]:
     return [line.partition(":")[0].strip() for line in (lines or "").split("\n") if ":" in line]
 
 
-def is_loopback(address: str) -> bool:
-    """Return whether the address is on this machine."""
-    host = urlsplit(address).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @cache
 def _import_the_rest_of_openai() -> None:
     import openai
@@ -161,6 +151,13 @@ def no_header(settings: AdapterSettings) -> Any:
     import openai
 
     return openai.Omit()
+
+
+def client_timeout(settings: AdapterSettings, silence_s: float | None) -> httpx2.Timeout:
+    """Return the limits of one request: of connecting, of sending, and of silence."""
+    import httpx2
+
+    return httpx2.Timeout(silence_s, connect=settings.connect_timeout_s, write=_SENDING_LIMIT_S, pool=_SENDING_LIMIT_S)
 
 
 def response_type() -> type[httpx2.Response]:

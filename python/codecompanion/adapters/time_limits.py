@@ -1,0 +1,60 @@
+"""How long an endpoint may say nothing before it counts as gone (lesson 18).
+
+Silence is work as often as it is trouble: a server on this machine reads a long prompt for many minutes, a model
+reasons without showing it. So this machine is waited for without a limit (the status line counts, a key stops it), a
+private network for half an hour, others for ten minutes and more for a long prompt. A reply that flows has no limit. A
+limit of the configuration is taken as it is, for every kind of endpoint.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Literal
+from urllib.parse import urlsplit
+
+from codecompanion.adapters.base import AdapterSettings
+
+Place = Literal["loopback", "private", "public"]
+ANSWER_LIMIT_S = 30.0
+"""For what is answered at once: a list of models, a count."""
+PRIVATE_SILENCE_S = 1_800.0
+PUBLIC_SILENCE_S = 600.0
+BYTES_READ_IN_A_SECOND = 10_000
+"""Of a prompt, by a slow provider: one of a million tokens (4 MB) gets seven minutes more."""
+
+
+def longest_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
+    """Return how many seconds nothing may arrive after a request of that size, None = as long as it takes."""
+    if settings.idle_timeout_s:
+        return settings.idle_timeout_s
+    match place_of(settings.base_url):
+        case "loopback":
+            return None
+        case "private":
+            return PRIVATE_SILENCE_S
+        case "public":
+            return PUBLIC_SILENCE_S + body_bytes // BYTES_READ_IN_A_SECOND
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether the address is on this machine."""
+    return place_of(address) == "loopback"
+
+
+def place_of(address: str) -> Place:
+    """Return where an address is; one that cannot be read is somewhere else."""
+    try:
+        host = (urlsplit(address).hostname or "").rstrip(".")
+    except ValueError:
+        return "public"
+    if host == "localhost" or host.endswith(".localhost"):
+        return "loopback"
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        local_name = "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+        return "private" if host and local_name else "public"
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if ip.is_loopback or ip.is_unspecified:
+        return "loopback"
+    return "private" if ip.is_private or ip.is_link_local else "public"
