@@ -226,3 +226,22 @@ def test_text_may_be_typed_and_sent_while_compacting(chat: ChatDriver) -> None:
     chat.push(events.MessageSent(submit_id=submit_id, message_id="m", text="sent meanwhile", cycle=4))
     text = chat.text()
     assert text.index("Summary of 42 messages") < text.index("sent meanwhile") < text.index("## Me\ndraft")
+
+
+def test_a_turn_that_a_compaction_falls_into_has_one_header(chat: ChatDriver) -> None:
+    """Its card stands above the question; what the model says after it goes on below the same header, as in the log."""
+    old = old_turns(chat)
+    question = chat.accept("go on", cycle=9)
+    call = {"call_id": "c1", "name": "read_file", "title": "read_file a"}
+    chat.push(
+        events.ReplyStarted(adapter="openai", model="gpt-4o"),
+        events.ReplyFinished(message_id="r9", stop="tool_calls"),
+        events.ToolStarted(**call),
+        events.ToolFinished(message_id="t9", summary="3 lines", preview="x", status="ok", **call),
+        started(),
+        compacted("Summary.", *old, before=question),
+    )
+    chat.reply("Done.", message_id="r10")
+    text = chat.text()
+    assert text.count("## CodeCompanion") == 4
+    assert text.index("Summary of 42 messages") < text.index("go on") < text.index("read_file a") < text.index("Done.")

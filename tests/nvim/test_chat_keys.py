@@ -28,13 +28,12 @@ def test_these_keys_keep_their_meaning(chat: ChatDriver, key: str) -> None:
 
 def test_control_c_in_insert_mode_only_leaves_insert_mode(chat: ChatDriver) -> None:
     """In normal mode it closes the chat, as in codecompanion.nvim."""
-    chat.nvim.feed("idraft<C-c>")
-    chat.nvim.wait_for(
-        lambda: chat.input() == "draft", "what was typed"
-    )  # the mode alone is told before keys are taken
+    # typed while Neovim is at work <C-c> interrupts that, and is no key
+    chat.nvim.feed("idraft")
+    chat.nvim.wait_for(lambda: chat.input() == "draft", "what was typed")
+    chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "n", "normal mode")
     assert chat.sent("close_chat") == []
-    # typed while Neovim is at work it interrupts that, and is no key
     chat.nvim.wait_for(lambda: chat.sent("close_chat") or chat.nvim.feed("<C-c>"), "close_chat")
 
 

@@ -217,7 +217,6 @@ function M.compacted(chat, event)
   chat.compaction, chat.warning_level = nil, nil
   compaction.compacted(chat, event)
   changes.made(chat, event.compaction_id)
-  chat.header = false
   autocmds.fire(chat, "ChatCompacted", event)
 end
 
