@@ -62,18 +62,23 @@ class RestoredState(msgspec.Struct, frozen=True):
 
 
 def choose(
-    candidates: Sequence[Candidate], from_events: Callable[[], tuple[Message, ...]], usage: UsageTotals
+    candidates: Sequence[Candidate],
+    from_events: Callable[[], tuple[Message, ...]],
+    usage: UsageTotals,
+    *,
+    named: bool = False,
 ) -> RestoredState | None:
     """Return the state by the documented order (R-473), None when there is nothing at all.
 
-    `from_events` tells the fallback conversation, `usage` what the events say was used.
+    `from_events` tells the fallback conversation, `usage` what the events say was used. `named`: the user chose the
+    checkpoint among the candidates, which is then the one that counts, however old it is.
     """
     problems = [candidate.problem for candidate in candidates if candidate.problem]
     at = {"checkpoint": 0, "snapshot": 0}
     for candidate in candidates:
         if candidate.raw is not None and payloads.form_of(candidate.raw) == "v2":
             at[candidate.kind] = max(at[candidate.kind], _time(candidate.raw))
-    found = _first(candidates, usage, problems)
+    found = _first(candidates, usage, problems, newest=not named)
     if found is not None:
         return msgspec.structs.replace(
             found, checkpoint_at=at["checkpoint"], snapshot_at=at["snapshot"], problems=tuple(problems)
@@ -85,8 +90,10 @@ def choose(
     return RestoredState(5, messages, snapshot, problems=tuple(problems))
 
 
-def _first(candidates: Sequence[Candidate], usage: UsageTotals, problems: list[str]) -> RestoredState | None:
-    """Return the first readable state in the documented order, or the newest that makes it outdated (R-474)."""
+def _first(
+    candidates: Sequence[Candidate], usage: UsageTotals, problems: list[str], *, newest: bool
+) -> RestoredState | None:
+    """Return the first readable state in the documented order, or the `newest` that makes it outdated (R-474)."""
     ordered = [
         (source, candidate, candidate.raw)
         for source, kind, form in _ORDER
@@ -94,8 +101,8 @@ def _first(candidates: Sequence[Candidate], usage: UsageTotals, problems: list[s
         if candidate.raw is not None and candidate.kind == kind and payloads.form_of(candidate.raw) == form
     ]
     place, chosen = _readable(ordered, usage, problems)
-    if chosen is None:
-        return None
+    if chosen is None or not newest:
+        return chosen
     newer = [entry for entry in ordered[place + 1 :] if _is_newer_and_longer(entry[2], chosen.raw)]
     return _readable(sorted(newer, key=lambda entry: -_time(entry[2])), usage, problems)[1] or chosen
 

@@ -328,7 +328,8 @@ class ContextControl:
         """
         if overflow.prompt_tokens:
             self.meter.take_provider_count(overflow.prompt_tokens, self.log.view)
-        if 0 < overflow.limit_tokens < self.limits.context_window:
+        # In a window that system prompt and tools alone fill nothing could ever be sent: that figure is something else.
+        if self.meter.estimated(()) < overflow.limit_tokens < self.limits.context_window:
             self.window.learn(overflow.limit_tokens)
         refused = self.measured().tokens
         await forget_foreign_blocks(self.log, "")

@@ -76,7 +76,8 @@ def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[Lo
     def from_record() -> tuple[Message, ...]:
         return conversation_from_events(events, now) or conversation_from_spans(_spans(files, chat), now)
 
-    state = choose(candidates, from_record, usage_from_events(events) if events else UsageTotals())
+    usage = usage_from_events(events) if events else UsageTotals()
+    state = choose(candidates, from_record, usage, named=bool(name))
     if state is None:
         told = f" ({candidates[0].problem})" if candidates and candidates[0].problem else ""
         raise InputError(f"Nothing to restore for chat {chat!r}{told}")

@@ -127,6 +127,16 @@ async def test_what_the_refusal_says_of_sizes_is_learned(tmp_path):
     assert bench.of(Meter)[-1].window == 40_000
 
 
+async def test_a_window_smaller_than_what_always_goes_along_is_not_learned(tmp_path):
+    """Issue 9: nothing could ever be sent in it; the endpoint's figure is about something else."""
+    adapter = ScriptedAdapter("s", [too_long(0, 10), says("answered")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert session.limits.context_window == 100_000
+    assert session.log.view.messages[-1].text == "answered"
+
+
 async def test_a_refusal_with_an_absurd_figure_teaches_nothing(tmp_path):
     """Lesson 8: not about the model, which all its chats would pay for; the next report sets this one right."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(9_000_000, 0), says("SUMMARY"), says("answered", USAGE)])
