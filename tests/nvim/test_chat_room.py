@@ -389,7 +389,7 @@ def test_the_inspector_uses_the_room_there_is(nvim_factory: Callable[..., Nvim],
     chat.answer("inspect", {"rows": rows, "total": 35_800, "window": 128_000})
     chat.push(METER)
     chat.nvim.feed("gd")
-    chat.nvim.wait_screen(r"# .*35\.8k of 128k .*\(27%\), 10 messages")
+    chat.nvim.wait_screen(r"# .*35\.8k of 128\.0k .*\(27%\), 10 messages")
     screen = chat.nvim.wait_screen(r"q close ╯" if size[0] < 60 else r"= compare · .*q close ╯")
     assert "more below" not in screen
     width = chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
@@ -398,6 +398,13 @@ def test_the_inspector_uses_the_room_there_is(nvim_factory: Callable[..., Nvim],
     assert lines[2].index("what") == lines[3].index("word")
     assert max(len(line) for line in lines) <= width
     assert len(lines[3]) > width - 6
+    priced = [row | {"cache": "hit", "cost": 0.0123, "state": "summarised"} for row in rows]
+    chat.answer("inspect", {"rows": priced, "total": 35_800, "window": 128_000, "cost": 0.123})
+    chat.nvim.feed("qgd")
+    chat.nvim.wait_for(lambda: "summari" in "".join(chat.nvim.lines()), "the priced rows")
+    lines = chat.nvim.lines()
+    assert lines[3].index("word") + 9 <= width, lines[3]
+    assert ("$0.0123" in lines[3]) == (size[0] > 40)
     chat.nvim.request("nvim_ui_try_resize", 120, 40)
     chat.nvim.wait_for(lambda: max(len(line) for line in chat.nvim.lines()) in range(110, 119), "the new width")
 

@@ -159,6 +159,19 @@ def test_an_incomplete_reply_says_so(chat: ChatDriver) -> None:
     assert "the connection was lost. · gr asks again" in chat.nvim.screen()
 
 
+def test_the_mark_of_a_cut_reply_finds_room_in_a_full_row(chat_everywhere: ChatDriver) -> None:
+    """What follows a line is lost at the edge of the window; the mark goes on in the next row."""
+    chat = chat_everywhere
+    for text in ("y" * 100, "y" * 95, "word " * 19 + "ended", "x" * 200):
+        start(chat)
+        chat.push(events.Text(text=text), events.ReplyFinished(message_id="r", stop="cut"))
+        chat.push(events.TurnFinished(reason="failed", error="openai: the connection was lost."))
+        chat.nvim.wait_for(lambda text=text: text in chat.text(), text)
+        chat.nvim.feed("Gzb")
+        shown = chat.nvim.screen().rsplit("## CodeCompanion", 1)[1]
+        assert "✗cutoff" in "".join(shown.split()), shown
+
+
 def test_who_stops_a_reply_is_not_told_that_it_is_incomplete(chat: ChatDriver) -> None:
     """One sentence is enough."""
     start(chat)

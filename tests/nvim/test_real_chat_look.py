@@ -20,7 +20,7 @@ def test_the_inspector_gives_the_cursor_back_to_the_chat(nvim_factory, tmp_path,
         chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(80, 30))
         chat.say("hello")
         chat.nvim.feed("<Esc>gd")
-        screen = chat.nvim.wait_screen(r"Next request: ~?[\d.k]+ of 128k tokens \([01]%\), 3 messages")
+        screen = chat.nvim.wait_screen(r"Next request: ~?[\d.k]+ of 128\.0k tokens \([01]%\), 3 messages")
         total = re.search(r"Next request: (~?[\d.k]+) of", screen)
         assert total
         rows = "\n".join(chat.nvim.lines())

@@ -158,12 +158,14 @@ function M.message_row(chat, message_id)
   return first
 end
 
----Mark a reply that ended early, after its last line.
+---Mark a reply that ended early: within its last line, because what follows a line is lost at the edge of the window.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 function M.cut_off(chat, row)
-  local opts = { virt_text = require("codecompanion.chat.blocks").CUT_OFF, virt_text_pos = "eol", hl_mode = "combine" }
-  api.nvim_buf_set_extmark(chat.bufnr, M.decor, row, 0, opts)
+  local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
+  local mark = require("codecompanion.chat.blocks").CUT_OFF
+  local opts = { virt_text = mark, virt_text_pos = "inline", hl_mode = "combine" }
+  api.nvim_buf_set_extmark(chat.bufnr, M.decor, row, #line, opts)
 end
 
 ---The rows of an item as they are now, nil when its text was deleted.
