@@ -1,7 +1,8 @@
 """Which rule files a group names (R-549), and which of them may be read.
 
 A repository is not trusted with the user's other files: what it links to or includes outside of itself is read only
-when it is a Markdown or text file in a place that rules come from. What the user's own configuration names by an
+when it is a Markdown or text file in a place that rules come from, and marked as `outside`: the user is asked first
+(`rules.groups`, `session.rules_sync`). What the user's own configuration names by an
 absolute or `~` path is read wherever it is.
 """
 
@@ -26,11 +27,15 @@ _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A rule file that exists: its real path, the name it is shown by, and whether its includes are followed."""
+    """A rule file that exists: its real path, the name it is shown by, and whether its includes are followed.
+
+    `outside`: the project leads out of its repository to it, and the user's configuration does not name it.
+    """
 
     real: Path
     label: str
     follows_includes: bool = False
+    outside: bool = False
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -63,16 +68,17 @@ def find_files(entry: RuleFile, root: Path) -> Iterator[Found | Problem | Missin
         yield Missing(entry.path)
 
 
-def find_include(include: Include, source: Path, root: Path) -> Found | Problem | None:
+def find_include(include: Include, source: Found, root: Path) -> Found | Problem | None:
     """Return the file an include means, beside its source or in the workspace; None when it is no include."""
+    beside = source.real.parent
     for spelling in include.spellings:
         named = _expanded(spelling)
-        for base in (source.parent, root):
+        for base in (beside, root):
             path = base / named
             if "\0" not in spelling and _is_file(path):
                 return _checked_include(path, source, root)
     if include.alone and any(sign in include.spellings[-1] for sign in "/."):
-        return Problem(f"{label_of(source, root)} includes @{include.spellings[0]}, which does not exist.")
+        return Problem(f"{source.label} includes @{include.spellings[0]}, which does not exist.")
     return None
 
 
@@ -117,23 +123,26 @@ def _rule_files_in(folder: Path) -> Iterator[Path]:
 
 def _checked(path: Path, root: Path, follows: bool, by_user: bool) -> Found | Problem:
     real = _real(path)
-    places = (_real(root), _repository(root), _real(Path.home()))
+    places = (_real(root), repository_of(root), _real(Path.home()))
     inside = _real(root) in real.parents
     if not by_user and not inside and not (_is_below(real, places) and _is_rule_text(real, path.name)):
         return Problem(
             f"Rules {path.name}: it is a link to {real}, which is not read for a project. Name that file in your"
             " configuration by its absolute path if you want it."
         )
-    return Found(real, label_of(real, root), follows)
+    outside = not by_user and not inside and repository_of(root) not in real.parents
+    return Found(real, label_of(real, root), follows, outside)
 
 
-def _checked_include(path: Path, source: Path, root: Path) -> Found | Problem:
+def _checked_include(path: Path, source: Found, root: Path) -> Found | Problem:
     real, workspace, home = _real(path), _real(root), _real(Path.home())
-    from_project = workspace in source.parents
-    places = (_repository(root), home / ".claude") if from_project else (home, source.parent)
+    repository = repository_of(root)
+    from_project = workspace in source.real.parents
+    places = (repository, home / ".claude") if from_project else (home, source.real.parent)
     if workspace in real.parents or (_is_below(real, places) and _is_rule_text(real)):
-        return Found(real, label_of(real, root), follows_includes=True)
-    return Problem(f"{label_of(source, root)} includes {real}, which is outside of what its rules may include.")
+        outside = (from_project or source.outside) and not _is_below(real, (workspace, repository))
+        return Found(real, label_of(real, root), follows_includes=True, outside=outside)
+    return Problem(f"{source.label} includes {real}, which is outside of what its rules may include.")
 
 
 def _is_below(real: Path, places: tuple[Path, ...]) -> bool:
@@ -144,7 +153,7 @@ def _is_rule_text(real: Path, asked_for: str = "") -> bool:
     return real.suffix.lower() in RULE_SUFFIXES or real.name == asked_for
 
 
-def _repository(root: Path) -> Path:
+def repository_of(root: Path) -> Path:
     """Return the root of the git repository that the workspace lies in, else the workspace."""
     real = _real(root)
     for folder in (real, *real.parents):

@@ -8,7 +8,7 @@ is loaded all the same. The text of a rule file is given on as it is; nothing he
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -27,7 +27,10 @@ MAX_RULE_BYTES = 1_000_000
 
 
 class RulesItem(msgspec.Struct, frozen=True):
-    """One rule file as it was read. `path` is its label, `real` where it is; the rest tells whether it has changed."""
+    """One rule file as it was read. `path` is its label, `real` where it is; the rest tells whether it has changed.
+
+    `outside`: a project leads out of its repository to it (`discovery.Found`).
+    """
 
     path: str
     text: str
@@ -35,14 +38,29 @@ class RulesItem(msgspec.Struct, frozen=True):
     mtime_ns: int
     size_bytes: int
     sha256: str
+    outside: bool = False
+
+
+MayRead = Callable[[RulesItem], bool]
+"""Whether a file outside of the repository may go into the chat."""
+
+
+def read_all(item: RulesItem) -> bool:
+    """Read what is outside, too: the user asked for the group, or the chat has it already."""
+    del item
+    return True
 
 
 class RulesLoaded(msgspec.Struct, frozen=True):
-    """The files of one or more groups in order, sentences about what was not read, entries that match no file."""
+    """The files of one or more groups in order, sentences about what was not read, entries that match no file.
+
+    `held_back` are files outside of the repository that may not be read yet.
+    """
 
     items: tuple[RulesItem, ...] = ()
     problems: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    held_back: tuple[RulesItem, ...] = ()
 
 
 def rules_text(path: str, content: str) -> str:
@@ -51,18 +69,25 @@ def rules_text(path: str, content: str) -> str:
     return f'<rules path="{label}">\n{content.rstrip()}\n</rules>'
 
 
-def autoload(settings: RulesSettings, root: Path) -> RulesLoaded:
+def autoload(settings: RulesSettings, root: Path, may_read: MayRead = read_all) -> RulesLoaded:
     """Return the rules that every new chat starts with."""
     if not settings.enabled:
         return RulesLoaded()
     loaded = RulesLoaded()
     for name in settings.autoload:
-        more = load_named(settings, name, root, frozenset(item.real for item in loaded.items))
-        loaded = RulesLoaded(loaded.items + more.items, loaded.problems + more.problems, loaded.missing + more.missing)
+        more = load_named(settings, name, root, frozenset(item.real for item in loaded.items), may_read)
+        loaded = RulesLoaded(
+            loaded.items + more.items,
+            loaded.problems + more.problems,
+            loaded.missing + more.missing,
+            loaded.held_back + more.held_back,
+        )
     return loaded
 
 
-def load_named(settings: RulesSettings, name: str, root: Path, already: Collection[str] = ()) -> RulesLoaded:
+def load_named(
+    settings: RulesSettings, name: str, root: Path, already: Collection[str] = (), may_read: MayRead = read_all
+) -> RulesLoaded:
     """Return the rules of a configured group; a name that does not exist is a problem that names the nearest."""
     group = settings.groups.get(name)
     if group is None:
@@ -70,19 +95,22 @@ def load_named(settings: RulesSettings, name: str, root: Path, already: Collecti
         known = ", ".join(settings.groups) or "none"
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"the groups are: {known}."
         return RulesLoaded(problems=(f"There is no group of rules named {name!r}; {hint}",))
-    return load_group(group, root, already)
+    return load_group(group, root, already, may_read)
 
 
-def load_group(group: RuleGroup, root: Path, already: Collection[str] = ()) -> RulesLoaded:
+def load_group(
+    group: RuleGroup, root: Path, already: Collection[str] = (), may_read: MayRead = read_all
+) -> RulesLoaded:
     """Read the files of a group. `already` holds the real paths of files that the chat has.
 
     It reads files, so the session calls it in a thread.
     """
-    reading = _Reading(root, set(already))
+    reading = _Reading(root, set(already), may_read)
     for entry in group.files:
         for found in find_files(entry, root):
             reading.add(found, depth=0)
-    return RulesLoaded(tuple(reading.items), tuple(dict.fromkeys(reading.problems)), tuple(reading.missing))
+    problems = tuple(dict.fromkeys(reading.problems))
+    return RulesLoaded(tuple(reading.items), problems, tuple(reading.missing), tuple(reading.held_back))
 
 
 def reread(items: Iterable[RulesItem]) -> RulesLoaded:
@@ -98,7 +126,7 @@ def reread(items: Iterable[RulesItem]) -> RulesLoaded:
             status = path.stat()
             if (status.st_mtime_ns, status.st_size) == (item.mtime_ns, item.size_bytes):
                 continue
-            now = _read(path, item.path)
+            now = _read(path, item.path, outside=item.outside)
         except (CodeCompanionError, OSError) as error:
             problems.append(f"Rules {item.path}: {_cause(error)} The chat keeps the earlier version.")
             continue
@@ -110,12 +138,13 @@ def reread(items: Iterable[RulesItem]) -> RulesLoaded:
 class _Reading:
     """Collects files in order, each once."""
 
-    def __init__(self, root: Path, seen: set[str]) -> None:
-        self._root = root
+    def __init__(self, root: Path, seen: set[str], may_read: MayRead) -> None:
+        self._root, self._may_read = root, may_read
         self._seen = seen
         self.items: list[RulesItem] = []
         self.problems: list[str] = []
         self.missing: list[str] = []
+        self.held_back: list[RulesItem] = []
 
     def add(self, found: Found | Problem | Missing, depth: int) -> None:
         """Read the file and, where its parser says so, what it includes."""
@@ -126,15 +155,18 @@ class _Reading:
         elif str(found.real) not in self._seen:
             self._seen.add(str(found.real))
             try:
-                item = _read(found.real, found.label)
+                item = _read(found.real, found.label, outside=found.outside)
             except (CodeCompanionError, OSError) as error:
                 self.problems.append(f"Rules {found.label} were not read: {_cause(error)}")
                 return
+            if found.outside and not self._may_read(item):
+                self.held_back.append(item)
+                return
             self.items.append(item)
             if found.follows_includes:
-                self._add_includes(item, found.real, depth)
+                self._add_includes(item, found, depth)
 
-    def _add_includes(self, item: RulesItem, source: Path, depth: int) -> None:
+    def _add_includes(self, item: RulesItem, source: Found, depth: int) -> None:
         for include in find_includes(item.text):
             found = find_include(include, source, self._root)
             if isinstance(found, Found) and depth == MAX_INCLUDE_DEPTH and str(found.real) not in self._seen:
@@ -145,14 +177,14 @@ class _Reading:
                 self.add(found, depth + 1)
 
 
-def _read(path: Path, label: str) -> RulesItem:
+def _read(path: Path, label: str, *, outside: bool) -> RulesItem:
     status = path.stat()
     content = text_files.read_bytes(path, MAX_RULE_BYTES)
     if text_files.is_binary(content):
         raise text_files.UnreadableFile(f"{path} is a binary file of {len(content):,} bytes.")
     text = text_files.printable(text_files.decode(content).text)
     sha256 = hashlib.sha256(content).hexdigest()
-    return RulesItem(label, text, str(path), status.st_mtime_ns, status.st_size, sha256)
+    return RulesItem(label, text, str(path), status.st_mtime_ns, status.st_size, sha256, outside)
 
 
 def _cause(error: Exception) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from codecompanion.errors import InputError
+from codecompanion.errors import InputError, StoreError
 from codecompanion.history import View
 from codecompanion.messages import RULES_TAG, Message, with_changes
+from codecompanion.rules.discovery import repository_of
 from codecompanion.rules.groups import RulesItem, RulesLoaded, autoload, load_named, reread, rules_text
+from codecompanion.rules.permits import Permits, read_permits
 from codecompanion.session.services import Services
+from codecompanion.store.store import durable
 
 
 class RuleKeeper:
@@ -22,9 +26,17 @@ class RuleKeeper:
         self._told: frozenset[str] = frozenset()
 
     async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the rules every new chat starts with, and what could not be read."""
-        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root)
-        return self._messages(loaded.items), loaded.problems
+        """Return the rules every new chat starts with, and what could not be read.
+
+        What a project leads to outside of its repository is read only when the user asked for it as it is now; it is
+        said once where it is.
+        """
+        permits = await asyncio.to_thread(self._permits, root)
+        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, permits.allows)
+        fresh = [item for item in loaded.held_back if not permits.was_asked(item)]
+        if fresh:
+            await self._keep(root, permits.with_answer(fresh, allowed=False))
+        return self._messages(loaded.items), (*loaded.problems, *map(_held_back, fresh))
 
     async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
         """Return the rules of a group the chat does not have yet, and what could not be read.
@@ -35,14 +47,19 @@ class RuleKeeper:
             InputError: the group holds nothing at all; says why.
         """
         known = frozenset(item.real for item in self._items.values())
-        loaded = await asyncio.to_thread(load_named, self._services.settings.rules, group, root, known)
-        if not loaded.items:
-            whole = await asyncio.to_thread(load_named, self._services.settings.rules, group, root)
-            if whole.items:
-                names = ", ".join(item.path for item in whole.items)
+        # What the chat has is read, too: it may include a file that was held back.
+        loaded = await asyncio.to_thread(load_named, self._services.settings.rules, group, root)
+        fresh = [item for item in loaded.items if item.real not in known]
+        if not fresh:
+            if loaded.items:
+                names = ", ".join(item.path for item in loaded.items)
                 return [], (f"Already attached, nothing changed: {names}.",)
-            raise InputError(_nothing_found(group, whole))
-        return self._messages(loaded.items), loaded.problems
+            raise InputError(_nothing_found(group, loaded))
+        outside = [item for item in fresh if item.outside]
+        if outside:
+            permits = await asyncio.to_thread(self._permits, root)
+            await self._keep(root, permits.with_answer(outside, allowed=True))
+        return self._messages(fresh), loaded.problems
 
     async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         """Return the rule messages whose file has changed, with their new text, and new problems of reading."""
@@ -79,6 +96,13 @@ class RuleKeeper:
         for label in labels:
             self._items.pop(label, None)
 
+    def _permits(self, root: Path) -> Permits:
+        return read_permits(self._services.store.load_permits(str(repository_of(root))))
+
+    async def _keep(self, root: Path, permits: Permits) -> None:
+        with contextlib.suppress(StoreError):  # the store says so itself; it is asked again then
+            await durable(self._services.store.save_permits(str(repository_of(root)), permits.as_text()))
+
     def _messages(self, items: Iterable[RulesItem]) -> list[Message]:
         made = []
         for item in items:
@@ -96,6 +120,10 @@ class RuleKeeper:
             for message in view.messages
             if message.tag == RULES_TAG and message.path in fresh and message.text != fresh[message.path]
         )
+
+
+def _held_back(item: RulesItem) -> str:
+    return f"Not read: {item.path}; the rules here lead to it, out of the repository. /rules reads it."
 
 
 def _nothing_found(group: str, loaded: RulesLoaded) -> str:

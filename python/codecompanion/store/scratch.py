@@ -1,5 +1,6 @@
 """What is worth keeping but is no history: drafts, the partial reply of a running stream, grants, calibration.
 
+Permits belong to a repository, its path stands in place of the chat.
 Rows are overwritten in place, without an fsync of their own: they survive a killed host, not a power cut.
 """
 
@@ -12,7 +13,7 @@ import msgspec
 
 from codecompanion.messages import Message, is_typed_by_user
 
-Kind = Literal["draft", "partial", "grants"]
+Kind = Literal["draft", "partial", "grants", "permits"]
 
 
 class Calibration(msgspec.Struct, frozen=True):

@@ -272,6 +272,16 @@ class Store:
         with self._reading() as connection:
             return scratch.load_text(connection, chat_id, "grants")
 
+    def save_permits(self, repository: str, text: str) -> Future[None]:
+        """Keep which files outside of a repository its rules may bring in."""
+        now, key = self._clock(), sessions.storable(repository)
+        return self._scratch(lambda connection: scratch.save_text(connection, key, "permits", text, now))
+
+    def load_permits(self, repository: str) -> str:
+        """Return what was kept of the repository, "" for nothing."""
+        with self._reading() as connection:
+            return scratch.load_text(connection, sessions.storable(repository), "permits")
+
     def load_partial(self, chat_id: str) -> str:
         """Return the reply a killed host was receiving, "" when there is none."""
         with self._reading() as connection:

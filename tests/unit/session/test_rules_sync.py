@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from codecompanion.errors import InputError
@@ -35,3 +37,66 @@ async def test_a_group_that_is_attached_already_is_not_called_missing(tmp_path):
 async def test_a_group_without_a_file_names_what_was_looked_for(tmp_path):
     with pytest.raises(InputError, match=r"The rules 'none' have no file here; expected one of STYLE\.md\.$"):
         await keeper(tmp_path).add_group("none", tmp_path)
+
+
+async def _autoloaded(rules: RuleKeeper, root) -> tuple[list[str | None], tuple[str, ...]]:
+    messages, problems = await rules.autoload(root)
+    return [message.path for message in messages], problems
+
+
+def _linked(tmp_path, monkeypatch, name: str = "diary.md") -> tuple[RuleKeeper, Path, Path]:
+    home, root = tmp_path / "home", tmp_path / "project"
+    for folder in (home, root):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    rules = keeper(root)
+    (home / name).write_text("Dear diary")
+    (root / "AGENTS.md").unlink()
+    (root / "AGENTS.md").symlink_to(home / name)
+    return rules, root, home / name
+
+
+async def test_a_link_out_of_the_repository_is_said_once_and_not_read(tmp_path, monkeypatch):
+    """R-549: a cloned repository must not send the user's diary to a provider."""
+    rules, root, _ = _linked(tmp_path, monkeypatch)
+    sentence = "Not read: ~/diary.md; the rules here lead to it, out of the repository. /rules reads it."
+    assert await _autoloaded(rules, root) == ([], (sentence,))
+    assert await _autoloaded(RuleKeeper(rules._services), root) == ([], ())
+
+
+async def test_what_the_user_asked_for_is_read_in_later_chats_until_it_changes(tmp_path, monkeypatch):
+    """The answer holds for the path and its content, in this repository only."""
+    rules, root, diary = _linked(tmp_path, monkeypatch)
+    await rules.autoload(root)
+    messages, _ = await rules.add_group("default", root)
+    assert "Dear diary" in messages[0].text
+    later = RuleKeeper(rules._services)
+    assert await _autoloaded(later, root) == (["~/diary.md"], ())
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "AGENTS.md").symlink_to(diary)
+    paths, problems = await _autoloaded(RuleKeeper(rules._services), other)
+    assert (paths, len(problems)) == ([], 1)
+    diary.write_text("Dear diary, a secret")
+    paths, problems = await _autoloaded(RuleKeeper(rules._services), root)
+    assert (paths, len(problems)) == ([], 1)
+
+
+async def test_an_include_that_leads_out_of_the_repository_is_held_back_too(tmp_path, monkeypatch):
+    """A folder of the user's agent rules is not the project's, neither directly nor behind another file."""
+    rules, root, diary = _linked(tmp_path, monkeypatch)
+    (diary.parent / ".claude").mkdir()
+    (diary.parent / ".claude" / "own.md").write_text("mine")
+    (root / "AGENTS.md").unlink()
+    (root / "AGENTS.md").write_text("@~/.claude/own.md")
+    groups = dict(rules._services.settings.rules.groups)
+    files = tuple(msgspec.structs.replace(file, parser="claude") for file in groups["default"].files)
+    groups["default"] = msgspec.structs.replace(groups["default"], files=files)
+    changed = msgspec.structs.replace(rules._services.settings.rules, groups=groups)
+    settings = msgspec.structs.replace(rules._services.settings, rules=changed)
+    rules = RuleKeeper(replace(rules._services, settings=settings))
+    paths, problems = await _autoloaded(rules, root)
+    assert paths == ["AGENTS.md"]
+    assert problems[0].startswith("Not read: ~/.claude/own.md;")
+    messages, _ = await rules.add_group("default", root)
+    assert [message.path for message in messages] == ["~/.claude/own.md"]
