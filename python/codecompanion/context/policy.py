@@ -45,14 +45,15 @@ def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extendin
         refuse_nonsense(table, f"{key}.{name}")
         base_name = table.get("extends", name if name in policy_names() else None)
         if not isinstance(base_name, str):
-            raise ConfigError(f"{key}.{name}.extends", "it does not say which policy it extends", _known(custom))
+            raise ConfigError(f"{key}.{name}.extends", "it does not say which policy it extends", _sound(custom))
         if base_name in extending or (base_name == name and name not in policy_names()):
-            raise ConfigError(f"{key}.{name}.extends", f"{base_name!r} extends it in turn", _known(custom))
+            raise ConfigError(f"{key}.{name}.extends", f"{base_name!r} extends it in turn", _sound(custom))
         base = _base(base_name, custom, key, (*extending, name))
         return _extended(base, name, table, f"{key}.{name}")
     if name not in policy_names():
         where = f"{key}.{extending[-1]}.extends" if extending else "policy"
-        raise ConfigError(where, f"there is no policy {name!r}", nearest(name, (*policy_names(), *custom)))
+        others = (known for known in (*policy_names(), *custom) if known not in extending)
+        raise ConfigError(where, f"there is no policy {name!r}", nearest(name, tuple(others)))
     return _built_in(name)
 
 
@@ -72,8 +73,22 @@ def _built_in(name: str) -> Policy:
     return policy_from_table(tomllib.loads(text), f"policy.{name}")
 
 
-def _known(custom: Mapping[str, Any]) -> str:
-    return ", ".join(sorted({*policy_names(), *custom}))
+def _sound(custom: Mapping[str, Any]) -> str:
+    """Return the policies that can be extended: those that come down to a built-in one."""
+    return ", ".join(sorted({*policy_names(), *(name for name in custom if _is_grounded(name, custom))}))
+
+
+def _is_grounded(name: str, custom: Mapping[str, Any]) -> bool:
+    """Return whether following `extends` ends at a built-in policy."""
+    seen: set[str] = set()
+    while name in custom and name not in seen:
+        seen.add(name)
+        table = custom[name]
+        base = table.get("extends", name) if isinstance(table, Mapping) else None
+        if base == name or not isinstance(base, str):
+            return base == name and name in policy_names()
+        name = base
+    return name not in custom and name in policy_names()
 
 
 _PLAIN_FIELDS = (

@@ -64,6 +64,19 @@ MINE = {
 }
 
 
+def test_a_policy_that_is_wrong_is_not_offered_as_one_to_extend() -> None:
+    """Neither the policy itself nor another one that leads to no built-in policy is what was expected."""
+    good, broken = {"extends": "codecompanion"}, {"extends": "mine"}
+    custom = {"mine": {}, "yours": broken, "ours": good, "table": [], "x": {"extends": "y"}, "y": {"extends": "x"}}
+    for wrong in ({}, {"extends": "mine"}):
+        with pytest.raises(ConfigError) as caught:
+            load_policy("mine", {**custom, "mine": wrong})
+        assert caught.value.expected == ", ".join(sorted((*policy_names(), "ours")))
+    with pytest.raises(ConfigError) as caught:
+        load_policy("fast", {"fast": {"extends": "fats"}})
+    assert "fast" not in caught.value.expected
+
+
 def test_a_user_policy_extends_another() -> None:
     """Options of the base may be nested or dotted; the rest stays."""
     mine = load_policy("mine", {"mine": MINE})
