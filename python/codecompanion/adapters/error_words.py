@@ -33,8 +33,11 @@ FILTER = re.compile(
 )
 NO_CREDIT = re.compile(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
 NO_MODEL = re.compile(
-    r"model[_ ]not[_ ]found|model .{0,120}(?:not exist|not found|unknown|not available)|no such model"
-    r"|invalid model|unknown model|not a valid model|^\S* ?model: \S+$",
+    r"model[_ ](?:is[_ ])?not[_ ](?:found|exist|supported|loaded)|no such model|no model .{0,60}loaded"
+    r"|model .{0,120}(?:not exist|not found|unknown|not available|not loaded)"
+    r"|the (?:requested )?model [`'\"]?[^\s`'\"]+[`'\"]? is not supported|not supported model|unsupported[_ ]model"
+    r"|invalid[_ ]model|unknown[_ ]model|not a valid model|no endpoints found for|could not find model"
+    r"|模型不存在|^\S* ?model: \S+$",
     re.IGNORECASE,
 )
 OVERLOAD_NAMES = frozenset(

@@ -7,6 +7,7 @@ not `/api/show`, LM Studio's `loaded_context_length`, llama.cpp's `n_ctx` (per s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,15 +29,24 @@ _WINDOWS = (
     "context_size",
     "max_input_tokens",
 )
+_OTHER_TYPES = frozenset(
+    {"embeddings", "embedding", "rerank", "reranker", "image", "audio", "moderation", "transcribe"}
+)
+# OpenAI's listing says nothing but the names, and neither do many others.
+_NO_CHAT = re.compile(
+    r"(?:^|[-_/.:])(?:(?:text-)?embed(?:ding|dings|der)?|rerank(?:er)?|whisper|tts|dall-e|(?:omni|text)-moderation"
+    r"|all-minilm|bge|gte|voyage)(?=$|[-_/.:\d])",
+    re.IGNORECASE,
+)
 _OUTPUTS = ("max_completion_tokens", "max_output_tokens")
 
 
 def read_model_names(body: bytes) -> list[str]:
     """Return the names, sorted and without repeats; [] when the body is no list of models.
 
-    Left out is what says of itself that it cannot chat (Mistral's capabilities, LM Studio's types).
+    Left out is what says of itself that it cannot chat, or is called like a model that cannot.
     """
-    return sorted({name for name, entry in _entries(_decode(body)) if _chats(entry)})
+    return sorted({name for name, entry in _entries(_decode(body)) if _chats(entry) and not _NO_CHAT.search(name)})
 
 
 def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
@@ -75,9 +85,16 @@ def _entries(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _chats(entry: Mapping[str, Any]) -> bool:
-    return entry.get("type") not in ("embeddings", "embedding") and (
-        _table(entry, "capabilities").get("completion_chat") is not False
-    )
+    """By capabilities (Mistral, Copilot), types (LM Studio, Together), lists (Ollama, Gemini), outputs (OpenRouter)."""
+    capabilities = _table(entry, "capabilities")
+    if entry.get("type") in _OTHER_TYPES or capabilities.get("type") in _OTHER_TYPES:
+        return False
+    if capabilities.get("completion_chat") is False:
+        return False
+    told = entry.get("capabilities"), entry.get("supportedGenerationMethods"), entry.get("endpoints")
+    outputs = _table(entry, "architecture").get("output_modalities")
+    lists = [[str(word).lower() for word in words] for words in (*told, outputs) if isinstance(words, list) and words]
+    return not any(all("embed" in word or "rerank" in word for word in words) for words in lists)
 
 
 def _limits(entry: Mapping[str, Any]) -> ModelLimits:

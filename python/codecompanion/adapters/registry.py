@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -151,7 +152,12 @@ class AdapterRegistry:
 
 
 def _is_address(url: str) -> bool:
-    return url.startswith(("http://", "https://"))
+    """Return whether a URL names a host that can be asked, with a port there can be."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half of an IPv6 address, a port of 99999
+        return False
 
 
 def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:

@@ -7,7 +7,9 @@ cancelled while waiting.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from time import time
 
@@ -15,6 +17,9 @@ from codecompanion.errors import AdapterError
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
+LONGEST_SENSE_S = 31 * 86_400.0
+"""A wish beyond a month is a fault of the server's, and is neither waited for nor told."""
+_SECONDS = re.compile(r"\s*(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})\s*(?:s|sec|seconds|ms)?\s*", re.ASCII | re.IGNORECASE)
 LONGEST_RETRY_AFTER_S = 60.0
 """A provider that asks for a longer wait is not waited for: the user is told and decides."""
 
@@ -36,14 +41,13 @@ def wait_before_retry(error: AdapterError, attempt: int, *, max_retries: int, ra
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Return the seconds of `retry-after-ms` or `retry-after` (seconds or an HTTP date), None without a usable one."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        if math.isfinite(seconds) and seconds >= 0:
+        found = _SECONDS.fullmatch(headers.get(name, ""))
+        seconds = float(found[1]) / unit if found else math.inf
+        if seconds <= LONGEST_SENSE_S:
             return seconds
     try:
-        moment = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
-    except (TypeError, ValueError, IndexError, OverflowError):
+        moment = parsedate_to_datetime(headers.get("retry-after", ""))
+        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - (time() if now is None else now)
+    except (TypeError, ValueError, IndexError, OverflowError, OSError):
         return None
-    return max(0.0, moment - (time() if now is None else now))
+    return max(0.0, seconds) if seconds <= LONGEST_SENSE_S else None

@@ -60,3 +60,42 @@ def test_the_code_of_the_provider_is_kept() -> None:
     assert error.code == "model_not_found"
     assert error_from_status(400, said("no"), {}, ENDPOINT).code == "invalid_request_error"
     assert error_from_payload(json.dumps(said("no", "invalid_prompt")).encode(), ENDPOINT).code == "invalid_prompt"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": {"message": "Model Not Exist", "code": "invalid_request_error"}}),
+        (400, {"error": {"message": "Unknown Model, please check the model code.", "code": "1211"}}),
+        (400, {"error": {"message": "模型不存在，请检查模型代码。", "code": "1211"}}),
+        (400, {"error": {"message": "The requested model is not supported.", "code": "model_not_supported"}}),
+        (400, {"error": {"message": "The model `gpt-9` is not supported"}}),
+        (400, {"error": {"message": "Not supported model kimi-k9"}}),
+        (400, {"error": {"message": "Invalid model name passed in model=x. Call `/v1/models`."}}),
+        (400, {"error": {"message": "No model is currently loaded."}}),
+        (400, {"error": {"message": "Model x is not loaded"}}),
+        (422, {"detail": "unknown model: x"}),
+        (404, {"error": {"message": "No endpoints found for x/y.", "code": 404}}),
+        (404, {"error": {"message": "model 'x' not found, try pulling it first"}}),
+        (400, {"error_code": 336000, "error_msg": "invalid_model"}),
+    ],
+)
+def test_a_model_nobody_knows_is_named_as_such(status: int, body: dict[str, object]) -> None:
+    """With the status it came with, and what to do."""
+    endpoint = Endpoint(name="test", base_url="https://api.test/v1", model="x-large")
+    error = error_from_status(status, body, {}, endpoint)
+    assert isinstance(error, ModelNotFound)
+    assert str(error) == f"test: the endpoint does not know the model x-large ({status}). Choose another model with ga."
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported parameter: 'temperature' is not supported with this model.",
+        "tools is not supported in this model",
+        "This model does not support image input.",
+    ],
+)
+def test_a_model_without_a_feature_is_not_unknown(message: str) -> None:
+    """The model is there; something in the request is not for it."""
+    assert type(error_from_status(400, said(message), {}, ENDPOINT)) is RequestRejected

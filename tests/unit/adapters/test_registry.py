@@ -156,3 +156,10 @@ def test_what_cannot_be_used_as_things_are_is_out_of_reach(
     """A passing failure does not hide an adapter from the list of models."""
     settings = AdapterSettings(**{"name": "x", "kind": "openai_compatible", "base_url": "https://x", **entry})
     assert is_out_of_reach(settings, error) is hidden
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "http://h:99999/v1", "http://h:0/v1", "http://", "http://:8080"])
+def test_an_address_that_nobody_can_ask_is_named(address: str) -> None:
+    """Half of an IPv6 address and a port there cannot be are mistakes of the configuration, not of the program."""
+    with pytest.raises(ConfigError, match="base_url"):
+        registry(local={"kind": "openai_compatible", "base_url": address}).get("local")

@@ -86,6 +86,8 @@ class AnthropicMessages(WireFormat):
         # Without its beta the listing does not tell of compaction on demand.
         self.models_headers = beta_header(settings.headers, [ON_DEMAND_BETA])
         self._facts = ModelFacts()
+        self._counts_nothing: set[str] = set()
+        """Models of which the endpoint turned out to have no count."""
         self._new_id = new_id
 
     def render(self, request: ChatRequest) -> HttpCall:
@@ -150,6 +152,8 @@ class AnthropicMessages(WireFormat):
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
         """Return the request that counts a prompt: what the model would be given, after editing on the server."""
+        if request.model in self._counts_nothing:
+            return None
         rendered = self._bodies.read(request, self._want(request), keep=True)
         head = self._chat_head(request, rendered)
         kept = counted(head.fields) | {k: v for k, v in head.fields.items() if k in ("model", "context_management")}
@@ -185,7 +189,9 @@ class AnthropicMessages(WireFormat):
         return False
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
-        """Take in that the model or the endpoint does not compact on demand."""
+        """Take in that the model or the endpoint does not compact on demand, or has no count."""
+        if what == "count" and error.status in (404, 405, 501):
+            self._counts_nothing.add(model)
         if what == "compaction" and isinstance(error, RequestRejected) and _NO_ON_DEMAND.search(str(error)):
             self._facts.learn(model, "on_demand")
 

@@ -90,6 +90,8 @@ class ChatDecoder(ReplyDecoder):
         self._calls = ToolCallAssembler(new_id, origin)
         self._details = ReasoningDetails()
         self._finish_reason = ""
+        self._is_whole = False
+        """Whether the body is known to have come to its end: `[DONE]`, or one JSON object."""
         self._usage: object = None
         self._model = ""
         self._text: list[str] = []
@@ -98,6 +100,7 @@ class ChatDecoder(ReplyDecoder):
     def read_json(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (a gateway that does not stream)."""
         events = self._take([body])
+        self._is_whole = True
         if self.problem is None:
             self._close(events)
         return events
@@ -109,7 +112,7 @@ class ChatDecoder(ReplyDecoder):
 
     def _read(self, payload: bytes) -> None:
         if payload[:6] == b"[DONE]":
-            self.seen_done = self._begun = True
+            self.seen_done = self._begun = self._is_whole = True
             return
         if type(payload) is ErrorData:
             self._fail(payload)
@@ -215,9 +218,18 @@ class ChatDecoder(ReplyDecoder):
                 "this is Ollama's own format, not Chat Completions; set base_url to Ollama's address plus /v1"
             )
 
+    def _reason_of_the_parts(self) -> str:
+        """Return why a reply ended that does not say so: servers leave it out, and what came is all there is.
+
+        "" = it is not whole: the end did not come, or nothing did, or a call is cut off.
+        """
+        if not self._is_whole or not self.seen_output or not self._calls.are_whole:
+            return ""
+        return "tool_calls" if self._calls else "stop"
+
     def _close(self, events: list[StreamEvent]) -> None:
         """Append `Finished`, or say why the reply is not complete."""
-        reason = self._finish_reason
+        reason = self._finish_reason or self._reason_of_the_parts()
         if not reason or reason == "error":
             self.problem = self._why_incomplete()
             return

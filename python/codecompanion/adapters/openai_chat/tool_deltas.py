@@ -109,6 +109,11 @@ class ToolCallAssembler:
         return tuple(calls)
 
     @property
+    def are_whole(self) -> bool:
+        """Return whether the arguments of every call are one JSON object; none at all count as that."""
+        return all(draft.is_whole() or not "".join(draft.arguments).strip() for draft in self._drafts)
+
+    @property
     def nameless(self) -> bool:
         """Return whether a call has no name: the reply is malformed."""
         return any(not draft.name for draft in self._drafts)

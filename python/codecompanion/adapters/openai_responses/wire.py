@@ -133,10 +133,14 @@ class OpenAIResponses(WireFormat):
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
         """Remember that the endpoint has no `compaction` on demand or no `count`, when that is what the error says."""
-        gone = isinstance(error, ModelNotFound) or (
-            isinstance(error, RequestRejected)
-            and not isinstance(error, OpaqueRefused)
-            and re.search(r"\(404\)|\(405\)|unsupported|not supported|unknown", str(error)) is not None
+        gone = (
+            isinstance(error, ModelNotFound)
+            or error.status in (404, 405, 501)
+            or (
+                isinstance(error, RequestRejected)
+                and not isinstance(error, OpaqueRefused)
+                and re.search(r"\(404\)|\(405\)|unsupported|not supported|unknown", str(error)) is not None
+            )
         )
         if gone:
             self._missing.add((what, model))

@@ -15,6 +15,7 @@ from codecompanion.adapters.anthropic_messages.parameters import (
     let_mismatches_go,
 )
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.error_map import Endpoint, error_from_status
 from codecompanion.adapters.registry import make_wire
 from codecompanion.errors import ConfigError, NetworkFailed, RequestRejected
 from codecompanion.messages import Message
@@ -251,3 +252,21 @@ def test_a_wrong_option_is_named(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make_wire(settings, lambda _: b"")
     assert caught.value.key.startswith(words)
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_an_endpoint_without_a_count_is_not_asked_again(status: int) -> None:
+    """Gateways have no `count_tokens`: one refusal is enough, for that model."""
+    format_ = wire()
+    error = error_from_status(status, "", {}, Endpoint(name="x"))
+    format_.learn_missing("count", error, "m")
+    assert format_.render_count(request(user(1))) is not None
+    format_.learn_missing("count", error, request(user(1)).model)
+    assert format_.render_count(request(user(1))) is None
+
+
+def test_trouble_on_the_way_to_a_count_teaches_nothing() -> None:
+    """The next request asks again."""
+    format_ = wire()
+    format_.learn_missing("count", error_from_status(500, "", {}, Endpoint(name="x")), request(user(1)).model)
+    assert format_.render_count(request(user(1))) is not None

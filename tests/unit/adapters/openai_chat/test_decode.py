@@ -245,3 +245,43 @@ def test_a_call_without_a_name_is_malformed() -> None:
     """It can neither be run nor answered."""
     body = data(delta(tool_calls=[{"index": 0, "id": "a", "function": {"arguments": "{}"}}]), delta("tool_calls"))
     assert isinstance(run(body)[1].problem, MalformedReply)
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def a_call(arguments: str) -> dict[str, Any]:
+    return {"index": 0, "id": "c1", "function": {"name": "read", "arguments": arguments}}
+
+
+def test_a_reply_that_ends_without_saying_why_is_complete_when_its_parts_are() -> None:
+    """Servers leave `finish_reason` out; `[DONE]` is an end marker, too (lesson 39)."""
+    assert finished(data(delta(content="Hello")) + DONE).stop == "stop"
+    done = finished(data(delta(tool_calls=[a_call('{"path": "a"}')])) + DONE)
+    assert (done.stop, [call.arguments for call in done.tool_calls]) == ("tool_calls", ['{"path": "a"}'])
+    assert finished(data(delta(tool_calls=[a_call("")])) + DONE).tool_calls[0].arguments == "{}"
+    body = msgspec.json.encode({"choices": [{"message": {"role": "assistant", "content": "Hello"}}]})
+    assert new_decoder().read_json(body)[-1] == Finished("stop")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        data(delta(content="Hello")),
+        data(delta(tool_calls=[a_call('{"path": "a')])) + DONE,
+        data(delta(role="assistant")) + DONE,
+        data(delta("error", content="Hello")) + DONE,
+    ],
+)
+def test_a_reply_whose_parts_are_not_whole_is_cut(body: bytes) -> None:
+    """No end marker, half a call, nothing at all, an error."""
+    assert isinstance(run(body)[1].problem, StreamCut)
+
+
+def test_a_call_in_many_pieces_that_repeat_their_id_is_not_read_anew_for_each() -> None:
+    """A text in pieces of a few characters: a second, not an hour."""
+    pieces = ['{"text": "', *["abcd"] * 50_000, '"}']
+    chunks = [delta(tool_calls=[{"index": 0, "id": "c1", "function": {"arguments": piece}}]) for piece in pieces]
+    first = delta(tool_calls=[{"index": 0, "id": "c1", "function": {"name": "write"}}])
+    [call] = finished(data(first, *chunks) + DONE).tool_calls
+    assert len(call.arguments) == 200_012
