@@ -196,7 +196,8 @@ class ContextMeter:
             size = usage.prompt_tokens - self._base
             self._sizes.set(block, size)
         # The output holds the block or does not: whichever leaves what the reply can be.
-        output = min(usage.output_tokens, usage.output_tokens - size, key=lambda tokens: abs(tokens - reply.tokens))
+        ours = self.calibration.size(reply.tokens, self.counter.marks(reply))
+        output = min(usage.output_tokens, usage.output_tokens - size, key=lambda tokens: abs(tokens - ours))
         self._take_reply(msgspec.structs.replace(usage, output_tokens=round(output)), reply)
         self._total = self._base + self._sizes.read(self._sizes.split(view.messages))
 

@@ -331,6 +331,20 @@ def test_after_a_providers_own_compaction_the_meter_shows_what_is_left() -> None
     assert reply in chat.view.messages
 
 
+def test_a_long_reply_behind_a_compaction_is_not_taken_for_a_shorter_one_and_the_block() -> None:
+    """R-538: whether the output holds the block is told by what the model makes of the reply, not by the estimate."""
+    chat = talk(Provider(1.2), steps=8, calibration=Calibration(1.2, 20_000))
+    base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
+    block = Message(id="block", role="assistant", content=(CompactionPart("anthropic", "[]", text="Summary. " * 500),))
+    estimated = chat.meter.estimated_prompt(chat.view)
+    chat.view = with_messages(chat.view, [chat.meter.counted(block), chat.view.messages[-2]])
+    reply = chat.add(LINE * 600, "assistant")
+    prompt, output = base + 1_700 + chat.provider.size(chat.view.messages[1]), chat.provider.size(reply)
+    chat.meter.anchor_after_compaction(Usage(prompt, output), estimated, chat.view)
+    wanted = prompt + output
+    assert abs(chat.meter.count(chat.view).tokens / wanted - 1) < 0.03
+
+
 def test_a_compaction_in_the_first_reply_is_taken_in_too() -> None:
     chat = Chat(Provider(1.0))
     part = CompactionPart("anthropic", "[]", text="A summary. " * 40)
