@@ -91,7 +91,7 @@ def as_plan(message: Message, env: Env) -> Message:
     if not message.tool_calls:
         return message
     readable = without_opaque(message) if has_opaque(message) else message
-    said = with_changes(readable, tool_calls=(), tokens=0, edited=True)
+    said = with_changes(readable, tool_calls=(), tokens=0)
     return with_changes(said, tokens=env.count(said))
 
 
