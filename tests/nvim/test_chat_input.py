@@ -275,3 +275,31 @@ def draw_again(chat: ChatDriver) -> None:
             last=True,
         ),
     )
+
+
+def test_typing_where_arrow_keys_have_led_goes_to_the_input(chat: ChatDriver) -> None:
+    """Each key was an error that ends in a prompt; nothing that is typed or pasted is lost, and none of it is a key."""
+    chat.push(events.ContextItems(items=(events.ContextItem(id="i1", kind="rules", label="AGENTS.md"),)))
+    chat.accept("a question")
+    chat.reply("an answer\nof two lines")
+    before = chat.text()
+    chat.nvim.feed("Giab<Up><Up><Up>")
+    chat.nvim.settle()
+    chat.nvim.feed("hello u dd<CR>more<Esc>")
+    chat.nvim.wait_for(lambda: chat.input() == "abhello u dd\nmore", "what was typed")
+    chat.nvim.feed("A<C-Home><Down>")
+    chat.nvim.settle()
+    chat.nvim.feed("!<Up><Up><Up>")
+    chat.nvim.settle()
+    chat.nvim.request("nvim_paste", "pas\nted", True, -1)
+    chat.nvim.feed("<Esc>")
+    chat.nvim.wait_for(lambda: chat.input() == "abhello u dd\nmore!pas\nted", "what was pasted")
+    chat.nvim.command("normal gg6Gi dd u")
+    assert chat.input() == "abhello u dd\nmore!pas\nted dd u"
+    assert chat.text().startswith(before)
+    assert chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { 6, 0 }) return true")
+    chat.nvim.settle()
+    assert chat.nvim.lua("return vim.bo.modifiable") is False
+    assert chat.sent("redraw_chat") == []
+    assert chat.nvim.messages() == ""
+    assert not chat.nvim.blocked()

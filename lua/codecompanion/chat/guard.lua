@@ -83,17 +83,23 @@ local function is_on_header(chat)
   return api.nvim_win_get_cursor(0)[1] - 1 == buffer.position(chat, "header")
 end
 
+---Why what is typed goes to the input, nil where it is typed there.
+---@param chat CodeCompanion.Chat
+---@return string?
+local function why_not_here(chat)
+  if is_in_context(chat) then
+    return "dd removes a line of the context"
+  elseif is_inside(chat) then
+    local own = edit_key(chat)
+    return own and ("%s edits your message"):format(own) or "the transcript is read-only"
+  end
+end
+
 ---Do in the input what a key that writes would have done here. Whatever is typed after it is text, never keys.
 ---@param chat CodeCompanion.Chat
 ---@param key string
 local function write(chat, key)
-  local why
-  if is_in_context(chat) then
-    why = "dd removes a line of the context"
-  elseif is_inside(chat) then
-    local own = edit_key(chat)
-    why = own and ("%s edits your message"):format(own) or "the transcript is read-only"
-  end
+  local why = why_not_here(chat)
   require("codecompanion.chat.outgoing").cursor_to_input(chat)
   M.update(chat)
   if not vim.list_contains(PUT, key) then
@@ -200,6 +206,32 @@ local function switch_keys(chat, on)
   end
 end
 
+---A character is about to be inserted (|InsertCharPre|), where arrow keys or the mouse have led: it goes to the input.
+---@param chat CodeCompanion.Chat
+function M.typed(chat)
+  if chat.editing or api.nvim_get_current_buf() ~= chat.bufnr then
+    return
+  end
+  local why = why_not_here(chat)
+  if why or is_on_header(chat) then
+    require("codecompanion.chat.outgoing").cursor_to_input(chat)
+  end
+  if why then
+    vim.schedule(function()
+      explain(chat, why)
+    end)
+  end
+end
+
+---Text is pasted from the terminal: into the input.
+---@param chat CodeCompanion.Chat
+function M.pasted(chat)
+  if why_not_here(chat) or is_on_header(chat) then
+    require("codecompanion.chat.outgoing").cursor_to_input(chat)
+    M.update(chat)
+  end
+end
+
 ---The cursor has moved: what it stands on can be changed, or not.
 ---@param chat CodeCompanion.Chat
 function M.update(chat)
@@ -208,8 +240,10 @@ function M.update(chat)
   end
   local row, header = api.nvim_win_get_cursor(0)[1] - 1, (buffer.position(chat, "header"))
   local inside = row < header and row >= buffer.position(chat, "top")
-  if vim.bo[chat.bufnr].modifiable == inside then
-    vim.bo[chat.bufnr].modifiable = not inside
+  -- in insert mode each key would be an error, which ends in a prompt: `typed` leads them to the input
+  local locked = inside and not api.nvim_get_mode().mode:find("^[iR]")
+  if vim.bo[chat.bufnr].modifiable == locked then
+    vim.bo[chat.bufnr].modifiable = not locked
   end
   local guarded = row <= header
   if guarded ~= (chat.guarded == true) then

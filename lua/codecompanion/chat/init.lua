@@ -73,6 +73,14 @@ local function subscribe()
   require("codecompanion.chat.attention").setup()
   require("codecompanion.chat.installing").setup()
   vim.treesitter.language.register("markdown", "codecompanion")
+  local paste = vim.paste
+  vim.paste = function(lines, phase)
+    local chat = M.by_buffer()
+    if chat and phase < 2 then
+      require("codecompanion.chat.guard").pasted(chat)
+    end
+    return paste(lines, phase)
+  end
   local group = api.nvim_create_augroup("codecompanion.chat", {})
   api.nvim_create_autocmd("ColorScheme", { group = group, callback = require("codecompanion.chat.highlights").define })
   if require("codecompanion.chat.options").display().window.sticky then

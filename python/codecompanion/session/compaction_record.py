@@ -123,7 +123,7 @@ class CompactionRecord:
             Compacted(
                 chat=self.chat_id,
                 compaction_id=self.id,
-                trigger=self.trigger,
+                trigger=details.get("trigger", self.trigger),
                 summariser=self.label,
                 summary=details["summary"],
                 messages=details["messages"],
