@@ -94,8 +94,8 @@ local function title(event)
   )
   parts[#parts + 1] = TRIGGERS[event.trigger]
   local by = blocks.one_line(event.summariser or "")
-  if by == "no model" then
-    parts[#parts + 1] = "without a model"
+  if vim.startswith(by, "no model") then
+    parts[#parts + 1] = "without a model" .. by:sub(#"no model" + 1)
   elseif by ~= "" then
     parts[#parts + 1] = "by " .. by
   end

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codecompanion.context.pipeline import StageReport
 
+NO_MODEL = "no model"
+"""Who wrote a summary that came from the log alone, as the user reads it."""
 _SHOWN = 5
+
+
+def author_of(report: StageReport, asked: Sequence[str]) -> str:
+    """Return who wrote the summary, and who was asked in vain before: `no model (gpt-x failed)`.
+
+    `asked` are the names of those who were asked, in order.
+    """
+    names = list(dict.fromkeys(asked))
+    by_model = bool(names) and report.asked and _is_by_model(report)
+    author, failed = (names[-1], names[:-1]) if by_model else (NO_MODEL, names)
+    return f"{author} ({' and '.join(failed)} failed)" if failed else author
+
+
+def _is_by_model(report: StageReport) -> bool:
+    details = report.work.details if report.work is not None else {}
+    return details.get("written_by") in ("model", "caller") or details.get("summary_source") == "utility"
 
 
 def notes_on(report: StageReport) -> str:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import repair_change, view_change
-from codecompanion.context.compaction_notes import notes_on
+from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.policy_schema import Policy
-from codecompanion.context.work import SummaryReply, Work
+from codecompanion.context.work import SummaryReply, SummaryRequest, Work
 from codecompanion.errors import CodeCompanionError
 from codecompanion.events import ContextEdited, Event, Notice, Retrying, Severity
 from codecompanion.history import EventPayload, UsageReported, ViewChanged
@@ -30,8 +30,10 @@ from codecompanion.session.log import ChatLog
 from codecompanion.session.summarise import ask_summary
 from codecompanion.waiting import to_the_end
 
-NO_MODEL = "no model"
-"""Who wrote a summary that came from the log alone, as the user reads it."""
+AT_ONCE = 4
+"""Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
+LONGEST_RUN = 10
+"""A run of many parts may take this many times what one call may (lesson 18)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Compactor:
     effects: EffectRunner
     was_refused: bool = False
     """Whether a provider refused a request for a summary as such."""
+    thinking: dict[str, int] = field(default_factory=dict)
+    """What each model spent at most before a summary; the next one gets that much more room (R-433)."""
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
         """Drive a preparation to its end and commit what it did; the view is then the next request.
@@ -89,6 +93,8 @@ class _Run:
         self._owner, self._policy = owner, policy
         self.record = owner.new_record()
         self._asked: Ask | None = None
+        self._writers: list[str] = []
+        self._ends_at = asyncio.get_running_loop().time() + LONGEST_RUN * owner.timeout_s
 
     async def drive(self, preparation: Preparation) -> Prepared:
         try:
@@ -112,6 +118,7 @@ class _Run:
     async def _begin(self, ask: Ask) -> None:
         """Announce the compaction that asks for a summary, unless it has begun."""
         self._asked = ask
+        self._writers.append(self._name_summariser(ask.use_chat_adapter))
         announcer, label = self._owner.announcer, self._name_summariser(ask.use_chat_adapter)
         named = await self.record.begin(
             ask.trigger,
@@ -130,25 +137,43 @@ class _Run:
             return self._policy.summary_adapter.name
 
     async def _answer(self, ask: Ask) -> SummaryReply:
-        """Ask the summariser; a name that does not resolve is a failure like any other (R-504)."""
+        """Ask the summariser, for some of the parts beside the first one at the same time (R-120)."""
+        requests = (ask.request, *ask.request.beside)[:AT_ONCE]
+        calls = [asyncio.ensure_future(self._ask(ask, request)) for request in requests]
+        try:
+            first, *others = await asyncio.gather(*calls)
+        except BaseException:
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            raise
+        return msgspec.structs.replace(first, beside=tuple(others))
+
+    async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
+        """Ask once; a name that does not resolve is a failure like any other (R-504)."""
+        left = self._ends_at - asyncio.get_running_loop().time()
+        if left <= 0:
+            return SummaryReply(error=f"summarising took longer than {LONGEST_RUN * self._owner.timeout_s:g} s in all")
         try:
             summariser = self._owner.summariser(ask.use_chat_adapter)
         except CodeCompanionError as error:
             return SummaryReply(error=str(error))
         owner, name, model = self._owner, summariser.adapter.name, summariser.model
         call = RequestRecord(self.record.new_id(), owner.log, self.record.clock)
-        await owner.log.write(call.for_summary(name, model, ask.request.prompt))
+        await owner.log.write(call.for_summary(name, model, request.prompt))
         try:
             reply = await ask_summary(
                 summariser.adapter,
                 model,
-                ask.request,
-                timeout_s=owner.timeout_s,
+                request,
+                timeout_s=min(left, owner.timeout_s),
+                thinking_tokens=owner.thinking.get(summariser.label, 0),
                 on_retry=lambda event: self._tell_retry(call, event),
             )
         except BaseException as error:
             await call.fail(error)
             raise
+        owner.thinking[summariser.label] = max(owner.thinking.get(summariser.label, 0), reply.thinking_tokens)
         owner.was_refused = owner.was_refused or reply.refused
         ended: list[EventPayload] = [call.ended("failed" if reply.error else reply.stop, reply.error)]
         if reply.usage is not None:
@@ -226,6 +251,7 @@ class _Run:
             begin = partial(record.begin, also=also, failed_event=failed)
             began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
             announcer.tell(began)
+        record.label = author_of(report, self._writers)
         change = record.placed(
             view_change(report, work, before, record.id, record.report(work.removed, work.summary)), before
         )

@@ -419,6 +419,7 @@ class ContextControl:
             passes_reported=self.services.passes_reported,
             effects=self.effects,
             announcer=self._announcer(),
+            thinking=self.services.summary_thinking,
         )
         try:
             return await compactor.run(preparation, self.policy)

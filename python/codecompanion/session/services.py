@@ -71,6 +71,8 @@ class Services:
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
     editor: Editor = field(default_factory=NoEditor)
     known_secrets: KnownSecrets = field(default_factory=KnownSecrets)
+    summary_thinking: dict[str, int] = field(default_factory=dict)
+    """What each model spent at most on thinking before a summary, in tokens (R-433)."""
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
         """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).

@@ -1,0 +1,57 @@
+"""A history that is summarised in parts: several at once, within one deadline; room for thinking (R-120, R-433)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from codecompanion.adapters.base import Finished, ReasoningDelta, TextDelta
+from codecompanion.context.work import SummaryRequest
+from codecompanion.events import Compacted
+from codecompanion.session.summarise import ask_summary
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+
+
+async def test_the_parts_of_a_long_history_are_written_at_the_same_time(tmp_path):
+    """R-120: a hundred parts one after the other take a hundred times as long."""
+    second = asyncio.Event()
+
+    class Waiting(ScriptedAdapter):
+        """Answers about the first part once it is asked about the second."""
+
+        async def stream(self, request):
+            asked = request.messages[0].text if request.purpose == "summary" else ""
+            if "This is part 2 of" in asked:
+                second.set()
+            if "This is part 1 of" in asked:
+                await second.wait()
+            async for event in super().stream(request):
+                yield event
+
+    adapter = Waiting("s", lambda r: says("SUMMARY " * 10 if r.purpose == "summary" else "word " * 900))
+    bench = Bench(
+        tmp_path,
+        adapter,
+        settings={"policy": "codebuddy", "on_compact": "stop", "compaction_timeout_s": 5},
+        window=20_000,
+    )
+    session = await bench.open()
+    for number in range(1, 21):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+    session.compact("")
+    await bench.idle(session)
+    assert bench.of(Compacted), bench.events[-3:]
+    assert second.is_set()
+    assert {event.tier for event in bench.of(Compacted)} == {2}
+    assert not bench.bugs
+
+
+async def test_a_model_that_thinks_gets_room_for_it():
+    """R-433: its thinking does not eat the room of the summary, as far as the window goes."""
+    adapter = ScriptedAdapter("s", lambda r: (ReasoningDelta("hm " * 1000), TextDelta("text"), Finished("stop", ())))
+    request = SummaryRequest(prompt="P", subject=(), max_output_tokens=500, room_tokens=2000)
+    for known, limit in ((0, 500), (900, 1400), (9000, 2000)):
+        reply = await ask_summary(adapter, "m", request, timeout_s=5, thinking_tokens=known)
+        assert adapter.requests[-1].max_output_tokens == limit
+    assert reply.text == "text"
+    assert reply.thinking_tokens == 1000
