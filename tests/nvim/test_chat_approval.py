@@ -254,6 +254,17 @@ def test_a_long_approval_says_so_first_and_shows_both_ends(chat: ChatDriver) -> 
     chat.nvim.wait_screen(r"line 99")
 
 
+def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
+    """Which file it is counts more than the folders it is in."""
+    chat.accept("go")
+    path = "lua/" + "very/long/" * 12 + "name_of_it.lua"
+    ask(chat, name="create_file", title=f"Create {path}", body="+x", filetype="diff", path=path, before="", after="x")
+    first = next(line for line in chat.text().split("\n") if line.startswith("? "))
+    assert first.startswith("? create_file: Create lua/very")
+    assert "name_of_it.lua" in first
+    assert len(first) <= 100
+
+
 HIDING = {
     "far to the right": ("make" + " " * 500 + "; rm -rf ~", "make<500 blanks>; rm -rf ~"),
     "carriage return": ("rm -rf ~\rmake test", "rm -rf ~^Mmake test"),

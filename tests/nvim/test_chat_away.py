@@ -43,6 +43,18 @@ def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
     assert answered(hidden) == [("c9", "once")]
 
 
+def test_what_was_said_meanwhile_is_there_when_the_chat_is_shown_again(hidden: ChatDriver) -> None:
+    """The command line forgets it; below the last message it stays, once, also when the chat is drawn again."""
+    hidden.push(events.Notice(level=events.Severity.WARN, text="The rules could not be read."))
+    user = events.Entry(kind="user", text="question", message_id="m1")
+    for count, command in enumerate((f"buffer {buffer_of(hidden)}", "edit"), 1):
+        hidden.nvim.command(command)
+        hidden.nvim.wait_for(lambda wanted=count: len(hidden.sent("redraw_chat")) == wanted, "the chat drawn anew")
+        hidden.push(events.Redrawn(), events.Restored(entries=(user,), first=True, last=True))
+        lines = [line for line in hidden.text().split("\n") if line]
+        assert lines == ["## Me", "question", "! The rules could not be read.", "## Me"]
+
+
 def test_an_approval_that_was_open_is_over_with_its_answer(chat: ChatDriver) -> None:
     """Unloaded while it waits, answered or stopped meanwhile: no chat says that it waits."""
     chat.accept("question")

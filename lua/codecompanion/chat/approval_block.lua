@@ -168,7 +168,8 @@ local function title_of(event, total, shown, width)
     if shown == total and api.nvim_strwidth(what) + besides > space then
       notice, besides = "", 0
     end
-    title = title .. ": " .. fit.cut(what, math.max(LEAST_TITLE, space - besides))
+    local cut = event.path ~= "" and fit.squeeze or fit.cut -- the end of a path says most
+    title = title .. ": " .. cut(what, math.max(LEAST_TITLE, space - besides))
   end
   return title .. notice
 end

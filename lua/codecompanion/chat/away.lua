@@ -138,8 +138,9 @@ function M.request_failed(chat, event)
   say.line(event.error, severity.ERROR)
 end
 
-function M.notice(_, event)
+function M.notice(chat, event)
   if event.level == "ERROR" or event.level == "WARN" then
+    require("codecompanion.chat.notices").remember_away(chat, event.text, severity[event.level])
     require("codecompanion.say").line(event.text, severity[event.level])
   end
 end

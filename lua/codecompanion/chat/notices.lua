@@ -8,6 +8,7 @@ local draw = require("codecompanion.chat.draw")
 local M = {}
 
 local MOST = 200
+local AT_END = "end"
 
 ---@class CodeCompanion.Notice
 ---@field text string
@@ -67,6 +68,14 @@ function M.remember(chat, text, level, hint)
   if #list > MOST then
     table.remove(list, 1)
   end
+end
+
+---Keep what was said while nothing could be drawn: it stands at the end of what is drawn next.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param level CodeCompanion.Severity
+function M.remember_away(chat, text, level)
+  chat.notices[#chat.notices + 1] = { text = text, level = level, after = AT_END }
 end
 
 ---The chat is being opened in the host, which says again what is to be said then.
@@ -160,6 +169,12 @@ function M.merge(chat, event)
     end
   end
   add_notes(found, notes, said)
+  if event.first then
+    for _, notice in ipairs(said_below(chat, { AT_END })) do
+      notice.after = current or ""
+      found[#found + 1] = as_entry(notice)
+    end
+  end
   local newest = event.first and found[#found]
   for _, entry in ipairs(found) do
     if entry ~= newest or chat.state ~= "idle" then
