@@ -12,12 +12,13 @@ import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError, StoreUnavailable
 
 FILE_NAME = "sessions.db"
+RESTORE = ":CodeCompanionRestore brings chats back from their checkpoints"
 BUSY_TIMEOUT_MS = 5_000
 
 _PRIMARY_CODE = 0xFF  # extended result codes keep the primary code in their low byte
@@ -59,7 +60,7 @@ def explain(error: Exception, path: Path | None) -> StoreError:
         return error
     place = str(path) if path else "the store in memory"
     if is_damage(error):
-        return StoreCorrupt(f"{place} is damaged ({error}); restart the host (or Neovim) to have it repaired")
+        return StoreCorrupt(f"{place} is damaged ({error}); :CodeCompanion restart repairs it. {RESTORE}")
     if isinstance(error, sqlite3.Error):
         advice = _UNWRITABLE.get(primary_code(error))
         if advice:
@@ -133,6 +134,16 @@ class Database:
         """Give the read connection to the block; its errors come out as ours."""
         with self._read_lock, told_as_ours(self.path):
             yield self._reader
+
+    def exchange(self, put: Callable[[], None]) -> None:
+        """Close the file, let `put` place another one there and open that. The caller holds the write lock."""
+        with self._read_lock:
+            self._reader.close()
+            self.writer.close()
+            put()
+            self.writer = connect(self.path)
+            self.writer.execute("PRAGMA journal_mode = WAL")
+            self._reader = connect(self.path, read_only=True)
 
     def close(self) -> None:
         """Close both connections; the last one to leave the file folds the WAL into it."""

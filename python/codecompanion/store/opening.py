@@ -16,6 +16,7 @@ from codecompanion.store.blobs import FOLDER as BLOB_FOLDER
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.db import (
     FILE_NAME,
+    RESTORE,
     Database,
     connect,
     create_private_file,
@@ -75,7 +76,9 @@ def open_memory_store(clock: Clock = time.time, report: Report = log_problem) ->
 
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
     kept = finish_swap(path, now)
-    repaired = StoreCorrupt(f"the chat history was repaired; the damaged file is kept as {kept}") if kept else None
+    repaired = (
+        StoreCorrupt(f"the chat history was repaired; {RESTORE}; the damaged file is kept as {kept}") if kept else None
+    )
     try:
         return _open_sound(path), repaired
     except sqlite3.DatabaseError as error:

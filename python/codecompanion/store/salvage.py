@@ -24,7 +24,7 @@ from codecompanion.errors import StoreCorrupt
 from codecompanion.history import LogEvent
 from codecompanion.store import scratch
 from codecompanion.store.carve import PAGE_BYTES, CarvedRow, carve_events
-from codecompanion.store.db import connect, create_private_file
+from codecompanion.store.db import RESTORE, connect, create_private_file
 from codecompanion.store.migrations import migrate
 from codecompanion.store.sessions import from_bytes, restore_events
 
@@ -62,7 +62,7 @@ def repair(path: Path, now: float) -> StoreCorrupt:
             copy.with_name(copy.name + suffix).unlink(missing_ok=True)
     fresh.replace(_beside(path, ".rebuilt"))
     kept = finish_swap(path, now)
-    return StoreCorrupt(f"the chat history was damaged: {saved}; the damaged file is kept as {kept}")
+    return StoreCorrupt(f"the chat history was damaged: {saved}; {RESTORE}; the damaged file is kept as {kept}")
 
 
 def finish_swap(path: Path, now: float) -> Path | None:

@@ -64,7 +64,7 @@ class Store:
         self._last_reported = ""
         self._sweeps: set[Future[None]] = set()
         is_indexed = is_complete(database.writer)
-        self._writer = Writer(database, self._note_damage)
+        self._writer = Writer(database, self._note_damage, report)
         self._completion = Completion(self._submit_quietly, is_needed=not is_indexed)
 
     @property
@@ -370,7 +370,8 @@ class Store:
         if missing:
             shown = ", ".join(map(str, missing[:5])) + (" …" if len(missing) > 5 else "")
             problem = StoreCorrupt(
-                f"{len(missing)} damaged entries of this chat were left out (numbers {shown}); the others are complete"
+                f"{len(missing)} damaged entries of this chat were left out (numbers {shown}); the others are complete."
+                " :CodeCompanionRestore goes back to a checkpoint"
             )
             self._note_damage(problem)
             self._report(problem)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.store.db import Database, explain
+from codecompanion.store.lost_file import FileWatch
 
 T = TypeVar("T")
 
@@ -37,22 +38,44 @@ _Outcome = tuple[_Job, Any, Exception | None]
 class Writer:
     """Owns the write connection of a `Database`."""
 
-    def __init__(self, database: Database, on_error: Callable[[StoreError], None]) -> None:
-        """Start the thread. `on_error` is told of every failed job, in the writer's thread."""
+    def __init__(
+        self,
+        database: Database,
+        on_error: Callable[[StoreError], None],
+        on_renewed: Callable[[StoreError], None] = lambda told: None,
+    ) -> None:
+        """Start the thread. `on_error` is told of every failed job, `on_renewed` of a lost file, in that thread."""
         self._database = database
-        self._on_error = on_error
+        self._on_error, self._on_renewed = on_error, on_renewed
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
         self._durable: bool | None = None
         path = database.path
         self._wal = path.with_name(path.name + "-wal") if path else None
-        if path:
-            # Checkpoints are made after the futures are resolved: nobody waits for them.
-            database.writer.execute("PRAGMA wal_autocheckpoint = 0")
-            database.writer.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
+        self._watch = FileWatch(database)
+        self._set_up()
         self._thread = threading.Thread(target=self._work, name="codecompanion-store", daemon=True)
         self._thread.start()
+
+    def _set_up(self) -> None:
+        if self._wal:
+            # Checkpoints are made after the futures are resolved: nobody waits for them.
+            self._database.writer.execute("PRAGMA wal_autocheckpoint = 0")
+            self._database.writer.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
+        self._durable = None
+
+    def _look_after_file(self) -> None:
+        """Go on with a good file when the open one was deleted, emptied or replaced, and say so."""
+        if self._watch.state() == "sound":
+            return
+        try:
+            told = self._watch.renew()
+            self._set_up()
+        except (sqlite3.Error, OSError, StoreError) as error:
+            self._on_error(explain(error, self._database.path))
+            return
+        self._on_renewed(told)
 
     def submit(self, run: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> Future[T]:
         """Queue a job and return at once; the future gives what the job returned, after the commit.
@@ -90,6 +113,7 @@ class Writer:
                     break
             if group:
                 with self._database.write_lock:
+                    self._look_after_file()
                     outcomes = self._write(group)
                 for done, result, failure in outcomes:
                     self._resolve(done, result, failure)

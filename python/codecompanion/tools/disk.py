@@ -96,8 +96,8 @@ def _is_link(folder: int, name: str) -> bool:
     return False
 
 
-def write_atomic(path: Path, content: bytes, check: Check = lambda: None) -> None:
-    """Write the file, new or over an existing one; missing folders are made.
+def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, private: bool = False) -> None:
+    """Write the file, new or over an existing one; missing folders are made. `private`: only its owner may read it.
 
     Raises:
         ToolError: read-only, no permission, disk full, a folder of this name, a link on the way; what was there is
@@ -108,7 +108,7 @@ def write_atomic(path: Path, content: bytes, check: Check = lambda: None) -> Non
         with opened_folder(path.parent, make=True) as folder:
             before = _writable_status(path, folder)
             try:
-                _write_new(temporary, content, before, folder)
+                _write_new(temporary, content, before, folder, private)
                 check()
                 os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             finally:
@@ -172,11 +172,11 @@ def _writable_status(path: Path, folder: int) -> os.stat_result | None:
     return status
 
 
-def _write_new(name: str, content: bytes, like: os.stat_result | None, folder: int) -> None:
+def _write_new(name: str, content: bytes, like: os.stat_result | None, folder: int, private: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o666, dir_fd=folder)
+    descriptor = os.open(name, flags, 0o600 if private else 0o666, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as stream:
-        if like is not None:
+        if like is not None and not private:
             with contextlib.suppress(PermissionError):
                 os.fchown(descriptor, like.st_uid, like.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(like.st_mode))

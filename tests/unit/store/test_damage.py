@@ -196,7 +196,7 @@ def test_a_damaged_search_index_is_made_anew_at_the_next_start(desk: Desk) -> No
         connection.execute("UPDATE message_text_data SET block = x'00' WHERE id > 10")
     connection.close()
     store = desk.open()
-    with pytest.raises(StoreCorrupt, match="restart the host"):
+    with pytest.raises(StoreCorrupt, match=r"CodeCompanion restart repairs it.*:CodeCompanionRestore"):
         store.search("lorem")
     store.close()
     again = desk.open()
@@ -213,7 +213,8 @@ def test_one_undecodable_row_is_left_out_and_reported_once_per_load(desk: Desk) 
     store = desk.open()
     assert [event.seq for event in store.load_events("chat0")] == [1, 2, 4, 5]
     assert [str(report) for report in desk.reports] == [
-        "1 damaged entries of this chat were left out (numbers 3); the others are complete"
+        "1 damaged entries of this chat were left out (numbers 3); the others are complete."
+        " :CodeCompanionRestore goes back to a checkpoint"
     ]
 
 

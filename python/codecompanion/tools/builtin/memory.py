@@ -191,7 +191,7 @@ def _written(real: Path, file: text_files.TextFile, virtual: str, verb: str, che
         raise ToolError(f"{virtual} would have {len(file.text):,} characters; a memory may have {MAX_FILE_CHARS:,}.")
     if real == real.parent or real.is_dir():
         raise ToolError(f"{virtual} is a folder; give the path of a file in it.")
-    write_atomic(real, text_files.encode(file), check)
+    write_atomic(real, text_files.encode(file), check, private=True)
     lines = count(len(text_files.split_lines(file.text)), "line")
     return ToolOutput(text=f"{verb} {virtual}: {lines}.", summary=lines)
 
