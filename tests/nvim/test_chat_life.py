@@ -266,7 +266,7 @@ def test_after_a_crash_of_the_host_unsent_text_is_a_draft_again(chat: ChatDriver
     chat.drain()
     assert chat.input() == "not stored yet\ntail"
     screen = chat.nvim.wait_screen(r"! The Python host ended \(status 9\)\.")
-    assert "half   ✗ cut off" in screen
+    assert "half  ✗ cut off" in screen
     assert "▸ ⊘ tool c · cancelled · interrupted" in screen
     assert chat.nvim.messages() == ""
     chat.nvim.feed("<CR>")

@@ -110,6 +110,28 @@ def test_titles_complete_and_bring_a_chat_back(chat: ChatDriver) -> None:
     chat.nvim.wait_screen('No stored chat is called "no such title"')
 
 
+def test_the_first_tab_finds_the_titles_and_starts_the_host(chat: ChatDriver) -> None:
+    """They are asked for when a command line is begun; without a host the first <Tab> starts it."""
+    chat.answer("list_sessions", [stored(chat, 1, title="slow one")])
+    completed = "return vim.fn.getcompletion('CodeCompanionChat Resume slo', 'cmdline')"
+    chat.nvim.feed(":")
+    chat.nvim.wait_for(lambda: chat.sent("list_sessions"), "the question")
+    chat.nvim.feed("CodeCompanionChat Resume slo<Tab>")
+    chat.nvim.wait_screen(":CodeCompanionChat Resume slow one")
+    chat.nvim.feed("<C-c>")
+    chat.nvim.lua(
+        """package.loaded['codecompanion.chat.resume_list'] = nil
+           require('codecompanion.host').status = function() return 'stopped' end
+           require('codecompanion.install').can_start = function() return _G.installed end"""
+    )
+    asked = len(chat.sent("list_sessions"))
+    assert chat.nvim.lua(completed) == []
+    assert len(chat.sent("list_sessions")) == asked
+    chat.nvim.lua("_G.installed = true")
+    assert chat.nvim.lua(completed) == []
+    chat.nvim.wait_for(lambda: chat.nvim.lua(completed) == ["slow one"], "the names a moment later")
+
+
 @pytest.mark.parametrize("size", [(40, 20), (80, 24), (200, 60)])
 def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
     """The age and the beginning of the title are seen everywhere."""

@@ -83,6 +83,13 @@ local function subscribe()
   end
   local group = api.nvim_create_augroup("codecompanion.chat", {})
   api.nvim_create_autocmd("ColorScheme", { group = group, callback = require("codecompanion.chat.highlights").define })
+  api.nvim_create_autocmd("CmdlineEnter", {
+    group = group,
+    pattern = ":",
+    callback = function()
+      require("codecompanion.chat.resume_list").prefetch()
+    end,
+  })
   if require("codecompanion.chat.options").display().window.sticky then
     local from
     api.nvim_create_autocmd("TabLeave", {

@@ -11,6 +11,7 @@ local stored = require("codecompanion.chat.stored")
 local M = {}
 
 local MOST, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
+local FRESH_MS, AGAIN_MS = 60000, 500
 local MINUTE, HOUR, DAY = 60, 3600, 86400
 
 ---@class CodeCompanion.StoredChat
@@ -164,12 +165,36 @@ function M.line(item)
   return shown == "" and line or (line .. " · " .. shown)
 end
 
+local asked
+
+---Ask for the names of completion; that they cannot be had is no news while a command is typed.
+---@param after_ms integer Not when they were asked for so lately
+local function refresh(after_ms)
+  local now = vim.uv.now()
+  if asked and now - asked < after_ms then
+    return
+  end
+  asked = now
+  require("codecompanion.host").request("list_sessions", { cwd = "", limit = MOST }, function(err, items)
+    if not err then
+      known = items
+    end
+  end)
+end
+
+---Have the names at hand when a command line is begun: the first <Tab> finds them there.
+function M.prefetch()
+  if require("codecompanion.host").status() == "ready" then
+    refresh(FRESH_MS)
+  end
+end
+
 ---Names that bring a chat back: its title, or its id where two have the same one.
 ---@param lead string
 ---@return string[]
 function M.names(lead)
-  if require("codecompanion.host").status() == "ready" then
-    M.list(function() end) -- for the next time: completion must not wait
+  if require("codecompanion.host").status() == "ready" or require("codecompanion.install").can_start() then
+    refresh(AGAIN_MS) -- for the next time: completion must not wait
   end
   local count, found = {}, {}
   for _, item in ipairs(known) do
