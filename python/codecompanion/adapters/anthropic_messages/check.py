@@ -35,6 +35,7 @@ _KEYS = frozenset(
     ]
 )
 """Keys of a body; those of blocks are in `block_check.py`. A test compares both with the SDK's types."""
+_HOSTED_TOOL = re.compile(r"[a-z0-9_]+_\d{8}|mcp_toolset")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TOOL_KEYS = frozenset(
     [
@@ -67,7 +68,7 @@ def check_body(body: Mapping[str, Any], sealed: Sequence[Mapping[str, Any]] | No
             marks += facts.marks
             if facts.kind in _SEALED_KINDS and not facts.is_noop:
                 found.append({name: value for name, value in block.items() if name != "cache_control"})
-    problems += [*order.problems, *order.end_problems()]
+    problems += [*_check_roles(body.get("messages") or ()), *order.problems, *order.end_problems()]
     if order.role == "assistant" and order.last == "text" and body.get("compaction") is None:
         problems.append("the last words are the model's, which newer models do not go on from")
     if unknown := set(body) - _KEYS:
@@ -110,6 +111,18 @@ def _check_message(number: int, message: Any) -> Iterator[str]:
         yield f"message {number} has no content"
 
 
+def _check_roles(messages: Sequence[Any]) -> Iterator[str]:
+    """A system message (newer models) stands behind the user's words and before the model's, or at the end."""
+    roles = [message.get("role") if isinstance(message, Mapping) else None for message in messages]
+    for number, role in enumerate(roles):
+        if role not in ("user", "assistant", "system"):
+            yield f"message {number} has the role {role!r}"
+        elif role == "system" and (
+            roles[:number][-1:] != ["user"] or roles[number + 1 :][:1] not in ([], ["assistant"])
+        ):
+            yield f"message {number} is a system message out of place: it has to follow the user's words"
+
+
 def _blocks_of(message: Any) -> Sequence[Any]:
     content = message.get("content") if isinstance(message, Mapping) else ()
     if isinstance(content, str):
@@ -141,6 +154,8 @@ def _check_tools(body: Mapping[str, Any], *, has_calls: bool) -> Iterator[str]:
         yield "two tools have the same name"
     for tool in tools:
         if tool.get("type") not in (None, "custom"):
+            if not _HOSTED_TOOL.fullmatch(str(tool["type"])):
+                yield f"there is no tool of type {tool['type']!r}"
             continue
         name, schema = tool.get("name"), tool.get("input_schema")
         if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):

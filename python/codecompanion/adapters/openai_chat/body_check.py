@@ -14,6 +14,7 @@ from typing import Any
 from codecompanion.adapters.function_names import LONGEST_NAME
 from codecompanion.adapters.openai_chat.call_ids import LONGEST_ID
 from codecompanion.adapters.openai_chat.decode import REASONING_FIELDS
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 _IMAGE = re.compile(r"https?://.|data:image/[a-z+.-]+;base64,.")
@@ -169,6 +170,8 @@ def _check_calls(calls: object, longest_id: int) -> list[str]:
             problems.append(f"calls {str(name)[:80]!r}, which is no name of a function")
         if not isinstance(function.get("arguments"), str):
             problems.append("has arguments that are no text")
+        elif not is_json_object(function["arguments"]):
+            problems.append("has arguments that are no JSON object")
     return problems
 
 

@@ -58,7 +58,9 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "max_output_tokens": (int, type(None)),
 }
 
-Kind = Literal["input", "assistant", "reasoning", "sealed", "call", "output", "hosted", "compaction", "other"]
+Kind = Literal[
+    "input", "assistant", "reasoning", "sealed", "call", "output", "hosted", "compaction", "trigger", "other"
+]
 _FOLLOWERS: dict[Kind | None, tuple[Kind, ...]] = {
     "sealed": ("assistant", "call", "hosted"),
     "reasoning": ("reasoning", "assistant", "call", "hosted"),
@@ -92,6 +94,8 @@ class OrderCheck:
         self._names.update(mark.names)
         if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
             problems.append("follows reasoning, in the place of what the model wrote behind it")
+        if self._last == "trigger":
+            problems.append("follows a compaction trigger, which has to be the last item")
         match mark.kind:
             case "call":
                 problems += [f"repeats the call {mark.call_id}"] if mark.call_id in self._calls else []
@@ -155,6 +159,8 @@ def mark_of(item: Item) -> Mark:
             return Mark("sealed" if item.get("encrypted_content") else "reasoning", "", names)
         case "compaction":
             return Mark("compaction", "", names)
+        case "compaction_trigger":
+            return Mark("trigger")
         case _:
             return Mark("hosted" if kind in HOSTED_CALLS else "other", "", names)
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.adapters.openai_responses.call_ids import LONGEST_ID
 
 Item = Mapping[str, Any]
@@ -128,6 +129,8 @@ def _check_call(item: Item) -> list[str]:
         problems.append(f"calls {_short(item['name'])}, which is no name of a function")
     if not isinstance(item["arguments"], str):
         problems.append("has arguments that are no text")
+    elif not is_json_object(item["arguments"]):
+        problems.append("has arguments that are no JSON object")
     return problems
 
 
