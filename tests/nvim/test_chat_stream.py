@@ -159,6 +159,15 @@ def test_an_incomplete_reply_says_so(chat: ChatDriver) -> None:
     assert "the connection was lost. · gr asks again" in chat.nvim.screen()
 
 
+def test_a_header_shows_the_name_the_user_gave_an_adapter(chat: ChatDriver) -> None:
+    """`formatted_name`, in a table or in what a function returns."""
+    for entry in ("{ formatted_name = 'Loop' }", "function() return { formatted_name = 'Loop' } end"):
+        chat.nvim.lua(f"require('codecompanion.config').options.adapters.http.openai = {entry}")
+        start(chat)
+        chat.reply("an answer")
+        assert chat.text().rsplit("## CodeCompanion", 1)[1].startswith(" (Loop · gpt-4o)\n")
+
+
 def test_the_mark_of_a_cut_reply_finds_room_in_a_full_row(chat_everywhere: ChatDriver) -> None:
     """What follows a line is lost at the edge of the window; the mark goes on in the next row."""
     chat = chat_everywhere

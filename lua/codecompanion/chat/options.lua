@@ -17,6 +17,19 @@ function M.chat()
   return M.all().interactions.chat
 end
 
+---What an adapter is called in headers: the `formatted_name` the user gave it, else the name it is chosen by.
+---@param adapter string
+---@return string
+local function name_of(adapter)
+  local entry = M.all().adapters.http[adapter]
+  if type(entry) == "function" then
+    local ok, made = pcall(entry)
+    entry = ok and made or nil
+  end
+  local name = type(entry) == "table" and entry.formatted_name
+  return type(name) == "string" and name ~= "" and name or adapter
+end
+
 ---The text of a role header, without the `## `.
 ---@param role "user"|"llm"
 ---@param adapter? string
@@ -25,7 +38,7 @@ end
 function M.header(role, adapter, model)
   local name = M.chat().roles[role]
   if type(name) == "function" then
-    local shown = adapter or ""
+    local shown = adapter and name_of(adapter) or ""
     if model and model ~= "" then
       shown = shown .. " · " .. model
     end
