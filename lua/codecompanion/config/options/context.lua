@@ -64,7 +64,8 @@ return {
         type = { "integer", "string" },
         check = require("codecompanion.config.tokens").check(0),
         default = 10000,
-        description = "Skip an automatic compaction that would save fewer tokens than this.",
+        description = "Skip an automatic compaction that would save fewer tokens than this; in small windows a fifth of"
+          .. " the window is enough.",
       },
       {
         name = "adapter",
