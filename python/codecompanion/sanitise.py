@@ -1,14 +1,19 @@
 """Texts that come back later as if they were ours (summaries, memories) give no orders (R-242, R-433).
 
 A summariser that obeyed what it read writes "ignore all previous instructions …" into the summary, and the next model
-would read that as the user's. Such phrases are replaced by a fixed marker; what a user really said stays. This is no
-defence by itself: approval of tools does not depend on it. Code and files are never passed through here.
+would read that as the user's. Such phrases are replaced by a fixed marker; what a user really said stays. Those of
+other languages are data (`override_phrases.toml`). Letters nobody sees, and letters of other scripts that look like
+Latin ones, hide no phrase. This is no defence by itself: approval of tools does not depend on it. Code and files are
+never passed through here.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
+from functools import cache
+from importlib.resources import files
 
 REMOVED = "[instruction found in the text left out]"
 LONGEST = 8000
@@ -36,22 +41,54 @@ _ROLE = re.compile(
 )
 
 
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+)
+_HIDDEN_TEXT = re.compile("(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+")
+"""Letters that are shown as nothing at all; after a black flag they say whose flag it is."""
+_LOOK_ALIKES = str.maketrans(
+    "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0443\u0445\u0410\u0412\u0421\u0415\u041d\u0406\u041a\u041c\u041e\u0420\u0405\u0422\u0423\u0425\u03bf\u03b1\u03b9\u03bd\u039f\u0391\u0399\u0395",
+    "aceijopsyxABCEHIKMOPSTYXoaivOAIE",
+)
+"""Cyrillic and Greek letters that cannot be told from Latin ones."""
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    """Return the pattern of all phrases that are data."""
+    table = tomllib.loads(files("codecompanion").joinpath("override_phrases.toml").read_text("utf-8"))
+    found = [phrase for language in table.values() for kind in language.values() for phrase in kind]
+    return re.compile("|".join(phrase.replace(" ", r"\s+").replace(r"\s+?", r"\s*") for phrase in found), re.I | re.M)
+
+
 def leave_out_orders(text: str, said: str = "") -> tuple[str, int]:
     """Return the text with orders to a model replaced by the marker, and how many there were.
 
     `said`: what the user typed; a phrase of it stays, it is the user's to say.
     """
-    known = _flat(said)
-    count = 0
+    text, count = _HIDDEN_TEXT.subn(REMOVED, text)
+    known = _flat(_without_invisible(said)[0])
+    plain, places = _without_invisible(text)
+    spans = {match.span() for reading in {plain, plain.translate(_LOOK_ALIKES)} for match in _orders(reading)}
+    parts, end = [], 0
+    for start, stop in sorted(spans):
+        first, last = (places[start], places[stop - 1] + 1) if places else (start, stop)
+        if first >= end and not (known and _flat(plain[start:stop]) in known):
+            parts += [text[end:first], REMOVED]
+            end, count = last, count + 1
+    return "".join((*parts, text[end:])), count
 
-    def replace(match: re.Match[str]) -> str:
-        nonlocal count
-        if known and _flat(match.group()) in known:
-            return match.group()
-        count += 1
-        return REMOVED
 
-    return _TEMPLATE.sub(replace, _OVERRIDE.sub(replace, text)), count
+def _orders(text: str) -> list[re.Match[str]]:
+    return [match for pattern in (_OVERRIDE, _TEMPLATE, _phrases()) for match in pattern.finditer(text)]
+
+
+def _without_invisible(text: str) -> tuple[str, list[int]]:
+    """Return the text without letters nobody sees, and where each of the others stood; [] when it has none."""
+    if text.isascii() or not _INVISIBLE.search(text):
+        return text, []
+    places = [at for at, letter in enumerate(text) if not _INVISIBLE.match(letter)]
+    return "".join(text[at] for at in places), places
 
 
 def sanitise_memory(text: str, cap: int = LONGEST) -> str:
