@@ -44,6 +44,7 @@ _SHARES: dict[Role, float] = {
 # User messages are not shortened below this many tokens; rather the oldest are left out.
 _SHORTEST_QUOTE = 40
 _EXCERPT_CHARS = 120
+_FIRST = "First request:"
 _LATEST = "Latest request:"
 _NAMES = "Identifiers used, the most important first: "
 _DEFAULT = "cc_9"
@@ -113,16 +114,21 @@ def _carry(earlier: Sequence[str]) -> dict[Role, list[str]]:
 
 
 def _request(carried: list[str], facts: Facts, limit: int, count: Count) -> list[str]:
-    lines = fit(_before_latest(carried), limit // 2, count)
+    lines = _without_bare_label(fit(_before_latest(carried), limit // 2, count))
     first = facts.requests[:1] if not carried else []
     latest = facts.requests[-1:] if len(facts.requests) > len(first) else []
-    for label, texts in (("First request:", first), (_LATEST, latest)):
+    for label, texts in ((_FIRST, first), (_LATEST, latest)):
         for text in texts:
             room = limit - count("\n".join(lines)) - count(label) - 4
             short = shorten(text.strip(), room // (2 if texts is first and latest else 1), count)
             if short:
                 lines += [label, *quote(short)]
-    return fit(lines, limit, count)
+    return _without_bare_label(fit(lines, limit, count))
+
+
+def _without_bare_label(lines: list[str]) -> list[str]:
+    """Return the lines without a label at their end whose text did not fit."""
+    return lines[:-1] if lines and lines[-1] in (_FIRST, _LATEST) else lines
 
 
 def _before_latest(carried: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.ledger import summarise
+from codecompanion.context.ledger import _request, summarise
 from codecompanion.context.ledger_facts import gather, one_line
 from codecompanion.context.sections import load_schema
 from codecompanion.context.transcript import keep_head_and_tail, shorten_middle
@@ -313,3 +313,10 @@ def test_one_line_keeps_both_ends() -> None:
     assert len(short) <= 60
     assert short.startswith("start")
     assert short.endswith(" end")
+
+
+def test_a_first_request_that_does_not_fit_leaves_no_label() -> None:
+    """A summary of a summary has half of the room for what was asked first."""
+    carried = ["First request:", "> " + "word " * 400]
+    facts = gather((Message(id="u", role="user", content="go on"),))
+    assert _request(carried, facts, 60, lambda text: len(text) // 4) == ["Latest request:", "> go on"]
