@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import quote, unquote, urlsplit
 
 from codecompanion.adapters.redact import HIDDEN
@@ -46,15 +46,23 @@ class KnownSecrets:
             self._forms = tuple(sorted(forms, key=len, reverse=True))
             self._blocks = tuple(block for secret in sorted(self._secrets) for block in _blocks(secret))
 
-    def learn_environment(self, environment: Mapping[str, str], key_variables: Iterable[str] = ()) -> None:
-        """Hide the values of variables that are keys by their name, and passwords in addresses."""
+    def learn_environment(
+        self,
+        environment: Mapping[str, str],
+        key_variables: Iterable[str] = (),
+        is_plain_name: Callable[[str], bool] = lambda name: False,
+    ) -> None:
+        """Hide the values of variables that are keys by their name, and passwords in addresses.
+
+        `is_plain_name`: names that only look like those of keys.
+        """
         of_adapters = frozenset(key_variables)
         for name, value in environment.items():
             if name in of_adapters:
                 self.learn((value,))
             elif _ADDRESS.match(value):
                 self.learn(_password(value))
-            elif _SECRET_NAMES.search(name) and not value.startswith(("/", "~", ".")):
+            elif _SECRET_NAMES.search(name) and not is_plain_name(name) and not value.startswith(("/", "~", ".")):
                 self.learn((value,))
 
     def hide(self, text: str) -> str:

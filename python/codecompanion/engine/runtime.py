@@ -89,6 +89,7 @@ from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store, durable
 from codecompanion.store.vocabulary import load_encoder
 from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.command_environment import is_plain_name
 from codecompanion.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)
@@ -207,7 +208,7 @@ class Runtime:
             editor=self._asks,
             known_secrets=known,
         )
-        known.learn_environment(os.environ, services.adapters.key_variables())
+        known.learn_environment(os.environ, services.adapters.key_variables(), is_plain_name)
         known.learn(await asyncio.to_thread(services.adapters.secret_values))
         configure(services, request)
         for learned in await asyncio.to_thread(store.load_calibration):

@@ -69,12 +69,17 @@ class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
             return name not in self.keep
         if _matches(name, self.keep):
             return False
-        if _matches(name, PLAIN_NAMES):
+        if is_plain_name(name):
             return False
         return _matches(name, SECRET_NAMES) or _is_secret(value) or self._is_known(value)
 
     def _is_known(self, value: str) -> bool:
         return any(value in known for known in self.values) if len(value) >= _SHORTEST_KNOWN_VALUE else False
+
+
+def is_plain_name(name: str) -> bool:
+    """Return whether the name only looks like that of a secret."""
+    return _matches(name, PLAIN_NAMES)
 
 
 def hidden_names(environment: Mapping[str, str], hidden: HiddenVariables) -> list[str]:

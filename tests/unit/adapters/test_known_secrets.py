@@ -77,3 +77,11 @@ def test_the_environment_is_known_by_names_and_passwords_in_addresses() -> None:
 
 def test_the_keys_are_not_in_its_own_description() -> None:
     assert repr(known(KEY)) == "KnownSecrets(1)"
+
+
+def test_a_variable_that_only_sounds_like_a_key_hides_nothing() -> None:
+    """`compass-01` is a host; the password of a proxy is hidden all the same."""
+    secrets = KnownSecrets()
+    given_values = {"COMPASS_HOST": "compass-01", "HTTPS_PROXY": "http://me:pencil-77@proxy:3128"}
+    secrets.learn_environment(given_values, is_plain_name=given_values.__contains__)
+    assert secrets.hide("compass-01 pencil-77") == "compass-01 [hidden]"

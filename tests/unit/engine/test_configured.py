@@ -10,7 +10,7 @@ import pytest
 from codecompanion import settings
 from codecompanion.engine.runtime import Runtime
 from codecompanion.events import ChatOpened, Notice
-from codecompanion.requests import Hello, OpenChat, Snapshot
+from codecompanion.requests import GiveSecrets, Hello, OpenChat, Snapshot
 
 
 async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:
@@ -96,6 +96,28 @@ async def test_a_variable_that_cannot_be_is_said_with_its_key(tmp_path: Path) ->
     assert [mistake.partition(": ")[0] for mistake in mistakes] == [
         "interactions.chat.tools.run_command.opts.keep_variables[2]"
     ]
+
+
+async def test_the_host_knows_its_keys_before_the_first_tool_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lesson 44: of the environment, of a file, of a function, of a header."""
+    (tmp_path / "key").write_text("key-of-file-1\n")
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-variable-2")
+    monkeypatch.setenv("GH_TOKEN", "token-of-forge-3")
+    given = settings.defaults()
+    given["adapters"]["openai"]["key"] = "OPENAI_API_KEY"
+    given["adapters"]["mine"] = {"base_url": "http://localhost:1/v1", "key": f"file:{tmp_path}/key"}
+    given["adapters"]["mine"]["headers"] = {"X-Api-Key": "key-of-header-4", "Accept": "application/json5"}
+    folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
+    host = Runtime(lambda _: None)
+    await host.handle(Hello(settings=given, nvim="0.11", secrets={"other": "key-of-function-5"}, **folders))
+    await host.handle(GiveSecrets(secrets={"later": "key-of-function-6"}))
+    hide = host.services.known_secrets.hide
+    await host.aclose()
+    text = "1 key-of-file-1 key-of-variable-2 token-of-forge-3 key-of-header-4 key-of-function-5 key-of-function-6"
+    assert hide(text) == "1" + " [hidden]" * 6
+    assert hide("application/json5") == "application/json5"
 
 
 MINE = {"extends": "cowork", "description": "Mine."}
