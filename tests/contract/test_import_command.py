@@ -38,3 +38,14 @@ def test_import_of_a_file_that_is_not_there_is_bad_input(tmp_path):
     status, _, err = run("import", "--from", "openai", str(tmp_path / "none"))
     assert status == 2
     assert "No such file" in err
+
+
+def test_import_of_a_damaged_session_warns_and_ends_well(tmp_path):
+    """Counted and named on stderr; stdout holds nothing but the answer."""
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"role": "user", "content": "a"}{"role": "assistant", "content": "b"}\n{"role": "us')
+    status, out, err = run("import", "--from", "openai", str(path))
+    assert status == 0
+    assert [json.loads(line)["content"] for line in out.splitlines()] == ["a", "b"]
+    assert err.startswith("warning: 1 part was not imported, 2 messages were:\n")
+    assert f"{path}:2: not JSON" in err

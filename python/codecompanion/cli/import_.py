@@ -16,7 +16,9 @@ from codecompanion.cli.importing import anthropic_api, claude_code, codecompanio
 from codecompanion.errors import InputError
 from codecompanion.transcript_format import read_objects
 
-READERS: dict[str, Callable[[bytes, str], list[dict[str, Any]]]] = {
+_MOST_NAMED = 10
+
+READERS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     "claude-code": claude_code.read,
     "openai": openai_api.read,
     "anthropic": anthropic_api.read,
@@ -36,17 +38,24 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
+    """Carry the sub-command out; returns the exit status. What could not be read is counted and named on stderr.
 
     Raises:
         InputError: the file cannot be read; nothing was printed.
     """
     source = "standard input" if arguments.file == "-" else arguments.file
-    messages = READERS[arguments.origin](_read_file(arguments.file), source)
+    skipped: list[str] = []
+    messages = READERS[arguments.origin](_read_file(arguments.file), source, skipped)
     read_objects(messages, source)
     for message in messages:
         text = json.dumps(message, ensure_ascii=False)
         print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    if skipped:
+        count = "1 part was" if len(skipped) == 1 else f"{len(skipped)} parts were"
+        print(f"warning: {count} not imported, {len(messages)} messages were:", file=sys.stderr)
+        print(*(f"  {one}" for one in skipped[:_MOST_NAMED]), sep="\n", file=sys.stderr)
+        if len(skipped) > _MOST_NAMED:
+            print(f"  … and {len(skipped) - _MOST_NAMED} more", file=sys.stderr)
     return 0
 
 

@@ -302,3 +302,31 @@ def test_anything_else_is_an_input_error_and_never_a_crash(origin: str, value: A
         assert str(error).startswith("f")  # noqa: PT017
     else:
         read_objects(imported, "f")
+
+
+def test_what_is_readable_of_a_damaged_session_is_imported() -> None:
+    """Two objects in a line, a cut last line, an entry of another shape, a parent that is missing."""
+    first = json.dumps(entry("1", None, "user", "one")) + json.dumps(
+        entry("2", "1", "assistant", [{"type": "text", "text": "two"}])
+    )
+    third = entry("3", "2", "user", "three")
+    del third["parentUuid"]
+    odd = entry("4", "3", "assistant", [{"type": "tool_use"}])
+    lost = entry("6", "5", "user", "six")
+    raw = "\n".join(
+        [first, json.dumps(third), json.dumps(odd), "[1]", json.dumps(lost), '{"type": "user", "uu']
+    ).encode()
+    skipped: list[str] = []
+    imported = READERS["claude-code"](raw, "f", skipped)
+    assert [message["content"] for message in imported] == ["one", "two", "three", "six"]
+    assert [one.partition(": ")[0] for one in skipped] == ["f:6", "f:4", "f:3"]
+
+
+@pytest.mark.parametrize(
+    "raw", [b'{"role": "user",\n"content": 7', b"[1, 2", b"no JSON", b'{"a": 1,\n "b": {"c": 2}\n']
+)
+def test_a_file_of_which_nothing_is_readable_is_an_error(raw: bytes) -> None:
+    """Half a document is not a conversation."""
+    for name in ("openai", "claude-code"):
+        with pytest.raises(InputError):
+            READERS[name](raw, "f", [])

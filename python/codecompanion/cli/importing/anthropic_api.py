@@ -10,20 +10,20 @@ from typing import Any
 
 from codecompanion.cli.importing.anthropic_blocks import A_BLOCK, read_assistant, read_part, read_usage, read_user
 from codecompanion.cli.importing.conversation import Conversation, find_conversation
-from codecompanion.cli.importing.fields import expect_list, expect_object, joined, numbered, with_meta
+from codecompanion.cli.importing.fields import Skipped, expect_list, expect_object, joined, numbered, with_meta
 from codecompanion.errors import InputError
 from codecompanion.json_words import wrong_field
 
 EXPECTED = 'a Messages request, {"messages": […]}, a pair {"request", "response"}, or one message per line'
 
 
-def read(raw: bytes, source: str) -> list[dict[str, Any]]:
+def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
     """Return the conversation.
 
     Raises:
         InputError: something is not as the API has it; the text names file and place.
     """
-    found = find_conversation(raw, source, EXPECTED)
+    found = find_conversation(raw, source, EXPECTED, skipped)
     messages = _read_system(found)
     for item in found.messages:
         message = expect_object(item.value, item.where, "a message object")

@@ -13,28 +13,37 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.cli.importing.anthropic_blocks import read_assistant, read_usage, read_user
-from codecompanion.cli.importing.fields import Found, expect_object, read_values, seconds, with_meta
+from codecompanion.cli.importing.fields import Found, Skipped, expect_object, read_values, seconds, skip, with_meta
 from codecompanion.errors import InputError
 
 EXPECTED = 'one entry of Claude Code per line, {"type": "user" | "assistant", "message": {…}}'
 
 
-def read(raw: bytes, source: str) -> list[dict[str, Any]]:
-    """Return the conversation of a session.
+def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
+    """Return the conversation of a session; with `skipped` what cannot be read is left out and noted there.
 
     Raises:
         InputError: a line is no entry, or no entry is a message.
     """
-    entries = [
-        Found(expect_object(found.value, found.where, EXPECTED), found.where)
-        for found in read_values(raw, source, EXPECTED)
-    ]
+    entries: list[Found] = []
+    for found in read_values(raw, source, EXPECTED, skipped):
+        try:
+            _check_entry(found)
+            entries.append(found)
+        except InputError as error:
+            skip(skipped, error)
     told = [found for found in entries if _is_message(found, of_agent=False)]
     told = told or [found for found in entries if _is_message(found, of_agent=True)]
     if not told:
         raise InputError(f"{source}:1: no message in it; expected {EXPECTED}")
     branch = _newest_branch(entries, told)
-    return _merge(told if not branch else _on_branch(told, branch))
+    return _merge(told if not branch else _on_branch(told, branch), skipped)
+
+
+def _check_entry(found: Found) -> None:
+    entry = expect_object(found.value, found.where, EXPECTED)
+    if entry.get("type") in ("user", "assistant") and not entry.get("isApiErrorMessage") and not entry.get("isMeta"):
+        expect_object(entry.get("message"), found.where, 'an entry with "message": {…}')
 
 
 def _is_message(found: Found, *, of_agent: bool) -> bool:
@@ -45,17 +54,12 @@ def _is_message(found: Found, *, of_agent: bool) -> bool:
         return False
     if entry.get("isMeta") and not entry.get("isCompactSummary"):
         return False
-    expect_object(entry.get("message"), found.where, 'an entry with "message": {…}')
-    return True
+    return isinstance(entry.get("message"), dict)
 
 
 def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
     """Return the ids from the newest message back to the first; empty when the entries do not form a tree."""
-    parents = {
-        entry["uuid"]: entry.get("parentUuid") or entry.get("logicalParentUuid")
-        for entry in (found.value for found in entries)
-        if isinstance(entry.get("uuid"), str)
-    }
+    parents = _parents(entries)
     branch: set[str] = set()
     current = told[-1].value.get("uuid")
     while isinstance(current, str) and current in parents and current not in branch:
@@ -63,6 +67,23 @@ def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
         current = parents[current]
     roots = {uuid for uuid, parent in parents.items() if parent is None}
     return frozenset(branch) if branch & roots else frozenset()
+
+
+def _parents(entries: list[Found]) -> dict[str, Any]:
+    """Return the parent of each entry; one that names none, or one that is not there, follows the one before it."""
+    known = {_id(found, "uuid") for found in entries}
+    parents: dict[str, Any] = {}
+    before: dict[bool, str] = {}
+    for found in entries:
+        entry, uuid = found.value, _id(found, "uuid")
+        if uuid is None:
+            continue
+        parent = entry.get("parentUuid") or entry.get("logicalParentUuid")
+        is_lost = parent not in known if isinstance(parent, str) else "parentUuid" not in entry
+        side = bool(entry.get("isSidechain"))
+        parents[uuid] = before.get(side) if is_lost else parent
+        before[side] = uuid
+    return parents
 
 
 def _on_branch(told: list[Found], branch: frozenset[str]) -> list[Found]:
@@ -100,24 +121,28 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _merge(entries: list[Found]) -> list[dict[str, Any]]:
+def _merge(entries: list[Found], skipped: Skipped) -> list[dict[str, Any]]:
     """Return the messages, the lines of one reply put together where its first line stands."""
     messages: list[dict[str, Any]] = []
     blocks: dict[str, list[Any]] = {}
     places: dict[str, int] = {}
     for found in entries:
         entry, message = found.value, found.value["message"]
-        ts = seconds(entry.get("timestamp"))
-        if entry["type"] == "user":
-            tag = "compact_summary" if entry.get("isCompactSummary") else None
-            messages += [with_meta(made, ts=ts, tag=tag) for made in read_user(message.get("content"), found.where)]
+        ts, reply, content = seconds(entry.get("timestamp")), _reply_id(found), message.get("content")
+        try:
+            if entry["type"] == "user":
+                tag = "compact_summary" if entry.get("isCompactSummary") else None
+                messages += [with_meta(made, ts=ts, tag=tag) for made in read_user(content, found.where)]
+                continue
+            if reply is not None and isinstance(content, list):
+                known = blocks.get(reply, [])
+                content = [*known, *(block for block in content if block not in known)]
+            made = with_meta(read_assistant(content, found.where), ts=ts, usage=read_usage(message.get("usage")))
+        except InputError as error:
+            skip(skipped, error)
             continue
-        reply = _reply_id(found)
-        content = message.get("content")
         if reply is not None and isinstance(content, list):
-            content = blocks.setdefault(reply, [])
-            content += [block for block in _blocks(message) if block not in content]
-        made = with_meta(read_assistant(content, found.where), ts=ts, usage=read_usage(message.get("usage")))
+            blocks[reply] = content
         if reply is not None and reply in places:
             first = messages[places[reply]].get("meta", {}).get("ts")
             messages[places[reply]] = with_meta(made, ts=first)

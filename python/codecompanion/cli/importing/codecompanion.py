@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.cli.importing.fields import Found, expect_list, expect_object, numbered, read_values, with_meta
+from codecompanion.cli.importing.fields import (
+    Found,
+    Skipped,
+    expect_list,
+    expect_object,
+    numbered,
+    read_values,
+    with_meta,
+)
 from codecompanion.cli.importing.openai_api import read_messages
 from codecompanion.messages import TAGS
 from codecompanion.transcript_format import read_message, write_message
@@ -16,13 +24,13 @@ from codecompanion.transcript_format import read_message, write_message
 EXPECTED = 'an export of a session (one message per line), or a saved chat, {"messages": […]}'
 
 
-def read(raw: bytes, source: str) -> list[dict[str, Any]]:
+def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
     """Return the conversation.
 
     Raises:
         InputError: something is not as expected; the text names file and place.
     """
-    values = read_values(raw, source, EXPECTED)
+    values = read_values(raw, source, EXPECTED, skipped)
     whole = values[0].value
     if len(values) == 1 and isinstance(whole, dict) and "messages" in whole:
         where = f"{values[0].where}: messages"

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.cli.importing.fields import Found, expect_list, expect_object, numbered, read_values
+from codecompanion.cli.importing.fields import Found, Skipped, expect_list, expect_object, numbered, read_values
 from codecompanion.errors import InputError
 
 
@@ -19,13 +19,13 @@ class Conversation(msgspec.Struct, frozen=True):
     response: dict[str, Any] | None = None
 
 
-def find_conversation(raw: bytes, source: str, expected: str) -> Conversation:
+def find_conversation(raw: bytes, source: str, expected: str, skipped: Skipped = None) -> Conversation:
     """Return the one conversation of a file.
 
     Raises:
         InputError: there is none, or more than one.
     """
-    values = read_values(raw, source, expected)
+    values = read_values(raw, source, expected, skipped)
     first = values[0]
     if isinstance(first.value, list) and len(values) == 1:
         return Conversation(list(numbered(first.value, first.where)), first.where)

@@ -22,8 +22,25 @@ class Found(msgspec.Struct, frozen=True):
     where: str
 
 
-def read_values(raw: bytes, source: str, expected: str) -> list[Found]:
+Skipped = list[str] | None
+"""Where sentences about what could not be read are put; None: the first one ends the import."""
+
+
+def skip(skipped: Skipped, error: InputError) -> None:
+    """Note that something is left out.
+
+    Raises:
+        InputError: nothing may be left out.
+    """
+    if skipped is None:
+        raise error
+    skipped.append(str(error))
+
+
+def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None) -> list[Found]:
     """Return the JSON values of a file: one document, or one value per line.
+
+    With `skipped` a line may hold several objects, and one that cannot be read (cut, or damaged) is left out and noted.
 
     Raises:
         InputError: it is neither; the text names the first line that is wrong, or an empty file.
@@ -31,11 +48,43 @@ def read_values(raw: bytes, source: str, expected: str) -> list[Found]:
     try:
         return [Found(json.loads(raw, parse_constant=_refuse_constant), f"{source}:1")]
     except NOT_READABLE:
-        lines = split_lines(raw.split(b"\n"), source)
-        found = [Found(decode_line(line, where, expected), where) for line, where in lines]
+        found = _read_lines(raw, source, expected, skipped)
     if not found:
         raise InputError(f"{source}:1: nothing in it; expected {expected}")
     return found
+
+
+def _read_lines(raw: bytes, source: str, expected: str, skipped: Skipped) -> list[Found]:
+    found, wrong = list[Found](), list[str]()
+    for line, where in split_lines(raw.split(b"\n"), source):
+        try:
+            found.append(Found(decode_line(line, where, expected), where))
+        except InputError as error:
+            objects, is_whole = ([], False) if skipped is None else _objects_in(line, where)
+            found += objects
+            wrong += [] if is_whole else [str(error)]
+    if wrong and (skipped is None or not any(isinstance(one.value, dict) for one in found)):
+        raise InputError(wrong[0])
+    if skipped is not None:
+        skipped += wrong
+    return found
+
+
+def _objects_in(line: bytes, where: str) -> tuple[list[Found], bool]:
+    """Return the objects a line begins with, and whether that is all of it.
+
+    Two programs may have written at once, or a write was cut.
+    """
+    text, found = line.decode("utf-8", "replace").strip(), list[Found]()
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    while text.startswith("{"):
+        try:
+            value, end = decoder.raw_decode(text)
+        except NOT_READABLE:
+            break
+        found.append(Found(value, where))
+        text = text[end:].lstrip()
+    return found, not text
 
 
 def _refuse_constant(name: str) -> NoReturn:

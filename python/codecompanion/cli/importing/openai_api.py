@@ -12,6 +12,7 @@ from typing import Any
 from codecompanion.cli.importing.conversation import Conversation, find_conversation
 from codecompanion.cli.importing.fields import (
     Found,
+    Skipped,
     count_tokens,
     expect_list,
     expect_object,
@@ -28,13 +29,13 @@ EXPECTED = 'a Chat request, {"messages": […]}, a pair {"request", "response"},
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
-def read(raw: bytes, source: str) -> list[dict[str, Any]]:
+def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
     """Return the conversation.
 
     Raises:
         InputError: something is not as the API has it; the text names file and place.
     """
-    found = find_conversation(raw, source, EXPECTED)
+    found = find_conversation(raw, source, EXPECTED, skipped)
     return read_messages([*found.messages, *_reply(found)], _usage(found))
 
 

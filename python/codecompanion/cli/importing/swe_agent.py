@@ -11,6 +11,7 @@ from typing import Any
 
 from codecompanion.cli.importing.fields import (
     Found,
+    Skipped,
     expect_list,
     expect_object,
     expect_text,
@@ -27,13 +28,13 @@ from codecompanion.json_words import wrong_field
 EXPECTED = 'a trajectory, {"history": […]}, {"trajectory": […]} or {"messages": […]}'
 
 
-def read(raw: bytes, source: str) -> list[dict[str, Any]]:
+def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
     """Return the conversation of a trajectory.
 
     Raises:
         InputError: it is none; the text names file and place.
     """
-    found = read_values(raw, source, EXPECTED)
+    found = read_values(raw, source, EXPECTED, skipped)
     whole = expect_object(found[0].value, found[0].where, EXPECTED)
     for name, reader in (("history", _read_history), ("trajectory", _read_steps), ("messages", _read_mini)):
         if whole.get(name):
