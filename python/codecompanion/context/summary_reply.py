@@ -55,7 +55,9 @@ def accept_reply(
             return Failed("the summary was cut off by its output limit")
     in_sections = schema.section or guess_schema(text) is not None
     obstacle = _sections_missing(text, schema, prompt) if in_sections else _not_about(text, about)
-    return Failed(obstacle, again=reply.stop != "length") if obstacle else text
+    if obstacle:
+        return Failed(obstacle, again=reply.stop != "length")
+    return in_order(text, schema) if schema.section else text
 
 
 def _ended_badly(reply: SummaryReply, schema: Schema | None) -> Failed | None:
@@ -83,6 +85,17 @@ def _stripped(given: str) -> str | Failed:
     if _is_error_object(text):
         return Failed("the summariser returned an error text instead of a summary", again=True)
     return text
+
+
+def in_order(text: str, schema: Schema) -> str:
+    """Return the text with its sections by their numbers: the most important ones were asked for first (R-433)."""
+    found = parse_sections(text, schema)
+    numbers = [part.number for part in found.parts]
+    if not found.is_sectioned or numbers == sorted(numbers) or schema.headings == "labels":
+        return text
+    sorted_parts = sorted(found.parts, key=lambda part: part.number)
+    body = "\n\n".join(part.text.strip("\n") for part in sorted_parts)
+    return "\n\n".join(piece for piece in (found.preamble.strip("\n"), body, found.tail.strip("\n")) if piece)
 
 
 def complete_sections(text: str, schema: Schema) -> str:

@@ -25,6 +25,15 @@ _CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
 _NOTHING = frozenset({"none", "none."})
 _SMALLEST_QUOTE = 24
 _LEAST_BUDGET = 1000
+_SHARE_OF_WINDOW = 8
+_LEAST_ROOM = 60
+_NOISE = re.compile(
+    r"/[A-Za-z][\w-]*"
+    r"|(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+"
+    r"|(?:(?:many\s+)?thanks?(?:\s+you)?(?:\s+(?:a lot|so much|very much))?|thx|ty|danke|merci|gracias|ok(?:ay)?|great"
+    r"|perfect|cool|nice|hi|hello|bye)[\s.!,:)👍]*",
+    re.IGNORECASE,
+)
 
 Count = Callable[[str], int]
 
@@ -32,13 +41,16 @@ Count = Callable[[str], int]
 class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters. A message is quoted in at most `max_chars`, an excerpt has `excerpt_chars`.
 
-    All of them together have `share` (0..1) of the summary's budget, or `max_tokens` when that is not 0.
+    All of them together have `share` (0..1) of the summary's budget, or `max_tokens` when that is not 0; never more
+    than an eighth of the window, nor half of what the compaction frees. A text without sections that the caller gave
+    stays as it is, unless `also_given`.
     """
 
     max_chars: int = 3000
     excerpt_chars: int = 120
     share: float = 0.4
     max_tokens: int = 0
+    also_given: bool = False
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -63,10 +75,13 @@ class Quotes(msgspec.Struct, frozen=True):
 def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outcome:
     """Return the work with the user's messages in the summary as code copied them; `details` say how many and how."""
     said = gather_quotes(work.removed, params.max_chars)
-    if not said.total or not work.summary:
+    if not said.total or not work.summary or (is_given(work) and not params.also_given):
         return work
     base = int(work.details.get("summary_budget_tokens") or max(_LEAST_BUDGET, env.count_text(work.summary)))
-    kept = fit_quotes(said, params.max_tokens or int(base * params.share), params.excerpt_chars, env.count_text)
+    freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
+    most = min(env.window // _SHARE_OF_WINDOW, max(_LEAST_ROOM, (freed - env.count_text(work.summary)) // 2))
+    room = min(params.max_tokens or int(base * params.share), most)
+    kept = fit_quotes(said, room, params.excerpt_chars, env.count_text)
     details = {
         **work.details,
         "user_messages_quoted": sum(quote.whole for quote in kept.quotes),
@@ -75,6 +90,16 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
     }
     summary = put_quotes(work.summary, "\n".join(render_quotes(kept)))
     return msgspec.structs.replace(work, summary=summary, details=details)
+
+
+def is_given(work: Work) -> bool:
+    """Return whether the summary is a caller's text in no known form: nothing is added to that."""
+    return work.details.get("written_by") == "caller" and _section(work.summary) is None
+
+
+def is_noise(text: str) -> bool:
+    """Return whether a message says nothing that anybody needs again: thanks, a bare command, a command's XML."""
+    return _NOISE.fullmatch(text.strip()) is not None
 
 
 def gather_quotes(removed: Messages | Sequence[Message], max_chars: int) -> Quotes:
@@ -86,7 +111,7 @@ def gather_quotes(removed: Messages | Sequence[Message], max_chars: int) -> Quot
             earlier = read_quotes(message.text)
             quotes += earlier.quotes
             left_out += earlier.left_out
-        elif is_typed_by_user(message):
+        elif is_typed_by_user(message) and not is_noise(message.text):
             quotes.append(Quote(shorten_middle(_words(message), max_chars)))
     return Quotes(tuple(quotes), left_out)
 

@@ -21,6 +21,7 @@ import msgspec
 from codecompanion.context.known_names import NUMBER, WORD, Known, is_hash, known_in
 from codecompanion.context.ledger_facts import NOT_A_FILE, PATH, is_code_name
 from codecompanion.context.sections import lines_and_fences
+from codecompanion.context.user_quotes import is_given
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.placeholders import UNVERIFIED
 
@@ -48,16 +49,19 @@ _COMMON = frozenset(
 
 
 class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: which kinds are looked up."""
+    """Parameters: which kinds are looked up, and whether also in a text without sections that the caller gave."""
 
     paths: bool = True
     names: bool = True
     numbers: bool = True
+    also_given: bool = False
 
 
 def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
     """Return the work with what cannot be found in the history marked; `details` count names and unverified ones."""
     if not work.summary or work.details.get("written_by") == "code":
+        return work
+    if is_given(work) and not params.also_given:
         return work
     text, names, missing = mark_unverified(work.summary, known_in(work.before), params)
     details = {**work.details, "names": names, "unverified": len(missing)}

@@ -276,3 +276,29 @@ def test_the_ledger_can_stand_in_for_the_model_under_every_policy(name):
         assert "The summary was written without a model: the provider is down." in map(notes_on, prepared.reports)
     assert violations(prepared.messages) == []
     assert sum(map(count, prepared.messages)) < sum(map(count, messages))
+
+
+RULES = (
+    "Never touch the public interface of load_0.",
+    "Always write a test before the code.",
+    "Do not use print; use the logger.",
+    "Names of files are in lower case.",
+    "Commit messages are in the imperative.",
+    "The timeout stays at 30 seconds.",
+    "No new dependency without asking me.",
+    "Keep src/loader_3.py below 200 lines.",
+)
+
+
+@pytest.mark.parametrize("name", [name for name in policy_names() if name != "kodacode"])
+def test_eight_rules_that_the_user_stated_survive_under_every_policy(name):
+    """R-431: the model does not say them; code does, word for word. Thanks and bare commands are not quoted."""
+    messages = list(long_day())
+    typed = [place for place, m in enumerate(messages) if is_typed_by_user(m)]
+    for place, rule in zip(typed, (*RULES, "thanks!", "/exit"), strict=False):
+        messages[place] = msgspec.structs.replace(messages[place], content=rule)
+    prepared, _ = prepared_under(name, "perfect", tuple(messages))
+    view = "\n".join(m.text for m in prepared.messages)
+    assert [rule for rule in RULES if rule not in view] == []
+    assert "> /exit" not in view
+    assert "> thanks!" not in view

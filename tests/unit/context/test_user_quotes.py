@@ -60,8 +60,8 @@ def test_the_section_is_rebuilt_from_the_log_whatever_the_model_wrote(schema):
 
 def test_a_summary_without_sections_gets_the_quotes_below():
     """K17: a free text (S9, S11) carries the user's words, too."""
-    outcome = quoted(chat(user("hi"), assistant("yes")), "All is well.")
-    assert outcome.summary == f"All is well.\n\n{QUOTES_HEADING}\n> hi"
+    outcome = quoted(chat(user("go on"), assistant("yes")), "All is well.")
+    assert outcome.summary == f"All is well.\n\n{QUOTES_HEADING}\n> go on"
 
 
 def test_only_what_the_human_typed_is_quoted():
