@@ -212,6 +212,8 @@
 ---@field decision string
 
 ---The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
+---
+---`paused`: neither happens by itself, because the user undid one, until they compact, redo or choose a policy.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
 ---@field chat string
@@ -221,6 +223,7 @@
 ---@field exact boolean
 ---@field edit_at integer
 ---@field compact_at integer
+---@field paused boolean
 
 ---One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
 ---@class CodeCompanion.Wire.ContextItem

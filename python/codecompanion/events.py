@@ -252,7 +252,10 @@ class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
 
 
 class Meter(Event, frozen=True, kw_only=True, tag="meter"):
-    """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off."""
+    """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
+
+    `paused`: neither happens by itself, because the user undid one, until they compact, redo or choose a policy.
+    """
 
     tokens: int
     window: int
@@ -260,6 +263,7 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     exact: bool
     edit_at: int = 0
     compact_at: int = 0
+    paused: bool = False
 
 
 class ContextItem(msgspec.Struct, frozen=True):

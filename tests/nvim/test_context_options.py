@@ -110,6 +110,35 @@ def test_the_meter_changes_its_colour(config: Config, ratio: float, group: str) 
     assert {chunk[1] for chunk in chunks} == {group}
 
 
+def test_the_header_says_that_compaction_is_paused(config: Config) -> None:
+    """R-545: in the place of the marks that do not count now; before the bar and in few cells, too."""
+    meter = {
+        "tokens": 1,
+        "window": 1000,
+        "ratio": 0.1,
+        "exact": True,
+        "edit_at": 650,
+        "compact_at": 850,
+        "paused": True,
+    }
+    ways = {
+        room: "".join(
+            chunk[0]
+            for chunk in config.nvim.lua(
+                "local meter, room = ...\nlocal status = require('codecompanion.chat.status')\n"
+                "return status.meter_chunks({ bufnr = 1, meter = meter }, room)",
+                meter,
+                room,
+            )
+        )
+        for room in (60, 40, 25, 4)
+    }
+    assert ways[60].startswith("compaction paused   ctx 1/1.0k 10%")
+    assert ways[40] == "compaction paused   ctx 1/1.0k 10%"
+    assert ways[25] == "paused ctx 1/1.0k 10%"
+    assert ways[4] == "10%"
+
+
 @pytest.mark.parametrize(
     ("meter", "expected"),
     [

@@ -184,6 +184,7 @@ function M.meter(chat, event)
     exact = event.exact,
     edit_at = event.edit_at,
     compact_at = event.compact_at,
+    paused = event.paused,
   }
 end
 

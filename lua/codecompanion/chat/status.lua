@@ -98,6 +98,9 @@ end
 ---@param meter table
 ---@return string
 local function thresholds(meter)
+  if meter.paused then
+    return "compaction paused"
+  end
   local parts = {}
   for _, at in ipairs({ { "edit", meter.edit_at or 0 }, { "compact", meter.compact_at or 0 } }) do
     if at[2] > 0 and meter.window > 0 then
@@ -120,7 +123,12 @@ function M.meter_chunks(chat, room)
   local text, bar = { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group }
   local ways = { { text, bar }, { text }, { { M.percent(meter.ratio) .. "%", group } } }
   if marks ~= "" then
-    table.insert(ways, 1, { { marks .. "   ", "CodeCompanionMeter" }, text, bar })
+    local mark = { marks .. "   ", "CodeCompanionMeter" }
+    if meter.paused then
+      table.insert(ways, 1, { { "paused ", "CodeCompanionMeter" }, text })
+      table.insert(ways, 1, { mark, text })
+    end
+    table.insert(ways, 1, { mark, text, bar })
   end
   for _, way in ipairs(ways) do
     if fit.width(way) <= room then

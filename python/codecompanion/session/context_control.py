@@ -33,6 +33,7 @@ from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.native import forget_foreign_blocks
 from codecompanion.session.native_side import NativeSide
+from codecompanion.session.pause import Pause
 from codecompanion.session.recovery_record import RecoveryRecord
 from codecompanion.session.request_shaper import RequestShaper
 from codecompanion.session.services import Services
@@ -69,6 +70,7 @@ class ContextControl:
         self.window = WindowWatch(self)
         self._counts_late: set[tuple[str, str]] = set()
         self.native = NativeSide(self)
+        self.pause = Pause(self)
         self._summary_refused = False
         """Whether a provider refused the last request for a summary, for whatever reason it gave."""
         self.adapter_name = self.model = ""
@@ -211,16 +213,9 @@ class ContextControl:
             self.policy,
             env,
             automatic_summaries=automatic,
-            fitting=not self.native.compact_at,
-            resting=self.resting,
+            fitting=not self.native.compact_at and not self.pause.is_on,
+            resting=self.pause.resting,
         )
-
-    @property
-    def resting(self) -> frozenset[str]:
-        """Return the events of the stages that rest behind an undo of the user's, as long as the request fits."""
-        if self.measured().upper > self.limits.context_window - self.limits.max_output_tokens:
-            return frozenset()
-        return self.log.rest.kinds(self.log.view.cycle)
 
     def plan_compaction(self, instructions: str = "") -> Preparation:
         """Return a compaction at any token count, not run yet (R-533)."""
@@ -244,11 +239,15 @@ class ContextControl:
         prepared = await self._run(self.plan_request(summaries=summaries))
         self._watch(prepared)
         self._offer_recall()
-        if self.native.compact_at and self.measured().tokens > self.limits.context_window:
+        asks = self.pause.is_on  # then what does not fit is the user's to decide: `Pause.question`
+        if not asks and self.native.compact_at and self.measured().tokens > self.limits.context_window:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))
         await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
-        if prepared_for == (self.adapter_name, self.model):  # else it is prepared anew, for the other window
+        if not asks and prepared_for == (
+            self.adapter_name,
+            self.model,
+        ):  # else it is prepared anew, for the other window
             self._must_fit()
         return prepared
 
@@ -258,7 +257,7 @@ class ContextControl:
         Raises:
             ContextOverflow: it is; the sentence says what takes the room and what to do.
         """
-        shaped, room = self.shaper.current(), self._room_for_request
+        shaped, room = self.shaper.current(), self.room_for_request
         if not room or shaped.measure.tokens <= room:
             return
         # What a provider reported can be wrong; the estimate has to agree before a request is held back.
@@ -271,7 +270,7 @@ class ContextControl:
 
         Counted with it is what always stays: system prompt, tools, rules and pins.
         """
-        room = self._room_for_request
+        room = self.room_for_request
         if not room or len(text) < room // 2:
             return None
         message = self.meter.counted(Message(id="new", role="user", content=text))
@@ -280,7 +279,7 @@ class ContextControl:
         return Refusal(too_large(self, staying, size, room), size) if size > room else None
 
     @property
-    def _room_for_request(self) -> int:
+    def room_for_request(self) -> int:
         """Return what a request may measure beside the reply's reserve; 0 = the window is only assumed (R-506).
 
         Where nothing is done about it here, because it is switched off or the provider compacts, the reply gets what is
@@ -304,8 +303,7 @@ class ContextControl:
             compaction = await self.native.compact("manual", instructions)
             if compaction.done:
                 return True
-            is_size = isinstance(compaction.error, ContextOverflow) or self._looks_too_long(compaction.error)
-            if self.native.compacts_on_demand and not is_size:
+            if self.native.compacts_on_demand and not self.is_about_size(compaction.error):
                 return False
             # It has turned out that the provider cannot; then it is ours to do.
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
@@ -326,11 +324,7 @@ class ContextControl:
         What the refusal tells of the true size and window is learned first. A provider's own compaction no longer
         counts: what it stood for is summarised from the log.
         """
-        if overflow.prompt_tokens:
-            self.meter.take_provider_count(overflow.prompt_tokens, self.log.view)
-        # In a window that system prompt and tools alone fill nothing could ever be sent: that figure is something else.
-        if self.meter.estimated(()) < overflow.limit_tokens < self.limits.context_window:
-            self.window.learn(overflow.limit_tokens)
+        self.learn_size(overflow)
         refused = self.measured().tokens
         await forget_foreign_blocks(self.log, "")
         room = self.limits.context_window - self.limits.max_output_tokens
@@ -343,6 +337,20 @@ class ContextControl:
         smaller = self.measured().tokens
         await record.end(prepared.reports, smaller)
         return smaller < refused
+
+    def learn_size(self, refusal: BaseException) -> None:
+        """Take in what a refusal tells of the true size of the request and of the window."""
+        if not isinstance(refusal, ContextOverflow):
+            return
+        if refusal.prompt_tokens:
+            self.meter.take_provider_count(refusal.prompt_tokens, self.log.view)
+        # In a window that system prompt and tools alone fill nothing could ever be sent: that figure is something else.
+        if self.meter.estimated(()) < refusal.limit_tokens < self.limits.context_window:
+            self.window.learn(refusal.limit_tokens)
+
+    def is_about_size(self, error: BaseException | None) -> bool:
+        """Return whether a refusal says, or most likely means, that the request is too long."""
+        return isinstance(error, ContextOverflow) or self._looks_too_long(error)
 
     async def recover_suspected(self, error: RequestRejected) -> bool:
         """Make a request smaller that was refused in words nobody knows, when it was near the window; return whether.
@@ -535,6 +543,7 @@ class ContextControl:
             exact=shaped.measure.upper == tokens,
             edit_at=self._next_limit("context_edited", left_out),
             compact_at=self._next_limit("context_compacted", left_out),
+            paused=self.pause.is_on,
         )
 
     def _next_limit(self, event: StageEvent, left_out: int) -> int:

@@ -71,6 +71,7 @@ class ChatLog:
             for event in events:
                 self.view = apply(self.view, event)
                 self.chain = chain_after(self.chain, event.payload)
+                self.rest = self.rest.after(event.payload, self.view.cycle)
                 if isinstance(event.payload, TitleSet):
                     self.title = event.payload.title
                 if isinstance(event.payload, MessageAdded):
@@ -81,8 +82,6 @@ class ChatLog:
                     self.untold = self.untold or event.payload.kind not in _TOLD_BY_THEMSELVES
                     self.compactions += event.payload.kind == "compacted"
                     self.has_removed = self.has_removed or takes_away(event.payload)
-                    if event.payload.kind == "restored":
-                        self.rest = self.rest.behind_restoring(self.view.cycle)
             return events
 
     async def events(self) -> Sequence[LogEvent]:

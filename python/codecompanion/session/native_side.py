@@ -55,8 +55,10 @@ class NativeSide:
         if self._asked and rests:
             limits, later = control.limits, control.guard.resting_until_tokens
             self._asked = later if self._asked < later <= limits.context_window - limits.max_output_tokens else 0
-        if self._asked and "context_compacted" in control.resting:
-            # The user has just undone a compaction: the next one can wait until nothing else helps.
+        if control.pause.is_on:
+            self._asked = 0
+        if self._asked and "context_compacted" in control.pause.resting:
+            # The user has just restored what was compacted: the next one can wait until nothing else helps.
             self._asked = max(self._asked, control.limits.context_window - control.limits.max_output_tokens)
         if self._asked and not self.has_something_to_compact:
             self._asked = 0
@@ -120,7 +122,7 @@ class NativeSide:
             return
         if not control.guard.allows(control.log.view.cycle, measured.tokens) or not self.has_something_to_compact:
             return
-        if "context_compacted" in control.resting:
+        if "context_compacted" in control.pause.resting:
             return
         compaction, after = await self.compact("proactive", ""), control.measured()
         problem = str(compaction.error or "")

@@ -320,25 +320,28 @@ class Session:
         self.snapshot = snapshot
         self._start(self._go_on)
 
-    async def _go_on(self) -> None:
+    async def _go_on(self, *, compacted: bool = False) -> None:
         if not await self._may_spend():
             return
         cycle = max(1, self.log.view.cycle)
-        await self._ask_behind_reply(cycle)
+        await self._ask_behind_reply(cycle, compacted=compacted)
         await self._run_turn(cycle)
 
-    async def _ask_behind_reply(self, cycle: int, turn_id: str = "") -> None:
-        """Ask the model to go on when the chat ends in words of its own; else it has something to answer."""
+    async def _ask_behind_reply(self, cycle: int, turn_id: str = "", *, compacted: bool = False) -> None:
+        """Ask the model to go on when the chat ends in words of its own; else it has something to answer.
+
+        Behind a compaction of a complete reply it is told of the compaction: nothing was cut (R-528).
+        """
         newest = _newest(self.log.view.messages)
         if newest is not None and newest.role == "assistant":
-            await self.ask_to_go_on(turn_id, cycle)
+            await self.ask_to_go_on(turn_id, cycle, "go_on_compacted" if compacted and not newest.cut else "go_on")
 
-    async def ask_to_go_on(self, turn_id: str, cycle: int) -> str:
+    async def ask_to_go_on(self, turn_id: str, cycle: int, prompt: str = "go_on") -> str:
         """Log the message of ours that lets a model go on where its reply ended; return its id. It opens no cycle."""
         message = Message(
             id=self.services.new_token(),
             role="user",
-            content=prompts.load("go_on"),
+            content=prompts.load(prompt),
             tag=GO_ON_TAG,
             cycle=cycle,
             turn_id=turn_id,
@@ -453,6 +456,7 @@ class Session:
     async def _compact_now(self, instructions: str) -> None:
         """Compact the idle chat; the model goes on only where the user wants that (R-528)."""
         await self.context.join("", max(1, self.log.view.cycle))
+        waits = self._waits_for_compaction
         changed = await self.control.compact(instructions)
         self.show_meter()
         self.context.show()
@@ -462,11 +466,19 @@ class Session:
             # K6: a pending request goes on; where there is none, nothing is asked in its place.
             return
         wish = self.services.settings.chat.on_compact
-        if self._goes_on or wish == "submit":
+        if self._goes_on or wish == "submit" or (wish == "auto" and waits):
             # A provider's own summary is not a message that can be answered.
-            await self._go_on()
+            await self._go_on(compacted=True)
         elif wish == "ask":
             self._notice(Severity.INFO, "Compacted. Send a message to continue.")
+
+    @property
+    def _waits_for_compaction(self) -> bool:
+        """Return whether a compaction is what a turn of this chat waits for, or a question has had no answer yet."""
+        if self.turn is not None and (self.turn.asked_to_compact or self.turn.was_stopped):
+            return self.turn.asked_to_compact
+        newest = _newest(self.log.view.messages)
+        return newest is not None and is_typed_by_user(newest)
 
     async def reread_rules(self) -> None:
         """Take in rule files that changed since they were read (R-549)."""

@@ -58,6 +58,8 @@ class Turn:
         self._reply: ReplySoFar | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None
         """The reply that is shown as it arrives, and the id it is logged under, "" before."""
+        self.asked_to_compact = self.was_stopped = False
+        """Whether it ended because a request did not fit while compaction is paused; whether the user stopped it."""
 
     async def run(self) -> Reason:
         """Run until control goes back to the user; tell the user how it ended. Never raises but for our own bugs."""
@@ -73,7 +75,7 @@ class Turn:
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
-            reason = "stopped"
+            reason, self.was_stopped = "stopped", True
         except CodeCompanionError as failure:
             reason, error = "failed", str(failure)
         except Exception as failure:
@@ -136,14 +138,22 @@ class Turn:
         return self._waits()
 
     def _waits(self) -> str:
-        """Return why the turn ends here when the chat was compacted and the user is to be asked (R-528), else ""."""
+        """Return why the turn ends here: compacted (R-528), or paused and full, it asks the user; else ""."""
         session = self._session
         compacted = session.log.compactions > self._compactions
         self._compactions = session.log.compactions
         wish = session.services.settings.chat.on_compact
+        question = session.control.pause.question()
+        if question:
+            return self._ask_to_compact(question)
         if not compacted or wish in ("auto", "submit") or session.has_queued:
             return ""
         return f'Compacted (on_compact = "{wish}"). Send a message to continue.'
+
+    def _ask_to_compact(self, question: str) -> str:
+        """Return the question, and keep that it was asked: `/compact` is the answer, the turn goes on behind it."""
+        self.asked_to_compact = self.asked_to_compact or bool(question)
+        return question
 
     async def _why_ended(self, finished: Finished) -> str | None:
         """Return why the turn ends with a reply without calls, "" as it should.
@@ -177,6 +187,8 @@ class Turn:
             return ""
         self._continuations += 1
         asked = await session.ask_to_go_on(self.turn_id, self.cycle)
+        if is_full and (question := session.control.pause.question_behind(ContextOverflow(WINDOW_FULL))):
+            return self._ask_to_compact(question)
         if is_full and not await session.control.recover(ContextOverflow(WINDOW_FULL)):
             await session.context.remove("repaired", (asked,))
             self._notice("The reply filled the context window, and nothing more can be removed from it.")
@@ -200,7 +212,8 @@ class Turn:
             try:
                 return await self._request()
             except ContextOverflow as error:
-                if not self._is_switched:
+                waits = "" if self._is_switched else self._ask_to_compact(session.control.pause.question_behind(error))
+                if not self._is_switched and not waits:
                     attempts = session.control.policy.recovery.attempts
                     if recovered >= attempts or not await session.control.recover(error, recovered + 1):
                         await session.control.shaper.give_up(str(error))
@@ -213,10 +226,11 @@ class Turn:
                 self._notice(f"{error} It is no longer sent; the readable history is sent instead.")
                 waits = await self._prepare()
             except RequestRejected as error:
-                suspected = not suspected and await session.control.recover_suspected(error)
+                waits = self._ask_to_compact(session.control.pause.question_behind(error))
+                suspected = bool(waits) or (not suspected and await session.control.recover_suspected(error))
                 if not suspected:
                     raise
-                waits = self._waits()
+                waits = waits or self._waits()
             self._reply = self.arrived = None
             session.show_meter()
             if waits:

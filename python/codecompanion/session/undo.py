@@ -15,9 +15,11 @@ from codecompanion.errors import InputError
 from codecompanion.events import Replaced, ViewMarks
 from codecompanion.history import (
     ChangeUndone,
+    CompactionBegan,
     EventPayload,
     LogEvent,
     MessageAdded,
+    PolicySet,
     TurnBegan,
     ViewChanged,
     answer_turn,
@@ -219,32 +221,52 @@ def takes_away(change: ViewChanged) -> bool:
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """Until which cycle (exclusive) stages rest whose change the user undid: what edits, and what compacts.
+    """Which stages rest because the user undid what they did: otherwise the next request would do the same again.
 
-    Otherwise the next request would do the same again. An undone edit lets compactions rest as well: they remove more.
-    A message that was restored by itself is an edit undone in part.
+    `paused` are the events of those that wait for the user: an undone edit pauses compactions as well, they remove
+    more. What follows a message that was restored by itself rests `until` a cycle (exclusive).
     """
 
-    edits_until: int = 0
-    compactions_until: int = 0
+    until: int = 0
+    paused: frozenset[str] = frozenset()
 
     def kinds(self, cycle: int) -> frozenset[str]:
-        """Return the events of the stages that rest in this cycle."""
-        until = {"context_edited": self.edits_until, "context_compacted": self.compactions_until}
-        return frozenset(kind for kind, end in until.items() if cycle < end)
+        """Return the events of the stages that rest in this cycle behind a restored message."""
+        return _AUTOMATIC if cycle < self.until else frozenset()
 
-    def behind_restoring(self, cycle: int) -> Rest:
-        """Return the rest behind a message that was restored in this cycle."""
-        until = cycle + _RESTS
-        return Rest(max(self.edits_until, until), max(self.compactions_until, until))
+    def after(self, payload: EventPayload, cycle: int) -> Rest:
+        """Return the rest behind one more event of a log whose view is in this cycle; what undoes, `rest_of` knows."""
+        if says_go_on(payload):
+            return Rest()
+        if isinstance(payload, ViewChanged) and payload.kind == "restored":
+            return msgspec.structs.replace(self, until=max(self.until, cycle + _RESTS))
+        return self
+
+
+_AUTOMATIC = frozenset({"context_edited", "context_compacted"})
+PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})}
+
+
+def says_go_on(payload: EventPayload) -> bool:
+    """Return whether the user says with it that the chat shall be managed again: /compact, /clear, a policy chosen."""
+    match payload:
+        case CompactionBegan(trigger="manual") | PolicySet():
+            return True
+        case ViewChanged(kind=kind):
+            return kind in ("compacted", "cleared")
+        case _:
+            return False
 
 
 def rest_of(events: Sequence[LogEvent]) -> Rest:
     """Return what is paused after the undos of a log."""
     kinds: dict[str, str] = {}
     rests: dict[str, int] = {}
+    paused: dict[str, frozenset[str]] = {}
     cycle = 0
     for event in events:
+        if says_go_on(event.payload):
+            rests, paused = {}, {}
         match event.payload:
             case ViewChanged(change_id=change_id, kind=kind):
                 kinds[change_id] = kind
@@ -255,14 +277,16 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
             case MessageAdded(message=message):
                 cycle = cycle_after(cycle, message)
             case ChangeUndone(change_id=change_id, redone=redone, by_user=by_user) if by_user:
+                undone = kinds.get(change_id, "")
                 rests.pop(change_id, None)
-                if redone == (kinds.get(change_id) == "restored"):
+                paused.pop(change_id, None)
+                if redone and undone == "restored":
                     rests[change_id] = cycle + _RESTS
+                elif not redone and undone in PAUSED_BY:
+                    paused[change_id] = PAUSED_BY[undone]
             case _:
                 pass
-    edits = [until for change_id, until in rests.items() if kinds.get(change_id) in ("edited", "restored")]
-    compactions = [until for change_id, until in rests.items() if kinds.get(change_id) == "compacted"]
-    return Rest(max(edits, default=0), max((*edits, *compactions), default=0))
+    return Rest(max(rests.values(), default=0), frozenset().union(*paused.values()))
 
 
 def outcome(change: ViewChanged, *, undone: bool = False) -> str:

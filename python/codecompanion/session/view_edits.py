@@ -32,7 +32,7 @@ from codecompanion.session.pins import instruction, pinned, title_of, to_pin, to
 from codecompanion.session.recall import Removed
 from codecompanion.session.redraw import redraw
 from codecompanion.session.restoring import find, logged, restoration
-from codecompanion.session.undo import chain_of, outcome
+from codecompanion.session.undo import PAUSED_BY, chain_of, outcome
 from codecompanion.waiting import to_the_end
 
 if TYPE_CHECKING:
@@ -111,16 +111,17 @@ class ViewEdits:
 
     def _tell_outlook(self, change: ViewChanged) -> None:
         """Say what the next request will do about it; the size itself is what the meter shows."""
-        limits, measured = self.control.limits, self.control.measured()
-        if measured.upper > limits.context_window - limits.max_output_tokens:
+        question = self.control.pause.question()
+        if question:
+            self.control.notice(Severity.WARN, question.replace("Not sent", "Too large to send", 1))
+            return
+        if change.kind in PAUSED_BY and self.control.pause.is_on:
+            what = "editing and compaction" if change.kind == "edited" else "compaction"
+            self.control.notice(Severity.INFO, f"Paused until you /compact, redo or choose a policy: {what}.")
+            return
+        if not self.control.env().fits(self.log.view.messages, self.control.measured()):
             text = "The request is now larger than the context window; it will be made smaller before it is sent."
             self.control.notice(Severity.WARN, text)
-            return
-        paused = {"edited": "editing and compaction are", "compacted": "compaction is"}.get(change.kind)
-        if paused:
-            self.control.notice(
-                Severity.INFO, f"Automatic {paused} paused for your next message, unless it would not fit."
-            )
 
     # ---- restore and pin
 

@@ -226,3 +226,36 @@ async def test_switching_back_counts_as_before(tmp_path):
     await session.use_model("s", "")
     meter = bench.of(Meter)[-1]
     assert (meter.tokens, meter.exact) == (7_010, True)
+
+
+async def test_behind_a_manual_compaction_of_a_complete_reply_nothing_is_said_to_be_cut(tmp_path):
+    """R-528 [decided]: a provider's compaction is no message that can be answered; what is sent to go on is true."""
+    adapter = native(says("one"), says("gone on"), compactions=[CompactionDone(BLOCK)])
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "submit"})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    [asked] = [m for m in adapter.requests[-1].messages if m.tag == GO_ON_TAG]
+    assert "replaced by a summary" in asked.text
+    assert "last reply ended" not in asked.text
+
+
+@pytest.mark.parametrize("failed", [False, True])
+async def test_auto_goes_on_with_a_pending_question_and_waits_on_an_idle_chat(tmp_path, failed):
+    """R-528 [decided]: a question without an answer is what the compaction was in the way of; an idle chat waits."""
+    replies = [
+        says("long " * 2000),
+        *([[Overloaded("busy")]] if failed else [says("two")]),
+        says("SUMMARY"),
+        says("end"),
+    ]
+    adapter = ScriptedAdapter("s", replies)
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "auto"})
+    session = await bench.open()
+    await talk(bench, session, 2)
+    before = len(adapter.requests)
+    session.compact("")
+    await bench.idle(session)
+    assert [r.purpose for r in adapter.requests[before:]] == (["summary", "chat"] if failed else ["summary"])
+    assert (texts(session)[-1] == "end") is failed

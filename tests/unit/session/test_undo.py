@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
+import msgspec
 import pytest
 
 from codecompanion.adapters.base import CompactionDone
-from codecompanion.errors import InputError
-from codecompanion.events import Compacted, ContextItems, Meter, Notice, Restored, ViewMarks
-from codecompanion.history import ChangeUndone, MessageAdded, ViewChanged
-from codecompanion.messages import Message
+from codecompanion.errors import ContextOverflow, InputError, RequestRejected
+from codecompanion.events import Compacted, ContextItems, Meter, Notice, Restored, TurnFinished, ViewMarks
+from codecompanion.history import ChangeUndone, CompactionBegan, LogEvent, MessageAdded, PolicySet, ViewChanged
+from codecompanion.messages import Message, Usage
 from codecompanion.requests import Pin, RedoChange, UndoChange
+from codecompanion.session.policy_choice import choose_policy
 from codecompanion.session.state import State
 from codecompanion.session.undo import Rest, rest_of
+from codecompanion.tokens import MessageCounter
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.moments import BLOCK
 from tests.unit.session.test_turn import stored_view
 
+COUNT = MessageCounter()
 READ = '{"path": "a.txt"}'
 KEEP_ALL = {"context_management": {"compaction": {"trigger": False, "min_token_savings": 100}}, "on_compact": "stop"}
 EDITS = {"context_management": {"editing": {"trigger": 500, "keep_cycles": 1}, "compaction": {"trigger": False}}}
@@ -230,63 +235,137 @@ async def test_what_a_repair_has_touched_since_cannot_be_undone(tmp_path):
         await ask(session, undo())
 
 
-def test_a_rest_lasts_through_the_next_cycle():
-    """R-545: from the log alone; an undone edit lets compactions rest, too, and redo ends it."""
+BY_HAND = CompactionBegan(compaction_id="k", trigger="manual", summariser="s", tokens_before=1)
+SAID = MessageAdded(message=Message(id="m", role="user", content="x", cycle=4))
+EDIT, COMPACTION, CLEARED, RESTORED = (
+    ViewChanged(change_id=k, kind=k) for k in ("edited", "compacted", "cleared", "restored")
+)
+BOTH = frozenset({"context_edited", "context_compacted"})
 
-    def log(*payloads):
-        from codecompanion.history import LogEvent
 
-        return [LogEvent(seq, 0.0, payload) for seq, payload in enumerate(payloads, 1)]
+def rest_behind(*payloads) -> Rest:
+    return rest_of([LogEvent(seq, 0.0, payload) for seq, payload in enumerate(payloads, 1)])
 
-    said = MessageAdded(message=Message(id="m", role="user", content="x", cycle=4))
-    edit, compaction = (ViewChanged(change_id=k, kind=k) for k in ("edited", "compacted"))
-    undone = ChangeUndone(change_id="edited", by_user=True)
-    rest = rest_of(log(said, edit, undone))
-    assert rest.kinds(4) == rest.kinds(5) == {"context_edited", "context_compacted"}
+
+def test_what_was_undone_is_paused_until_the_user_says_otherwise():
+    """R-545: from the log alone; an undone edit pauses compactions, too."""
+    edit, compaction = (ChangeUndone(change_id=c.change_id, by_user=True) for c in (EDIT, COMPACTION))
+    later = [MessageAdded(message=Message(id=f"m{n}", role="user", content="x", cycle=n)) for n in range(5, 40)]
+    assert rest_behind(SAID, EDIT, edit, *later).paused == BOTH
+    assert rest_behind(SAID, COMPACTION, compaction, *later).paused == {"context_compacted"}
+    redone = ChangeUndone(change_id="edited", by_user=True, redone=True)
+    for goes_on in (redone, BY_HAND, CLEARED, PolicySet(policy="cowork")):
+        assert rest_behind(SAID, EDIT, edit, goes_on) == Rest(), goes_on
+    automatic = msgspec.structs.replace(BY_HAND, trigger="proactive")
+    assert rest_behind(SAID, EDIT, edit, automatic).paused == BOTH
+    assert rest_behind(SAID, COMPACTION, ChangeUndone(change_id="compacted")) == Rest()
+
+
+def test_what_is_behind_a_restored_message_rests_through_the_next_cycle():
+    """R-545: that is an edit undone in part; the chat is not paused for it."""
+    rest = rest_behind(SAID, RESTORED)
+    assert rest.paused == frozenset()
+    assert rest.kinds(4) == rest.kinds(5) == BOTH
     assert rest.kinds(6) == frozenset()
-    assert rest_of(log(said, compaction, ChangeUndone(change_id="compacted", by_user=True))).kinds(5) == {
-        "context_compacted"
-    }
-    back = ChangeUndone(change_id="edited", by_user=True, redone=True)
-    assert rest_of(log(said, edit, undone, back)) == Rest()
-    assert rest_of(log(said, compaction, ChangeUndone(change_id="compacted"))) == Rest()
 
 
-async def test_an_undone_edit_is_not_done_again_by_the_next_request(tmp_path):
-    """R-545: editing rests through the next cycle, also in a host that was restarted; then it runs as before."""
+async def test_an_undone_edit_is_not_done_again_by_itself(tmp_path):
+    """R-545: editing is paused, also in a host that was restarted, until a policy is chosen; the meter says so."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     assert cleared(session) == 2
+    assert not bench.of(Meter)[-1].paused
     await ask(session, undo())
     await ask(session, undo())
-    assert "Automatic editing and compaction are paused for your next message" in bench.of(Notice)[-1].text
+    said = bench.of(Notice)[-1].text
+    assert said == "Paused until you /compact, redo or choose a policy: editing and compaction."
+    assert len(said) <= 80
+    assert bench.of(Meter)[-1].paused
     again = await bench.resume()
-    await say(bench, again, 1, 60)
+    await say(bench, again, 3, 60)
     assert cleared(again) == 0
-    await say(bench, again, 1, 61)
+    assert bench.of(Meter)[-1].paused
+    await choose_policy(again, "")
+    assert not bench.of(Meter)[-1].paused
+    await say(bench, again, 1, 64)
     assert cleared(again) > 2
 
 
-async def test_an_undone_compaction_rests_for_as_long_as_the_request_fits(tmp_path):
-    """R-545: beyond the window there is no choice."""
-    adapter = ScriptedAdapter("s", lambda r: says("SUMMARY" if r.purpose == "summary" else "word " * 1500))
-    settings = {"context_management": {"compaction": {"trigger": 5000, "min_token_savings": 100}}}
-    bench = Bench(tmp_path, adapter, window=20_000, settings=settings)
+async def compacted_once(bench):
+    """Return a chat that has just compacted itself, and undone that."""
     session = await bench.open()
     for number in range(20):
         await say(bench, session, 1, number)
         if bench.of(Compacted):
             break
     await ask(session, undo())
-    assert session.control.measured().tokens > 5000
-    await say(bench, session, 1, 60)
+    return session
+
+
+SMALL = {"context_management": {"compaction": {"trigger": 5000, "min_token_savings": 100}}}
+
+
+@pytest.mark.parametrize("reports", [False, True])
+async def test_an_undone_compaction_stays_paused_and_asks_where_the_request_does_not_fit(tmp_path, reports):
+    """R-545: nothing is sent or removed then, `/compact` makes room and sends; with or without reported usage."""
+
+    def answer(request):
+        if request.purpose == "summary":
+            return says(nine_sections("SUMMARY"))
+        true = COUNT.count_messages(request.messages) + COUNT.tools(request.tools)
+        return says("word " * 1500, Usage(true, 1500) if reports else None)
+
+    adapter = ScriptedAdapter("s", answer)
+    bench = Bench(tmp_path, adapter, window=20_000, settings=SMALL)
+    session = await compacted_once(bench)
+    for number in range(60, 80):
+        view, sent = session.log.view.messages, len(adapter.requests)
+        await say(bench, session, 1, number)
+        if bench.of(TurnFinished)[-1].reason == "limit":
+            break
     assert len(bench.of(Compacted)) == 1
-    await ask(session, Pin(chat="chat-1", text="too much " * 12_000))
-    await say(bench, session, 1, 61)
+    assert len(adapter.requests) == sent
+    assert [m.text for m in session.log.view.messages] == [*(m.text for m in view), f"question {number}"]
+    assert session.control.measured().tokens > 18_000
+    said = bench.of(TurnFinished)[-1].error
+    assert re.fullmatch(r"Not sent: [\d,]+ tokens, 20,000 fit\. Compaction is paused; type /compact\.", said)
+    assert len(said) <= 80
+    session.compact("")
+    await bench.idle(session)
     assert len(bench.of(Compacted)) == 2
+    assert not bench.of(Meter)[-1].paused
+    assert adapter.requests[-1].messages[-1].text == f"question {number}"
+    assert [m.text for m in session.log.view.messages].count(f"question {number}") == 1
+    assert session.log.view.messages[-1].text.startswith("word")
 
 
-async def test_an_undone_compaction_of_the_provider_is_not_asked_for_again_at_once(tmp_path):
+@pytest.mark.parametrize("refusal", [ContextOverflow("too long"), RequestRejected("no")])
+async def test_a_paused_chat_that_the_provider_refuses_as_too_long_asks(tmp_path, refusal):
+    """R-545, R-535: the provider's count is the best there is; it is not made smaller behind the user's back."""
+    replies = ScriptedAdapter(
+        "s", lambda r: says(nine_sections("SUMMARY") if r.purpose == "summary" else "word " * 1500)
+    )
+    bench = Bench(tmp_path, replies, window=20_000, settings=SMALL)
+    session = await compacted_once(bench)
+    while session.control.measured().upper < 18_200:
+        await say(bench, session, 1)
+    view, answer = session.log.view.messages, replies._replies
+    refusal.status = 400
+    replies._replies = lambda request: (refusal,)
+    await say(bench, session, 1, 90)
+    said = bench.of(TurnFinished)[-1]
+    assert (said.reason, said.error) == (
+        "limit",
+        "The model refused it as too long. Compaction is paused; type /compact.",
+    )
+    assert session.log.view.messages[:-1] == view
+    replies._replies = answer
+    session.compact("")
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text.startswith("word")
+
+
+async def test_an_undone_compaction_of_the_provider_is_not_asked_for_again_by_itself(tmp_path):
     """R-534, R-545: the provider would do it again in the very next reply."""
     compacts = (CompactionDone(BLOCK), *says("two"))
     replies = iter([says("one"), compacts, says("three"), says("four"), says("five")])
@@ -298,10 +377,11 @@ async def test_an_undone_compaction_of_the_provider_is_not_asked_for_again_at_on
     assert session.log.view.messages != tuple(full)
     await ask(session, undo())
     assert list(session.log.view.messages) == full
-    await say(bench, session, 1, 60)
-    assert adapter.requests[1].compact_at < adapter.requests[2].compact_at == 100_000
+    await say(bench, session, 2, 60)
+    assert [request.compact_at for request in adapter.requests[2:]] == [0, 0]
+    await choose_policy(session, "")
     await say(bench, session, 1, 61)
-    assert adapter.requests[3].compact_at == adapter.requests[1].compact_at
+    assert adapter.requests[4].compact_at == adapter.requests[1].compact_at > 0
 
 
 async def stored_messages(session):
