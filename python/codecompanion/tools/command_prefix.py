@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from codecompanion.tools.programs import ANYTHING, MODULES, NEVER, RUNNERS, STARTERS, STARTS, known_name
+from codecompanion.tools.programs import ANYTHING, MODULES, NEVER, RUNNERS, STARTERS, STARTS, WRITERS, known_name
 
 _SPECIAL = frozenset(";&|<>()$`\\{}*?[]!\n\r")
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset("$`\\!\n\r")
@@ -41,7 +41,6 @@ _LETTERS = {
     "less": "oO",
     "make": "fCIE",
     "gmake": "fCIE",
-    "rsync": "e",
     "zip": "T",
     "curl": "oOKD",
     "wget": "Oo",
@@ -138,6 +137,8 @@ def _problem_of(found: tuple[str, ...]) -> str:
     said, program = found[0].rpartition("/")[2], known_name(found[0])
     if program in NEVER:
         return f"“{said}” can run any program, whatever follows it"
+    if program in WRITERS:
+        return f"“{said}” can write to any file, whatever follows it"
     if len(found) > 1 and found[1] in ANYTHING.get(program, ()):
         return f"“{said} {found[1]}” can run any program, whatever follows it"
     if program not in RUNNERS:

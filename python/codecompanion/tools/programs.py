@@ -1,4 +1,4 @@
-"""Programs that run whatever their arguments say, by name: what a prefix of commands may not be (`command_prefix`).
+"""Programs that run or write what their arguments say: what a prefix of commands may not be (`command_prefix`).
 
 The lists cannot be complete; what they miss is only met when the user accepts it as a prefix. Pure.
 """
@@ -38,6 +38,9 @@ NEVER = (
     | COMPILERS
 )
 """Programs whose later arguments can still name any program."""
+
+WRITERS = frozenset("cp mv tee ln link install dd rsync scp truncate sponge".split())
+"""Programs that write wherever their operands say: also to files that are guarded (a Makefile, .git/hooks)."""
 
 ANYTHING = {
     "git": frozenset("config bisect submodule filter-branch difftool mergetool".split()),

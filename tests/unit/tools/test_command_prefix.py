@@ -55,6 +55,17 @@ def test_a_prefix_that_could_run_anything_is_refused(prefix: str) -> None:
     assert not covers(prefix, prefix + " x")
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    ["cp", "mv", "tee", "ln", "install", "dd", "rsync", "truncate", "scp", "/bin/cp -r", "cp evil", "npx cp"],
+)
+def test_a_prefix_that_could_write_any_file_is_refused(prefix: str) -> None:
+    """What comes after it can be a guarded file: `cp evil Makefile`."""
+    assert "any file" in problem_with(prefix)
+    assert not covers(prefix, prefix + " evil .git/hooks/pre-commit")
+    assert suggested(prefix + " evil .git/hooks/pre-commit") == ""
+
+
 @pytest.mark.parametrize("prefix", ["a;b", "a | b", "A=b", "", "git *", "$X"])
 def test_a_prefix_is_plain_itself(prefix: str) -> None:
     assert "is not a plain prefix" in problem_with(prefix)
