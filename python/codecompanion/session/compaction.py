@@ -209,6 +209,8 @@ class _Run:
         current = prepared.repair.messages if prepared.repair.changed else before
         for report in prepared.reports:
             if report.work is None:
+                if report.event == "memory_flushed" and report.asked:
+                    owner.effects.flush_failed(report)
                 continue
             match report.event:
                 case "context_edited":

@@ -30,7 +30,7 @@ from codecompanion.messages import Message, is_typed_by_user
 from codecompanion.session.log import ChatLog
 from codecompanion.session.state_writer import StateWriter, Wanted
 from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.memory import MemoryFiles, why_refused
+from codecompanion.store.memory import MemoryFiles, looks_sensitive, why_refused
 from codecompanion.store.store import Store
 
 _log = logging.getLogger(__name__)
@@ -77,6 +77,7 @@ class EffectRunner:
     _order: asyncio.Lock = field(default_factory=asyncio.Lock)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _told_failure: bool = False
+    _told_flush: bool = False
     _saved_at: int = 0
 
     def __post_init__(self) -> None:
@@ -114,6 +115,14 @@ class EffectRunner:
             await self._remember(names, report, report.work.summary)
         if SNAPSHOT in names:
             await self._save(self._wanted("snapshot", report.event))
+
+    def flush_failed(self, report: StageReport) -> None:
+        """Wait before the next attempt as behind a flush that worked, and tell the user once (R-446)."""
+        self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
+        if not self._told_flush:
+            self._told_flush = True
+            text = f"Nothing was written to the memory: {report.detail.rstrip('.')}. The chat goes on."
+            self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
 
     def after_soon(self, names: Sequence[str], report: StageReport) -> None:
         """Run `after` in the background: nobody waits for it."""
@@ -240,11 +249,13 @@ class EffectRunner:
         """Write where it is wanted and return where that was."""
         targets: list[str] = []
         now = self.clock()
+        # What is private must not reach the workspace, where it may be committed (R-449).
+        private = looks_sensitive(summary)
         if MEMORY_FLUSH in names:
             title = self._writer.tally.title if self._writer else ""
             keeping.memories.save("flush" if is_flush else "summary", title, summary, self.chat_id, now)
             targets.append("memory")
-        if DAILY_LOG in names:
+        if DAILY_LOG in names and not private:
             found = parse_summary(summary, "compaction_summary")
             sections = (
                 ("Decisions", found.decisions),

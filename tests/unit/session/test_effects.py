@@ -438,6 +438,19 @@ async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkey
     assert newest.loop.last_pre_compaction_flush_at == 1_000_000
 
 
+async def test_a_private_memory_never_reaches_the_daily_log(tmp_path):
+    """R-447, R-449: the log may stand in the workspace, where it is committed sooner or later."""
+    secret = SUMMARY + "\n- the password of the test server is hunter2\n"
+    bench = kept(tmp_path, long_chat(says(secret)), settings=STOP)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    (memory,) = bench.services.keeping.memories.list_memories()
+    assert memory.private
+    assert not list(tmp_path.rglob("daily/**/*.md"))
+    (fields,) = [event.fields for event in told(bench, "memory_flushed")]
+    assert fields["targets"] == ["memory"]
+
+
 async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
     """R-446, R-449: the model says nothing to remember; the chat is compacted all the same."""
     options = {"policy": "cowork", "on_compact": "stop"}
@@ -451,4 +464,9 @@ async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
             break
     assert bench.of(Compacted)
     assert not [event for event in told(bench, "memory_flushed") if event.fields["kind"] == "pre_compaction"]
+    # The cooldown starts with the attempt, and the user is told once (R-446).
+    assert session.effects.last_flush.at > 0
+    asked = [r for r in bench.adapter.requests if r.purpose == "summary" and "four labels" in r.messages[0].text]
+    assert 1 <= len(asked) <= 2, "one attempt, asked for once more"
+    assert len([n for n in bench.of(Notice) if n.text.startswith("Nothing was written to the memory: ")]) == 1
     assert not bench.bugs
