@@ -154,18 +154,39 @@ class Reverter:
         done: list[str] = []
         conflicts: list[Conflict] = []
         for of_file in by_path.values():
-            found = await self._revert_file(of_file, markers=markers)
-            if found is None:
-                done.append(of_file[0].began.name)
-                await self._tell_model(of_file)
-            else:
-                conflicts.append(found)
+            taken, left = await self._revert_changes(of_file, markers=markers)
+            conflicts += left
+            if taken:
+                some = f"{len(taken)} of {len(of_file)} changes of " if left else ""
+                done.append(some + of_file[0].began.name)
+                await self._tell_model(taken)
         self.tell(await self._session.log.events())
         return {
             "text": _sentence(done, conflicts, "Reapplied" if is_back else "Reverted"),
             "reverted": len(done),
             "conflicts": conflicts,
         }
+
+    async def _revert_changes(
+        self, changes: Sequence[FileChanged], *, markers: bool
+    ) -> tuple[list[FileChanged], list[Conflict]]:
+        """Take back the changes of one file, newest first, together or, when later edits overlap, those that can be."""
+        conflict = await self._revert_file(changes, markers=markers)
+        if conflict is None:
+            return list(changes), []
+        if len(changes) == 1 or not conflict.can_compare:
+            return [], [conflict]
+        taken: list[FileChanged] = []
+        left: list[Conflict] = []
+        for change in changes:
+            conflict = await self._revert_file([change], markers=False)
+            if conflict is None:
+                taken.append(change)
+                continue
+            places = hunk_places(await asyncio.to_thread(self._diff, change))
+            which = f"change at line {places[0]}: " if places else ""
+            left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
+        return taken, left
 
     async def _revert_file(self, changes: Sequence[FileChanged], *, markers: bool) -> Conflict | None:
         """Take back the changes of one file, newest first, as one change; return why it was left as it is."""
@@ -177,7 +198,7 @@ class Reverter:
             try:
                 proposal, save = await asyncio.to_thread(self._plan, changes, context, markers)
             except (Clash, ToolError, StoreError) as problem:
-                overlaps = isinstance(problem, Clash) and problem.overlaps and len(changes) == 1
+                overlaps = isinstance(problem, Clash) and problem.overlaps
                 can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
                 return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
             if proposal is None:

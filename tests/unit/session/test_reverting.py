@@ -135,3 +135,29 @@ async def test_a_revert_does_not_write_through_a_link_in_place_of_the_file(tmp_p
     assert path.is_symlink()
     assert target.exists() == there
     assert not there or target.read_text() == "two\n"
+
+
+async def test_of_two_changes_in_a_file_the_one_that_is_not_overlapped_goes_back(tmp_path):
+    """The other one is named, and can be compared or marked like a single one."""
+    edits = [
+        ("create_file", {"path": "b.txt", "content": BEFORE}),
+        ("insert_edit", {"path": "b.txt", "old_text": "line 2\n", "new_text": "two\n"}),
+        ("insert_edit", {"path": "b.txt", "old_text": "line 9\n", "new_text": "nine\n"}),
+    ]
+    for at, typed in enumerate(["two", "nine"]):
+        root, session, (_, *ids) = await _changed(tmp_path / str(at), *edits)
+        path = root / "b.txt"
+        path.write_text(path.read_text().replace(typed, "mine"))
+        answer = await session.changes.carry_out(RevertChanges(changes=tuple(ids)))
+        line, was = {"two": (3, "line 2"), "nine": (10, "line 9")}[typed]
+        assert answer["text"] == (
+            f"Reverted 1 of 2 changes of b.txt. Not changed: b.txt (change at line {line}: later changes overlap)."
+        )
+        assert path.read_text() == BEFORE.replace(was, "mine")
+        (conflict,) = answer["conflicts"]
+        assert (conflict.changes, conflict.can_compare, conflict.can_mark) == ((ids[at],), True, True)
+        rows = await session.changes.carry_out(ListChanges())
+        assert {row["change_id"]: row["reverted"] for row in rows if row["change_id"] in ids} == {
+            ids[at]: False,
+            ids[1 - at]: True,
+        }
