@@ -138,6 +138,18 @@ def test_compact_says_what_will_happen_and_takes_one_key(chat: ChatDriver) -> No
     assert chat.input() == ""
 
 
+@pytest.mark.parametrize("key", ["n", "<Esc>"])
+def test_no_to_a_compaction_keeps_the_words(chat: ChatDriver, key: str) -> None:
+    """R-533: they were the user's work; nothing is sent."""
+    send(chat, "/compact keep the API\nand the names")
+    chat.nvim.wait_screen(r"Compact now\?")
+    assert chat.input() == ""
+    chat.nvim.feed(key)
+    chat.nvim.wait_for(lambda: chat.input() == "/compact keep the API\nand the names", "the words")
+    assert "! Not compacted; your words are back in the input." in chat.text()
+    assert chat.sent("compact") == []
+
+
 def test_compact_is_asked_and_answered_from_insert_mode(chat: ChatDriver) -> None:
     """One key there, too; other keys do nothing, and insert mode is back afterwards."""
     chat.nvim.feed("i/compact<C-s>")

@@ -35,7 +35,8 @@ end
 ---Ask; the figures come in when the host has them.
 ---@param chat CodeCompanion.Chat
 ---@param on_yes fun(go_on: boolean)
-function M.ask(chat, on_yes)
+---@param on_no fun()
+function M.ask(chat, on_yes, on_no)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   if chat.state == "idle" then
     table.insert(answers, 2, { key = "g", label = "go on afterwards" })
@@ -43,6 +44,8 @@ function M.ask(chat, on_yes)
   local asked = confirm.ask(question(chat), answers, function(key)
     if key == "y" or key == "g" then
       on_yes(key == "g")
+    else
+      on_no()
     end
   end)
   session.request(chat, "forecast_compaction", vim.empty_dict(), function(found)

@@ -124,7 +124,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param instructions string
 ---@param force? boolean Do not ask
-function M.compact(chat, instructions, force)
+---@param refuse? fun(reason: string) Told when the answer is No: the words stay in the input
+function M.compact(chat, instructions, force, refuse)
   local function go(go_on)
     M.notify(chat, "compact", { instructions = instructions, go_on = go_on })
   end
@@ -133,6 +134,10 @@ function M.compact(chat, instructions, force)
   end
   require("codecompanion.chat.compact_question").ask(chat, function(go_on)
     go(go_on)
+  end, function()
+    if refuse and instructions ~= "" then
+      refuse("Not compacted; your words are back in the input.")
+    end
   end)
 end
 

@@ -6,7 +6,7 @@ return {
   description = "Replace the conversation by a summary",
   argument = "[instructions]",
   multiline = true,
-  run = function(chat, argument)
-    require("codecompanion.chat.session").compact(chat, argument)
+  run = function(chat, argument, refuse)
+    require("codecompanion.chat.session").compact(chat, argument, false, refuse)
   end,
 }

@@ -208,6 +208,7 @@ class Session:
         self._goes_on = go_on
         if self._task is not None:
             self._compaction_request = instructions
+            self._notice(Severity.INFO, "/compact is queued: it runs before the next request, or when the reply ends.")
             return
         self._start(partial(self._compact_now, instructions))
 

@@ -259,3 +259,18 @@ async def test_auto_goes_on_with_a_pending_question_and_waits_on_an_idle_chat(tm
     await bench.idle(session)
     assert [r.purpose for r in adapter.requests[before:]] == (["summary", "chat"] if failed else ["summary"])
     assert (texts(session)[-1] == "end") is failed
+
+
+async def test_a_compaction_asked_for_while_a_reply_streams_says_that_it_is_queued(tmp_path):
+    """R-533: it cannot run yet; the user reads that it will."""
+    gate = asyncio.Event()
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *says("one"))]))
+    session = await bench.open()
+    session.submit(submit("question"))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.compact("")
+    said = bench.of(Notice)[-1].text
+    assert said == "/compact is queued: it runs before the next request, or when the reply ends."
+    assert len(said) <= 80
+    gate.set()
+    await bench.idle(session)
