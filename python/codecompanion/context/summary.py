@@ -79,9 +79,11 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
     text, orders = leave_out_orders(text, typed)
     details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": run.source}
-    if run.source == "model" and env.count_text(text) > run.output:
+    # More than half of what it stands for is no summary of it, and leaves no room for the user's own words.
+    most = min(run.output, max(_SMALLEST_BUDGET, sum(map(env.count_text, work.transcript)) // 2))
+    if run.source == "model" and env.count_text(text) > most:
         details["summary_shortened_from_tokens"] = env.count_text(text)
-        text = shrink(text, run.schema, run.output, env, may_drop=False)
+        text = shrink(text, run.schema, most, env, may_drop=False)
     if orders:
         details["orders_left_out"] = orders
     return msgspec.structs.replace(work, summary=text, details=details)
