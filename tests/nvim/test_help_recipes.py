@@ -18,6 +18,7 @@ from harness import REPO, Nvim
 from real_chat import COUNT_TURNS, KEY, RealChat, init_lua, start_chat
 from tests.adapters.chat_answers import Call, reply
 from tests.adapters.chat_thread import ChatServerThread
+from tests.summaries import nine_sections
 
 HELP = REPO / "doc" / "codecompanion.txt"
 MERGED_SETUP = """
@@ -66,7 +67,7 @@ def test_automatic_compaction_is_switched_off(nvim_factory, tmp_path, automatic)
 
     def answer(received):
         if "nine headings" in str(received.json["messages"][0]["content"])[:3000]:
-            return reply("1. **Primary Request and Intent**\nTalk.")
+            return reply(nine_sections("Talk."))
         return reply("Words about it. " * 150)
 
     options = {"interactions": {"chat": {"opts": {"context_management": {"compaction": {"min_token_savings": 100}}}}}}

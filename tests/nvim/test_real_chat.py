@@ -66,7 +66,7 @@ def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, 
     def answer(received):
         messages = received.json["messages"]
         if "nine headings" in str(messages[0]["content"])[:3000]:
-            return reply("1. **Primary Request and Intent**\nRead everything.\n9. **Optional Next Step**\nGo on.")
+            return reply(nine_sections("Read everything."))
         if messages[-1]["role"] == "tool":
             return reply("Read. " + "More words about it. " * 20)
         return reply(calls=[read("big.txt", f"call_{len(messages)}")])

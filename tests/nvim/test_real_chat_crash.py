@@ -18,6 +18,7 @@ from codecompanion.invariants import violations
 from real_chat import KEY, read_log, start_chat
 from tests.adapters.chat_answers import Call, reply, silence
 from tests.adapters.chat_thread import ChatServerThread
+from tests.summaries import nine_sections
 
 UNASKED = {"interactions": {"chat": {"tools": {"run_command": {"opts": {"require_approval_before": False}}}}}}
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "8"))
@@ -185,7 +186,7 @@ def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
     def answer(received):
         messages = received.json["messages"]
         if "nine headings" in str(messages[0]["content"])[:3000]:
-            return reply("1. **Primary Request and Intent**\nAll.\n9. **Optional Next Step**\nGo on.", delay_s=0.01)
+            return reply(nine_sections("All."), delay_s=0.01)
         if messages[-1]["role"] == "tool":
             return reply("Read. " + "More words about it. " * 10, delay_s=0.002)
         return reply(calls=[Call("read_file", '{"path": "big.txt"}', id=f"call_{len(messages)}")], delay_s=0.01)

@@ -7,6 +7,7 @@ import pytest
 from real_chat import KEY, start_chat
 from tests.adapters.chat_answers import reply
 from tests.adapters.chat_thread import ChatServerThread
+from tests.summaries import nine_sections
 
 
 def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tmp_path):
@@ -24,7 +25,7 @@ def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tm
 def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_factory, tmp_path, key):
     """R-528, R-533: the question has figures, one key answers it."""
     long = "A long answer about stacks. " * 300
-    script = [reply(long), reply("1. **Primary Request and Intent**\nA stack."), reply("I go on.")]
+    script = [reply(long), reply(nine_sections("A stack.")), reply("I go on.")]
     with ChatServerThread(script, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.say("Explain stacks")
