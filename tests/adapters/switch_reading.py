@@ -21,6 +21,7 @@ Wire = Literal["chat", "responses", "anthropic"]
 ANYTHING = "\x00anything"
 """As the text of a result: whatever the session has answered by itself."""
 _NOTE = re.compile(r"\[The (?:image|document) .* (?:was not sent|could not be read).*\]", re.DOTALL)
+_LEFT_OUT = re.compile(r"\n\n\[\.\.\. [\d,]+ characters left out: [^\]]*\]\n\n")
 _ATTACHMENT = re.compile(r"<important>.* cleared during compaction\..*</important>", re.DOTALL)
 _SUMMARIES = (SUMMARY_PREFIX, "<history_summary>", "<compact_summary>")
 _OURS = ("[The conversation before this point was left out.]", "[No reply: the user went on.]")
@@ -83,7 +84,18 @@ def matches(found: Entry, expected: Entry) -> bool:
     """Return whether an entry is the expected one; a result may have been cleared."""
     if found[0] != "result" or expected[0] != "result":
         return found == expected
-    return found[:3] == expected[:3] and (expected[3] == ANYTHING or found[3] in (expected[3], TOOL_RESULT_CLEARED))
+    told = expected[3]
+    return found[:3] == expected[:3] and (
+        told == ANYTHING or found[3] in (told, TOOL_RESULT_CLEARED) or _is_cut(found[3], told)
+    )
+
+
+def _is_cut(found: Any, told: Any) -> bool:
+    """Return whether a result has only its head and tail, because it did not fit (R-524)."""
+    if not isinstance(found, str) or not isinstance(told, str):
+        return False
+    parts = _LEFT_OUT.split(found)
+    return len(parts) == 2 and told.startswith(parts[0]) and told.endswith(parts[1])
 
 
 def find_loss(reading: Reading, told: Sequence[Entry]) -> str:

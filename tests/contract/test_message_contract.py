@@ -66,11 +66,11 @@ def test_a_logged_compaction_can_be_undone_and_redone():
     assert msgspec.json.encode(project(events).messages) == msgspec.json.encode(prepared.messages)
 
 
-def test_everything_typed_into_a_running_loop_is_quoted():
-    """R-551: what steers a loop does not push its first request out."""
+def test_everything_typed_into_a_running_loop_stays_behind_the_summary():
+    """R-551, issue 9: as live messages; what steers a loop does not push its first request out."""
     loop = chat(2)[:-1]
     loop.insert(-2, {"role": "user", "content": "but in Lua"})
     _, [answer], _ = jobs({"messages": loop, "options": {"manual": True, "summary": "S", "count": "chars4"}})
-    summary = answer["messages"][-1]["content"]
-    assert summary.startswith(SUMMARY_PREFIX + "S\n")
-    assert summary.endswith("q1\n\nbut in Lua")
+    summary = next(i for i, m in enumerate(answer["messages"]) if m["content"] == SUMMARY_PREFIX + "S")
+    live = answer["messages"][summary + 1 :]
+    assert [m["content"] for m in live if m["role"] == "user"] == ["q1", "but in Lua"]

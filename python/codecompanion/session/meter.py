@@ -86,8 +86,13 @@ class ContextMeter:
         return self._fixed + view.tokens
 
     def estimated(self, messages: Sequence[Message]) -> int:
-        """Return the size of a request of these messages by our own estimate, whatever was reported of them."""
-        return round(self.calibration.ratio * (self._fixed + self.counter.count_messages(messages)))
+        """Return the size of a request of these messages by our own estimate, whatever was reported of them.
+
+        For a model that nobody has reported on yet it is no more than the estimator says: what is thought of its
+        family is no reason to hold a request back.
+        """
+        ratio = self.calibration.ratio if self.calibration.weight else min(1.0, self.calibration.ratio)
+        return round(ratio * (self._fixed + self.counter.count_messages(messages)))
 
     def count(self, view: View) -> Count:
         """Return the size of the next request made of the view."""
