@@ -116,8 +116,8 @@ class ViewEdits:
             self.control.notice(Severity.WARN, question.replace("Not sent", "Too large to send", 1))
             return
         if change.kind in PAUSED_BY and self.control.pause.is_on:
-            what = "editing and compaction" if change.kind == "edited" else "compaction"
-            self.control.notice(Severity.INFO, f"Paused until you /compact, redo or choose a policy: {what}.")
+            what = "Editing and compaction are" if change.kind == "edited" else "Compaction is"
+            self.control.notice(Severity.INFO, f"{what} paused until you /compact, redo or choose a policy.")
             return
         if not self.control.env().fits(self.log.view.messages, self.control.measured()):
             text = "The request is now larger than the context window; it will be made smaller before it is sent."

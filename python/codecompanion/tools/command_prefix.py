@@ -12,7 +12,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from codecompanion.tools.programs import ANYTHING, MODULES, NEVER, RUNNERS, STARTERS, STARTS, WRITERS, known_name
+from codecompanion.tools.programs import (
+    ANYTHING,
+    MODULES,
+    NEVER,
+    OFFERED,
+    RUNNERS,
+    STARTERS,
+    STARTS,
+    WRITERS,
+    known_name,
+)
 
 _SPECIAL = frozenset(";&|<>()$`\\{}*?[]!\n\r")
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset("$`\\!\n\r")
@@ -183,9 +193,12 @@ def _example(said: str, program: str) -> str:
 
 
 def suggested(command: str) -> str:
-    """Return the prefix to offer for a command: the program and its subcommand, "" when no prefix can cover it."""
+    """Return the prefix to offer for a command: the program and its subcommand.
+
+    "" when no prefix can cover it, or nothing is known of what the program can be made to do by its arguments.
+    """
     found = words(command)
-    if found is None:
+    if found is None or not _is_offered(found[0]):
         return ""
     length = 2 if len(found) > 1 and _PLAIN_WORD.fullmatch(found[1]) else 1
     for count in (length, *range(length + 1, len(found) + 1)):
@@ -193,6 +206,11 @@ def suggested(command: str) -> str:
         if not problem_with(prefix):
             return prefix if covers(prefix, command) else ""
     return ""
+
+
+def _is_offered(program: str) -> bool:
+    name = known_name(program)
+    return name in OFFERED or name in RUNNERS or program.startswith("./")
 
 
 def _quoted(word: str) -> str:

@@ -14,12 +14,12 @@ RUNNERS = frozenset(
     "sh bash dash ash zsh ksh mksh yash fish csh tcsh nu xonsh elvish pwsh powershell cmd osascript"
     " python pythonw pypy ipython jython micropython graalpy node nodejs deno bun tsx ts-node perl ruby jruby irb php"
     " lua luajit texlua tclsh wish guile racket sbcl clisp julia r rscript octave swift scala groovy kotlin jshell java"
-    " ghci runghc ocaml elixir iex erl escript clojure bb janet m4 dc gnuplot sqlite psql mysql mariadb gawk"
+    " ghci runghc ocaml elixir iex erl escript clojure bb janet m4 gawk"
     " git make gmake npm npx yarn pnpm pnpx bunx corepack uv uvx pip pipx poetry pipenv pdm hatch rye conda mamba"
     " micromamba tox nox invoke coverage cargo rustup go zig dotnet mvn mvnw gradle gradlew ant sbt stack cabal mix"
     " rake bundle bundler gem composer just task ninja cmake meson bazel bazelisk scons nix opam dune mise asdf direnv"
     " docker podman nerdctl kubectl oc vagrant heroku flatpak snap brew apt apt-get dpkg dnf yum apk pacman systemctl"
-    " code gh tmux screen".split()
+    " code gh".split()
 )
 """Programs that run whatever their arguments say: none of them is a prefix without something that says what it runs."""
 
@@ -31,6 +31,7 @@ NEVER = (
         " watch entr watchexec chroot unshare nsenter bwrap firejail proot fakeroot flock prlimit cpulimit systemd-run"
         " start-stop-daemon dbus-run-session xvfb-run script expect rlwrap strace ltrace gdb lldb valgrind perf"
         " hyperfine"
+        " tmux screen zellij dc gnuplot sqlite psql mysql mariadb mongosh redis-cli lftp ftp sftp gdbserver"
         " busybox toybox tini dumb-init at batch crontab socat nc ncat netcat nix-shell"
         " vi vim nvim view vimdiff emacs emacsclient ed ex nano"
         " ld.so".split()
@@ -42,10 +43,22 @@ NEVER = (
 WRITERS = frozenset("cp mv tee ln link install dd rsync scp truncate sponge".split())
 """Programs that write wherever their operands say: also to files that are guarded (a Makefile, .git/hooks)."""
 
+OFFERED = frozenset(
+    "ls cat head tail wc nl grep egrep fgrep rg ag stat file du df pwd which whoami id date echo printf diff cmp cut tr"
+    " sort uniq column comm paste fold fmt tree jq basename dirname realpath readlink sha1sum sha256sum md5sum cksum"
+    " base64 hexdump od xxd strings size nm objdump pytest ruff mypy pyright flake8 pylint black isort tsc stylua"
+    " luacheck selene rubocop shellcheck golangci-lint jest vitest phpunit rspec busted ctest".split()
+)
+"""Programs whose name is offered as a prefix; of others it is what they run, or a script by its path.
+
+What they can be made to do by their arguments is known here. Any other program can be allowed in the configuration.
+"""
+
 ANYTHING = {
-    "git": frozenset("config bisect submodule filter-branch difftool mergetool".split()),
+    "git": frozenset("config bisect submodule filter-branch difftool mergetool send-email apply am".split()),
     "npm": frozenset("explore config set".split()),
     "go": frozenset(("env",)),
+    "pip": frozenset("install wheel download".split()),
     "gh": frozenset("alias config extension".split()),
 }
 """Subcommands that run a program, or change what later commands run, whatever the option."""
@@ -118,4 +131,4 @@ def known_name(word: str) -> str:
     target = plain.rpartition("-")[2]
     if target in COMPILERS:
         return target
-    return name if name in NEVER or name in RUNNERS else plain
+    return name if name in NEVER or name in RUNNERS or name in OFFERED else plain

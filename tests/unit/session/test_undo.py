@@ -278,7 +278,7 @@ async def test_an_undone_edit_is_not_done_again_by_itself(tmp_path):
     await ask(session, undo())
     await ask(session, undo())
     said = bench.of(Notice)[-1].text
-    assert said == "Paused until you /compact, redo or choose a policy: editing and compaction."
+    assert said == "Editing and compaction are paused until you /compact, redo or choose a policy."
     assert len(said) <= 80
     assert bench.of(Meter)[-1].paused
     again = await bench.resume()
