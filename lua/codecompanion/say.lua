@@ -138,6 +138,11 @@ function M.hint(text)
   vim.api.nvim_echo({ { vim.fn.strcharpart(one_line(text), 0, math.max(vim.v.echospace - 1, 1)) } }, false, {})
 end
 
+---Take what stands on the command line away, such as the question of Neovim's own `vim.ui.input`.
+function M.nothing()
+  vim.api.nvim_echo({ { "" } }, false, {})
+end
+
 ---How a sentence is put into the buffer of a chat; the chat gives it when it is loaded.
 ---@type fun(chat: CodeCompanion.Chat, text: string, level: CodeCompanion.Severity, hint?: string)?
 M.draw = nil

@@ -45,6 +45,8 @@ def test_a_late_list_says_that_it_loads_and_does_not_open_over_other_work(chat: 
     chat.nvim.feed(":CodeCompanionChat Resume<CR>")
     chat.nvim.wait_screen("Loading the stored chats…")
     chat.nvim.command("split")
+    # The command line has asked for the titles it completes, too.
+    answer_late(chat, "list_sessions", [])
     answer_late(chat, "list_sessions", [])
     chat.nvim.wait_screen("The stored chats are loaded; ask again to see them")
 

@@ -222,7 +222,7 @@ end
 ---Neovim leaves the question of its own `vim.ui.input` on the command line.
 function M.forget_prompt()
   vim.schedule(function() -- a silent map would keep it from being written over
-    api.nvim_echo({ { "" } }, false, {})
+    require("codecompanion.say").nothing()
   end)
 end
 
