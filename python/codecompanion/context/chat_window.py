@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 
+from codecompanion.context.running_turn import without_calls
 from codecompanion.context.window_selection import first_pending
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.invariants import with_partners
@@ -18,11 +19,8 @@ from codecompanion.messages import (
     RULES_TAG,
     SUMMARY_TAG,
     Message,
-    has_opaque,
     is_protected,
     is_system_prompt,
-    with_changes,
-    without_opaque,
 )
 
 _SHORTEST = 200
@@ -65,7 +63,7 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
     fixed = frozenset(i for i, message in enumerate(head) if is_protected(message) or message.compacted)
     fixed, newest = with_partners(head, fixed), frozenset(said[slid_out:])
     messages = tuple(
-        message if index in fixed else _without_calls(message, env)
+        message if index in fixed else without_calls(message, env)
         for index, message in enumerate(head)
         if index in fixed or index in newest
     )
@@ -93,12 +91,3 @@ def _says_something(message: Message) -> bool:
     if is_system_prompt(message) or message.role == "tool" or message.tag in (RULES_TAG, SUMMARY_TAG):
         return False
     return bool(message.text or message.images or message.documents)
-
-
-def _without_calls(message: Message, env: Env) -> Message:
-    """Return the message without its tool calls, and without what a provider signed together with them."""
-    if not message.tool_calls:
-        return message
-    readable = without_opaque(message) if has_opaque(message) else message
-    said = with_changes(readable, tool_calls=(), tokens=0)
-    return with_changes(said, tokens=env.count(said))

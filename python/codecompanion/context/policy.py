@@ -126,15 +126,15 @@ NEWEST_RESULTS = "newest_results"
 
 def newest_result_stages() -> tuple[Stage, ...]:
     """Return what runs before the stages of every policy when a request does not fit: new results are cut (R-524)."""
-    return tuple(stage for stage in _fitting_stages() if stage.id == NEWEST_RESULTS)
+    return tuple(stage for stage in _stages_of_file() if stage.id == NEWEST_RESULTS)
 
 
 def recovery_stages() -> tuple[Stage, ...]:
     """Return the stages every policy falls back to when a request does not fit the window (R-524, R-535)."""
-    return tuple(stage for stage in _fitting_stages() if stage.id != NEWEST_RESULTS)
+    return tuple(stage for stage in _stages_of_file() if stage.id != NEWEST_RESULTS)
 
 
 @cache
-def _fitting_stages() -> tuple[Stage, ...]:
+def _stages_of_file() -> tuple[Stage, ...]:
     text = resources.files("codecompanion.context").joinpath("recovery.toml").read_text(encoding="utf-8")
     return policy_from_table(tomllib.loads(text), "recovery").stages

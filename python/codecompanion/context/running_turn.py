@@ -86,7 +86,7 @@ def _rounds(messages: Messages, start: int) -> list[frozenset[int]]:
     return [frozenset(members) for members in rounds.values()]
 
 
-def as_plan(message: Message, env: Env) -> Message:
+def without_calls(message: Message, env: Env) -> Message:
     """Return what a reply says, without its tool calls and what a provider signed together with them."""
     if not message.tool_calls:
         return message

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, assert_never
 
 import msgspec
 
-from codecompanion.context.running_turn import as_plan, is_answering, kept_of_running, running_from
+from codecompanion.context.running_turn import is_answering, kept_of_running, running_from, without_calls
 from codecompanion.context.window_filling import fill_to_target
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.cycles import is_aged
@@ -94,7 +94,7 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     staying = frozenset(index for index in kept if not is_protected(messages[index]))
     if all(message.tag == SUMMARY_TAG for message in removed):
         return _NOTHING
-    stays = {index: messages[index] for index in kept} | {i: as_plan(messages[i], env) for i in plan - kept}
+    stays = {index: messages[index] for index in kept} | {i: without_calls(messages[i], env) for i in plan - kept}
     return msgspec.structs.replace(
         work,
         messages=tuple(stays[index] for index in sorted(stays) if index < aside_from),
