@@ -10,6 +10,8 @@ READY = r"ctx"
 """The meter: the host has answered and the chat can be used."""
 BUSY = r"⋯ "
 """The line that says what happens now."""
+ASKED = r"needs your approval|g1 once"
+"""The block of an approval, its first or its last line: the line that something waits comes a moment earlier."""
 
 
 def open_chat(terminal: Terminal, *, new: bool = False) -> str:
@@ -56,7 +58,7 @@ def quit_all(terminal: Terminal) -> None:
 
 def approve(terminal: Terminal, key: str = "g1") -> None:
     """Go to the approval that waits, and answer it."""
-    terminal.wait("waiting for your approval")
+    terminal.wait(ASKED)
     terminal.keys(f"<Esc>]a{key}")
 
 

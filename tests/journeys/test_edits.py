@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from tests.journeys.chat import BUSY, READY, approve, command, quit_all, send
+from tests.journeys.chat import ASKED, BUSY, READY, approve, command, quit_all, send
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
@@ -146,12 +146,12 @@ def test_one_key_reverts_a_change_and_one_command_the_turn(terminal: Terminal, d
 def test_the_diff_is_the_real_thing_and_rejecting_changes_nothing(terminal: Terminal, desk_at_work: Desk) -> None:
     """`K` on the approval shows file and proposal; `q` gives the chat back; `g3` leaves the file alone."""
     send(terminal, POP)
-    terminal.wait("waiting for your approval")
+    terminal.wait(ASKED)
     terminal.keys("<Esc>]aK")
-    terminal.wait(r"return self\.items\[-1\]")
+    terminal.wait("proposal · g1 accept")
     assert "return self.items.pop()" in terminal.still()
     terminal.keys("q")
-    terminal.wait("waiting for your approval")
+    terminal.wait(ASKED)
     terminal.still()
     terminal.keys("<Esc>]ag3")
     terminal.wait("[Rr]eason")
@@ -166,7 +166,7 @@ def test_the_diff_is_the_real_thing_and_rejecting_changes_nothing(terminal: Term
 def test_a_motion_with_a_count_never_runs_anything(terminal: Terminal, desk_at_work: Desk) -> None:
     """`12k`, `3j`, `gg1G` and friends while a command waits for approval: it goes on waiting (lesson 55)."""
     send(terminal, "run touch danger")
-    terminal.wait("waiting for your approval")
+    terminal.wait(ASKED)
     for keys in ("12k", "3j", "gg", "2G", "4w", "1", "<Esc>", "G"):
         terminal.keys(keys)
     assert "waiting for your approval" in terminal.still()

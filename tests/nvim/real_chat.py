@@ -93,6 +93,11 @@ class RealChat:
             *([] if text is None else [text]),
         )
 
+    def press_on_approval(self, keys: str) -> None:
+        """Go to the approval that waits, once its block is drawn and not yet answered, and press keys there."""
+        self.nvim.wait_lua(HAS_QUESTION, timeout=30)
+        self.nvim.feed("]a" + keys)
+
     def state(self) -> str:
         return str(self.nvim.lua("return (vim.b.codecompanion_chat or {}).state or ''"))
 
@@ -140,6 +145,11 @@ if not shown or not vim.tbl_contains(..., shown.state) then return false end
 local chat = require("codecompanion.chat").current()
 if shown.state == "awaiting_approval" and #chat.approvals == 0 then return false end
 return shown.state ~= "idle" and shown.state ~= "awaiting_approval" or not chat.queue.scheduled
+"""
+
+HAS_QUESTION = """
+local chat = require("codecompanion.chat").current()
+return chat ~= nil and vim.iter(chat.approvals):any(function(approval) return not approval.answered end)
 """
 
 COUNT_TURNS = """

@@ -358,7 +358,7 @@ def test_an_edit_is_approved_in_the_buffer_and_done(nvim_factory, tmp_path):
         chat.send("make it")
         chat.nvim.wait_screen("g1 once")
         assert not (tmp_path / "work" / "new.txt").exists()
-        chat.nvim.feed("]ag1")
+        chat.press_on_approval("g1")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
         assert (tmp_path / "work" / "new.txt").read_text() == "fresh\n"
 
