@@ -16,4 +16,4 @@ class AnthropicServerThread(LoopbackThread[AnthropicServer]):
 
     def __init__(self, script: Iterable[Reply | Answer] = (), **options: Any) -> None:
         entries = list(script)
-        super().__init__(lambda: AnthropicServer(entries, **options))
+        super().__init__(lambda: AnthropicServer(entries, **options), "anthropic.messages", "anthropic.count_tokens")

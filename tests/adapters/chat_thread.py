@@ -15,4 +15,4 @@ class ChatServerThread(LoopbackThread[ChatServer]):
 
     def __init__(self, script: Iterable[Answer] = (), **options: Any) -> None:
         answers = list(script)
-        super().__init__(lambda: ChatServer(answers, **options))
+        super().__init__(lambda: ChatServer(answers, **options), "openai.chat")

@@ -9,27 +9,33 @@ from typing import Generic, TypeVar
 
 from tests.adapters.loopback import LoopbackServer
 from tests.adapters.token_count import encode
+from tests.adapters.wire_schemas import Kind, build_validators
 
 Server = TypeVar("Server", bound=LoopbackServer)
 
 
 class LoopbackThread(Generic[Server]):
-    """Serve in a thread as long as the `with` block lasts; `make` is called in that thread's loop."""
+    """Serve in a thread as long as the `with` block lasts; `make` is called in that thread's loop.
 
-    def __init__(self, make: Callable[[], Server]) -> None:
+    `kinds` are the request bodies the server checks.
+    """
+
+    def __init__(self, make: Callable[[], Server], *kinds: Kind) -> None:
         self._make = make
+        self._kinds = kinds
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopback-server", daemon=True)
         self.server: Server
 
     def __enter__(self) -> Server:
+        # The vocabulary and the SDK's types take seconds: the first request must not wait for them, tests have limits.
+        encode("warm")
+        build_validators(*self._kinds)
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
         return self.server
 
     async def _start(self) -> None:
-        # The vocabulary takes a second or two: the first request must not wait for it, tests look at the clock.
-        encode("warm")
         self.server = self._make()
         await self.server.start()
 

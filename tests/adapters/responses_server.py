@@ -213,7 +213,12 @@ class ResponsesServerThread(LoopbackThread[ResponsesServer]):
 
     def __init__(self, script: Iterable[Reply | Answer] = (), **options: Any) -> None:
         answers = list(script)
-        super().__init__(lambda: ResponsesServer(answers, **options))
+        super().__init__(
+            lambda: ResponsesServer(answers, **options),
+            "openai.responses",
+            "openai.responses.compact",
+            "openai.responses.input_tokens",
+        )
 
 
 def _repeat_last(accepted: Accepted) -> Reply:

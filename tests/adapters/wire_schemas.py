@@ -59,6 +59,13 @@ def schema_problems(kind: Kind, body: Mapping[str, Any], limit: int = 5) -> list
     return []
 
 
+def build_validators(*kinds: Kind) -> None:
+    """Build the validators of these kinds now, with the SDK's import; once per process, some seconds."""
+    for kind in kinds:
+        for streams in (False, True) if _TYPES[kind][2] else (False,):
+            _validator(kind, streams)
+
+
 @cache
 def _validator(kind: Kind, streams: bool) -> SchemaValidator:
     module_name, name, variants = _TYPES[kind]

@@ -25,7 +25,7 @@ import msgpack
 from grid import Grid
 
 REPO = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 15.0
+TIMEOUT_S = 30.0
 
 
 class NvimError(AssertionError):

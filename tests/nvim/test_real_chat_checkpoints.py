@@ -115,7 +115,6 @@ def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_pa
         chat.nvim.wait_for(
             lambda: [one.kind for one in files.list_checkpoints(chat_id)] == ["completion"],
             "the checkpoint",
-            timeout=10,
         )
 
 
