@@ -145,6 +145,10 @@ end
 
 ---@param request CodeCompanion.HostRequest
 local function send(request)
+  local changes = request.verb ~= "hello" and require("codecompanion.secret_environment").changes()
+  if changes then
+    pcall(vim.rpcnotify, state.channel, "codecompanion", "give_environment", vim.json.encode(changes))
+  end
   local payload = request.payload
   if request.callback then
     state.next_id = state.next_id + 1
@@ -165,12 +169,16 @@ local function send(request)
   end
 end
 
----@return table
-local function hello_payload()
+---@return table payload What the host is told first
+---@return table<string, string> open The environment its process may have
+local function prepare_hello()
   local config = require("codecompanion.config")
   local version = vim.version()
-  return {
-    settings = config.for_host(),
+  local settings = config.for_host()
+  local open, hidden = require("codecompanion.secret_environment").divide(settings)
+  local payload = {
+    settings = settings,
+    environment = hidden,
     secrets = (config.secrets()), -- an error is shown by the config; the adapter says that it has no key
     data_dir = vim.fn.stdpath("data") .. "/codecompanion",
     cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
@@ -178,6 +186,7 @@ local function hello_payload()
     log_path = M.log_path(),
     nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
   }
+  return payload, open
 end
 
 ---@return string
@@ -186,12 +195,9 @@ function M.log_path()
 end
 
 ---Introduce ourselves on `state.channel`; the queue follows when the host has answered.
-local function greet()
+---@param payload table
+local function greet(payload)
   local began = uv.hrtime()
-  local ok, payload = pcall(hello_payload)
-  if not ok then
-    return M.on_failure("Could not send the configuration to the host: " .. tostring(payload))
-  end
   local channel = state.channel
   send({
     verb = "hello",
@@ -259,6 +265,20 @@ local function on_exit(job, code, stderr_tail)
   on_gone(text, code, stderr_tail)
 end
 
+---Start what is wanted and introduce ourselves.
+---@param launch fun(open: table<string, string>): string? Starts it; returns the problem
+local function start_with(launch)
+  local ok, payload, open = pcall(prepare_hello)
+  if not ok then
+    return M.on_failure("Could not send the configuration to the host: " .. tostring(payload))
+  end
+  local problem = launch(open)
+  if problem then
+    return M.on_failure(problem)
+  end
+  greet(payload)
+end
+
 ---Start the host unless it runs. Returns at once.
 function M.start()
   if state.status == "starting" or state.status == "ready" then
@@ -270,24 +290,26 @@ function M.start()
     return
   end
   if require("codecompanion.config").options.host == "python3" then
-    local problem
-    state.channel, problem = process.connect_classic()
-    return problem and M.on_failure(problem) or greet()
+    return start_with(function()
+      local problem
+      state.channel, problem = process.connect_classic()
+      return problem
+    end)
   end
   require("codecompanion.install").resolve(function(err, python)
     if state.status ~= "starting" or state.job then
       return
     end
-    if python then
-      state.python = python
-      state.job, err = process.launch(python, on_exit)
+    if not python then
+      return M.on_failure(err or "No Python was found; run :CodeCompanion install")
+    end
+    state.python = python
+    start_with(function(open)
+      local problem
+      state.job, problem = process.launch(python, open, on_exit)
       state.channel = state.job
-    end
-    if state.job then
-      greet()
-    else
-      M.on_failure(err or "No Python was found; run :CodeCompanion install")
-    end
+      return problem
+    end)
   end)
 end
 

@@ -20,25 +20,31 @@ local function append_tail(lines, chunk)
   return #lines > STDERR_LINES and vim.list_slice(lines, #lines - STDERR_LINES + 1) or lines
 end
 
+---The environment of a host: ours on the path, and nothing of another Python, whose home would keep it from starting.
+---Without cached bytecode it takes twice as long to answer.
+---@param open table<string, string> What it may have of Neovim's
+---@param root string
+---@return table<string, string>
+local function environment(open, root)
+  local own = vim.tbl_extend("force", open, { PYTHONPATH = root .. "/python", PYTHONSAFEPATH = "1" })
+  own.PYTHONHOME, own.PYTHONDONTWRITEBYTECODE = nil, nil
+  return own
+end
+
 ---Start a host of our own.
 ---@param python string
+---@param open table<string, string> The environment it may have
 ---@param on_exit fun(job: integer, code: integer, stderr_tail: string)
 ---@return integer? job
 ---@return string? problem
-function M.launch(python, on_exit)
+function M.launch(python, open, on_exit)
   local root = require("codecompanion.install").root()
   local stderr = { "" }
   local ok, job = pcall(vim.fn.jobstart, { python, "-m", "codecompanion.engine", plugin_file() }, {
     rpc = true,
     cwd = root, -- the editor's folder may be gone by now, and nothing of ours may depend on it
-    env = {
-      PYTHONPATH = root .. "/python",
-      PYTHONSAFEPATH = "1",
-      -- Empty counts as not set. Another Python's home would keep this one from starting; without cached bytecode the
-      -- host takes twice as long to answer.
-      PYTHONHOME = "",
-      PYTHONDONTWRITEBYTECODE = "",
-    },
+    clear_env = true, -- it must not inherit the keys
+    env = environment(open, root),
     on_stderr = function(_, chunk)
       stderr = append_tail(stderr, chunk)
     end,

@@ -409,6 +409,8 @@
 ---@field error string
 
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version.
+---
+---`environment`: what the process was started without, because programs of the same user could read it there.
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
 ---@field chat? string
@@ -419,6 +421,7 @@
 ---@field nvim string
 ---@field state_dir? string
 ---@field secrets? table<string, string>
+---@field environment? table<string, string>
 
 ---A listed buffer of the snapshot: name, filetype, whether it has unsaved changes.
 ---@class CodeCompanion.Wire.Buffer
@@ -555,6 +558,13 @@
 ---@field id? integer
 ---@field chat? string
 ---@field secrets table<string, string>
+
+---Variables of the kind of `Hello.environment` that have changed in the editor since, and those that are gone.
+---@class CodeCompanion.Request.GiveEnvironment
+---@field id? integer
+---@field chat? string
+---@field changed? table<string, string>
+---@field gone? string[]
 
 ---Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
 ---@class CodeCompanion.Request.SetOverrides
@@ -851,6 +861,7 @@
 ---@field set_policy CodeCompanion.Request.SetPolicy
 ---@field list_policies CodeCompanion.Request.ListPolicies
 ---@field give_secrets CodeCompanion.Request.GiveSecrets
+---@field give_environment CodeCompanion.Request.GiveEnvironment
 ---@field set_overrides CodeCompanion.Request.SetOverrides
 ---@field clear CodeCompanion.Request.Clear
 ---@field regenerate CodeCompanion.Request.Regenerate

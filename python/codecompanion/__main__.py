@@ -2,6 +2,6 @@
 
 import sys
 
-from codecompanion.cli.__main__ import main
+from codecompanion.cli.__main__ import run_program
 
-sys.exit(main())
+sys.exit(run_program())

@@ -52,7 +52,10 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Hello(Request, frozen=True, kw_only=True):
-    """First request: the user's settings (see `settings.py`), folders, the Neovim version."""
+    """First request: the user's settings (see `settings.py`), folders, the Neovim version.
+
+    `environment`: what the process was started without, because programs of the same user could read it there.
+    """
 
     settings: dict[str, Any]
     data_dir: str
@@ -61,6 +64,7 @@ class Hello(Request, frozen=True, kw_only=True):
     nvim: str
     state_dir: str = ""
     secrets: dict[str, str] = {}
+    environment: dict[str, str] = {}
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
@@ -176,6 +180,13 @@ class GiveSecrets(Request, frozen=True, kw_only=True):
     """Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring."""
 
     secrets: dict[str, str]
+
+
+class GiveEnvironment(Request, frozen=True, kw_only=True):
+    """Variables of the kind of `Hello.environment` that have changed in the editor since, and those that are gone."""
+
+    changed: dict[str, str] = {}
+    gone: tuple[str, ...] = ()
 
 
 class SetOverrides(Request, frozen=True, kw_only=True):
@@ -431,6 +442,7 @@ VERBS: dict[str, type[Request]] = {
     "set_policy": SetPolicy,
     "list_policies": ListPolicies,
     "give_secrets": GiveSecrets,
+    "give_environment": GiveEnvironment,
     "set_overrides": SetOverrides,
     "clear": Clear,
     "regenerate": Regenerate,

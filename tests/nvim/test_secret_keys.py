@@ -105,7 +105,7 @@ def begin(nvim_factory: Any, root: Path, server: Any, case: Case, key_file: Path
         model=case.model,
         options=options,
         opts={"max_retries": 1},
-        env={"BUGGY_KEY_FILE": str(key_file), **({NAME: KEY} if case.place == NAME else {})},
+        env={"BUGGY_FILE": str(key_file), **({NAME: KEY} if case.place == NAME else {})},
     )
 
 

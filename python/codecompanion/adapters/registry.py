@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -132,6 +132,12 @@ class AdapterRegistry:
         for name in secrets:
             adapter = self._made.get(name)
             if isinstance(adapter, HttpAdapter):
+                adapter.forget_key()
+
+    def forget_keys(self, variables: Collection[str]) -> None:
+        """Read the keys that are in these environment variables anew before the next request."""
+        for name, adapter in self._made.items():
+            if isinstance(adapter, HttpAdapter) and key_variable(self._settings[name]) in variables:
                 adapter.forget_key()
 
     async def aclose(self) -> None:

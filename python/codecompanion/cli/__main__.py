@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from codecompanion import __version__
 from codecompanion.cli import context, demo, doctor, import_, recall, replay, sessions, summarize
+from codecompanion.cli.environment import hold_secrets
 from codecompanion.cli.progress import Progress
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
@@ -56,5 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def run_program() -> int:
+    """Run the command line as a program of its own, which keeps no key in its environment."""
+    hold_secrets()
+    return main()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program())

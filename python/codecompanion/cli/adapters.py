@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codecompanion import settings, tokens
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.cli.environment import user_environment
 from codecompanion.context.ledger import summarise
 from codecompanion.errors import InputError
 
@@ -14,6 +15,7 @@ def make_registry() -> AdapterRegistry:
         read_settings(settings.load({}).adapters),
         read_blob=_no_blob,
         summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
+        environ=user_environment(),
     )
 
 

@@ -17,7 +17,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -66,11 +66,10 @@ def _mend(text: str) -> str:
     return text
 
 
-def _keys_of_environment() -> list[str]:
+def _keys_of(environment: Mapping[str, str]) -> list[str]:
     """Return the values of environment variables that look like keys."""
-    return [
-        value for name, value in os.environ.items() if name.upper().endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))
-    ]
+    endings = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+    return [value for name, value in environment.items() if name.upper().endswith(endings)]
 
 
 class _Envelope(msgspec.Struct):
@@ -104,9 +103,14 @@ class Bridge:
             except InputError as error:
                 self._refuse(str(verb), text, error)
                 return
-            if isinstance(request, requests.Hello | requests.SetModel | requests.GiveSecrets):
-                log.register_secrets(request.secrets.values())
-                log.register_secrets(_keys_of_environment())
+            match request:
+                case requests.Hello():
+                    log.register_secrets(request.secrets.values())
+                    log.register_secrets(_keys_of({**os.environ, **request.environment}))
+                case requests.SetModel() | requests.GiveSecrets():
+                    log.register_secrets(request.secrets.values())
+                case requests.GiveEnvironment():
+                    log.register_secrets(_keys_of(request.changed))
             self._engine.spawn(self._serve(str(verb), request), f"request {verb}")
 
     def emit(self, event: Event) -> None:

@@ -61,7 +61,11 @@ def examine(services: Services) -> list[Finding]:
     usage = [
         Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
     ]
-    return [*examine_environment(), history, window, *usage, variables_finding(services.hidden_variables(), os.environ)]
+    hidden = services.hidden_variables()
+    return [
+        *examine_environment(), history, window, *usage,
+        variables_finding(hidden, services.environment), own_environment_finding(hidden, os.environ),
+    ]  # fmt: skip
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:
@@ -69,6 +73,16 @@ def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -
     names = hidden_names(environment, hidden)
     text = f"do not get {', '.join(names)}" if names else "get all variables of the environment: none holds a secret"
     return Finding("commands", True, text)
+
+
+def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> Finding:
+    """Return whether other programs of the user could read a secret in the environment of this process."""
+    names = hidden_names(own, msgspec.structs.replace(hidden, keep=()))
+    names = [name for name in names if not name.startswith("NVIM")]
+    if not names:
+        return Finding("keys", True, "in memory only, not in the environment of the host")
+    text = f"{', '.join(names)} can be read in the host's environment by other programs of yours"
+    return Finding("keys", False, text, 'Use host = "private": it is started without them')
 
 
 def examine_environment() -> list[Finding]:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 _PR_SET_DUMPABLE = 4
+_ENVIRONMENT_FIELDS = slice(47, 49)
+"""`env_start` and `env_end` in `/proc/self/stat` behind the program's name, which may hold spaces (man 5 proc)."""
 
 
 def close_own_memory() -> bool:
@@ -19,4 +23,26 @@ def close_own_memory() -> bool:
         return False
     with contextlib.suppress(OSError, AttributeError, ValueError):
         return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
+    return False
+
+
+def wipe_start_environment(names: Iterable[str]) -> bool:
+    """Overwrite the values of variables where `/proc/<pid>/environ` shows what this process was started with.
+
+    They must have been taken out of `os.environ` before: nothing may point there any more. Returns whether the system
+    has such a place.
+    """
+    wanted = {name.encode("utf-8", "surrogateescape") for name in names}
+    if not sys.platform.startswith("linux"):
+        return False
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+        start, end = map(int, fields[_ENVIRONMENT_FIELDS])
+        place = start
+        for entry in ctypes.string_at(start, end - start).split(b"\0") if 0 < start < end else ():
+            name, _, value = entry.partition(b"=")
+            if name in wanted:
+                ctypes.memset(place + len(name) + 1, 0, len(value))
+            place += len(entry) + 1
+        return 0 < start < end
     return False

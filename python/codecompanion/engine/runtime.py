@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from codecompanion.context.ledger import summarise
 from codecompanion.engine.configured import configure, take_settings
 from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
+from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
 from codecompanion.events import Event, Notice, Severity
 from codecompanion.messages import Message, Usage
@@ -37,6 +37,7 @@ from codecompanion.requests import (
     Doctor,
     ForecastCompaction,
     ForkChat,
+    GiveEnvironment,
     GiveSecrets,
     GoOn,
     Hello,
@@ -107,6 +108,7 @@ class Runtime:
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._asks = EditorAsks(emit, time.time)
+        self._environment = UserEnvironment()
 
     async def handle(self, request: Request) -> object:
         """Carry out one request and return its result.
@@ -143,6 +145,8 @@ class Runtime:
                 self._asks.take(request)
             case GiveSecrets():
                 self.services.adapters.give_secrets(request.secrets)
+            case GiveEnvironment():
+                self._take_environment(request)
             case Doctor():
                 from codecompanion.engine.doctor import examine  # rarely wanted: not part of the start
 
@@ -180,7 +184,8 @@ class Runtime:
         loaded, adapter_settings, mistakes = take_settings(request.settings)
         data_dir = Path(request.data_dir)
         store = await asyncio.to_thread(self._open_store, data_dir)
-        known = KnownSecrets()
+        known, environment = KnownSecrets(), UserEnvironment()
+        environment.take(request.environment)
 
         def learn(key: str) -> None:
             register_secrets((key,))
@@ -194,6 +199,7 @@ class Runtime:
                 read_blob=store.read_blob,
                 summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
                 secrets=request.secrets,
+                environ=environment,
                 on_key=learn,
             ),
             tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
@@ -207,8 +213,9 @@ class Runtime:
             mistakes=mistakes,
             editor=self._asks,
             known_secrets=known,
+            environment=environment,
         )
-        known.learn_environment(os.environ, services.adapters.key_variables(), is_plain_name)
+        known.learn_environment(environment, services.adapters.key_variables(), is_plain_name)
         known.learn(await asyncio.to_thread(services.adapters.secret_values))
         configure(services, request)
         for learned in await asyncio.to_thread(store.load_calibration):
@@ -216,9 +223,16 @@ class Runtime:
             calibration = Calibration(learned.ratio, learned.weight, learned.extra, marks)
             services.calibrations[learned.adapter, learned.model] = calibration
         previous, self._services, self._reports = self._services, services, Reports()
+        self._environment = environment
         if previous is not None:
             await previous.store.aclose()
         return services.mistakes
+
+    def _take_environment(self, request: GiveEnvironment) -> None:
+        """Let the next request find a key that was changed in the running editor."""
+        adapters = self.services.adapters
+        self.services.known_secrets.learn_environment(request.changed, adapters.key_variables(), is_plain_name)
+        adapters.forget_keys(self._environment.take(request.changed, request.gone))
 
     async def _keep(self, request: ListCheckpoints | ListMemories | RestoreChat) -> object:
         """Carry out what is about the files beside the database."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ class Services:
     and memories go, None = nowhere. `calibrations` holds what was learned about (endpoint, model). `editor` is asked by
     tools what is open. `mistakes` are sentences about the configuration that each chat says when it is opened.
     `usage_doubts` are the endpoints whose reports cannot be true; without `checks_usage` every report is believed.
+    `environment` is the user's, with secrets.
     """
 
     settings: Settings
@@ -71,6 +73,7 @@ class Services:
     new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
     editor: Editor = field(default_factory=NoEditor)
     known_secrets: KnownSecrets = field(default_factory=KnownSecrets)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     summary_thinking: dict[str, int] = field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
 
@@ -191,6 +194,7 @@ class Services:
             read_stored=lambda sha256: self.store.read_blob(sha256).decode("utf-8", "surrogatepass"),
             timeout_s=self.tools.timeout_s(name, DEFAULT_TOOL_TIMEOUT_S),
             walk=walk,
+            environment=self.environment,
             hidden=self.hidden_variables(),
             editor=self.editor,
         )

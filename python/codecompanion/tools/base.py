@@ -6,7 +6,7 @@ Tools import vocabulary and `workspace`'s path rule only through what `ToolConte
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -147,10 +147,10 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550). `walk` is
     `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
-    `KeyError` or a `CodeCompanionError` when there is none. `hidden` says which variables of the environment a
-    program that the model runs does not get. `recall` is what was taken out of the chat. `accepted` is the
-    proposal as the user left it, None unless the user edited it: the tool writes exactly that. `opened` is
-    what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files.
+    `KeyError` or a `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says
+    which variables of it a program that the model runs does not get. `recall` is what was taken out of the chat.
+    `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
+    `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files.
     """
 
     root: Path
@@ -160,6 +160,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     read_stored: Callable[[str], str]
     timeout_s: float = 60.0
     walk: Walk = walk_everything
+    environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     hidden: HiddenVariables = HiddenVariables()
     recall: Recall = NothingRemoved()
     accepted: Accepted | None = None

@@ -17,22 +17,17 @@ from typing import Any, Final
 
 import msgspec
 
-SECRET_NAMES: Final = (
-    "*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*PAT", "*CREDENTIAL*", "*_AUTH", "*COOKIE*", "*CONNECTION_STRING*",
-    "*_DSN", "*_PWD", "AWS_*", "PG*", "*_CUSTOM_HEADERS", "NVIM", "NVIM_LISTEN_ADDRESS",
-)  # fmt: skip
+_TABLE: Final[dict[str, Any]] = msgspec.json.decode(Path(__file__).with_name("secret_variables.json").read_bytes())
+
+SECRET_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["names"])
 """Names of variables that are left out, in any case. Through `NVIM` a command could ask the editor for its keys."""
 
-PLAIN_NAMES: Final = (
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ",
-    "SSH_AUTH_SOCK", "*ASKPASS*", "*TOKENIZER*", "*MAX_*TOKENS", "*KEYBOARD*", "*KEYMAP*", "KEYTIMEOUT",
-    "*COMPAT", "*BYPASS*", "*COMPASS*", "*_PROXY",
-)  # fmt: skip
+PLAIN_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["plain_names"])
 """Names that stay although a pattern of `SECRET_NAMES`, or the value, would leave them out."""
 
 _URL_WITH_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
 _SECRET_VALUES = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|ghs|github_pat|glpat|nvapi|pplx|npm|xox[abprs])[-_][\w-]{16,}"
+    rf"\b(?:{'|'.join(_TABLE['key_beginnings'])})[-_][\w-]{{16,}}"
     r"|\bAIza[\w-]{30,}|\bAKIA[A-Z0-9]{16}\b|\beyJ[\w-]{10,}\.[\w-]{5,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
 _SHORTEST_KNOWN_VALUE = 8

@@ -7,7 +7,6 @@ kept while it streams, so that memory stays bounded; processes it leaves behind 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections import deque
 from pathlib import Path
@@ -107,7 +106,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         ended = await run_program(
             ["/bin/sh", "-c", arguments["command"]],
             cwd=cwd,
-            env=clean_environment(os.environ, _OWN_SOURCE, context.hidden),
+            env=clean_environment(context.environment, _OWN_SOURCE, context.hidden),
             on_output=kept.add,
             limit_s=limit_s,
         )

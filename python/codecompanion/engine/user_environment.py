@@ -1,0 +1,66 @@
+"""The environment the user gave Neovim, as the host knows it: its own, and in memory what it was started without.
+
+A process's environment can be read by every program of the same user, so the host is started without what looks like a
+secret (`secret_environment.lua`) and is told it in a message. Nothing here is put back into `os.environ`: the programs
+the host starts would inherit it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+
+from codecompanion.tools.command_environment import HiddenVariables, hidden_names
+
+
+class UserEnvironment(Mapping[str, str]):
+    """Read like `os.environ`. What was told is newer than what the process was started with."""
+
+    def __init__(self, own: Mapping[str, str] | None = None) -> None:
+        """`own`: the environment of this process."""
+        self._own = os.environ if own is None else own
+        self._told: dict[str, str] = {}
+        self._gone: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        """Show how many there are, never a value."""
+        return f"UserEnvironment({len(self)} variables, {len(self._told)} of them told)"
+
+    def __getitem__(self, name: str) -> str:
+        told = self._told.get(name)
+        if told is not None:
+            return told
+        if name in self._gone:
+            raise KeyError(name)
+        return self._own[name]
+
+    def __iter__(self) -> Iterator[str]:
+        told, gone = self._told, self._gone
+        yield from told
+        yield from (name for name in self._own if name not in told and name not in gone)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def take(self, changed: Mapping[str, str], gone: Iterable[str] = ()) -> frozenset[str]:
+        """Take over what the editor tells; return the names whose values are others now."""
+        removed = frozenset(gone) - frozenset(changed)
+        differ = {name for name, value in changed.items() if self.get(name) != value}
+        differ |= {name for name in removed if name in self}
+        self._told = {name: value for name, value in {**self._told, **changed}.items() if name not in removed}
+        self._gone = (self._gone | removed) - frozenset(changed)
+        return frozenset(differ)
+
+    def told_names(self) -> list[str]:
+        """Return the names of the variables this process was started without, sorted."""
+        return sorted(name for name in self._told if name not in self._own)
+
+
+def withdraw_secrets(own: MutableMapping[str, str]) -> UserEnvironment:
+    """Take what looks like a secret out of the environment of this process and return all of it as it was."""
+    known = UserEnvironment(own)
+    secrets = {name: own[name] for name in hidden_names(own, HiddenVariables())}
+    known.take(secrets)
+    for name in secrets:
+        del own[name]
+    return known

@@ -1,0 +1,115 @@
+"""A real host is started without the secrets of Neovim's environment and is told them (issue 9, section 5)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import find_nvim, other_nvims
+from real_chat import RealChat, start_chat
+from tests.adapters import chat_answers
+from tests.adapters.chat_thread import ChatServerThread
+
+SECRETS = {
+    "LOOP_KEY": "pencil-of-the-adapter-1",
+    "GH_TOKEN": "pencil-of-the-forge-2",
+    "DB_ADDRESS": "postgres://me:pencil-of-the-base-3@db/main",
+    "PLAINLY": "sk-pencil-0123456789abcdefghij",
+    "SENT_ALONG": "pencil-of-a-header-4",
+    "VAULT": "pencil-of-the-vault-5",
+}
+OPTIONS = {
+    "adapters": {"http": {"loop": {"headers": {"X-Who": "${who}"}, "env": {"who": "SENT_ALONG"}}}},
+    "interactions": {
+        "chat": {
+            "tools": {
+                "opts": {"yolo": True},
+                "run_command": {
+                    "opts": {
+                        "require_approval_before": False,
+                        "hide_variables": ["VAULT"],
+                        "keep_variables": ["NEEDED_TOKEN"],
+                    }
+                },
+            }
+        }
+    },
+}
+
+
+@pytest.fixture
+def server() -> Any:
+    """Return a server that takes every key."""
+    with ChatServerThread(key="") as made:
+        yield made
+
+
+def host_environment(chat: RealChat) -> str:
+    """Return what the system shows of the host's environment; only root may look."""
+    pid = int(chat.nvim.lua("return require('codecompanion.host').inspect().pid"))
+    try:
+        return Path(f"/proc/{pid}/environ").read_text(errors="replace").replace("\0", "\n")
+    except PermissionError:
+        return ""  # closed to everybody else
+
+
+def sent_keys(server: Any) -> list[str]:
+    """Return the keys of the requests, in order."""
+    return [request.headers["authorization"] for request in server.requests if "authorization" in request.headers]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems show no environment of processes")
+@pytest.mark.parametrize("binary", [find_nvim() or "nvim", *other_nvims()])
+def test_the_host_has_no_secret_in_its_environment_and_the_keys_work(nvim_factory, tmp_path, server, binary):
+    """Lesson 44: neither `/proc/<pid>/environ` nor a command shows one; a kept variable arrives."""
+    env = {**SECRETS, "NEEDED_TOKEN": "kept-pencil-6", "HARMLESS": "stays"}
+    key = env.pop("LOOP_KEY")
+    chat = start_chat(nvim_factory, tmp_path, server, options=OPTIONS, key=key, env=env, binary=binary)
+    shown = host_environment(chat)
+    assert "pencil" not in shown
+    assert not shown or "HARMLESS=stays\n" in shown
+    command = "{\"command\": \"env; cat /proc/$PPID/environ | tr '\\\\0' '\\\\n'; echo done\"}"
+    server.script[:] = [
+        chat_answers.reply(calls=[chat_answers.Call("run_command", command)]),
+        chat_answers.reply("used"),
+    ]
+    chat.say("look around")
+    (result,) = [message.text for message in chat.view().messages if message.role == "tool"]
+    assert "done" in result
+    assert "HARMLESS=stays" in result
+    # Nothing had to be hidden: it was not there. What the user keeps is there, and hidden before it is stored.
+    assert result.count("[hidden]") == 1
+    assert "NEEDED_TOKEN=[hidden]" in result
+    assert not [name for name in SECRETS if f"{name}=" in result]
+    assert sent_keys(server)[-1] == f"Bearer {key}"
+    chat.nvim.command("checkhealth codecompanion")
+    health = chat.text()
+    assert "LOOP_KEY is set" in health
+    assert "keys: in memory only, not in the environment of the host" in health
+    (line,) = [line for line in health.splitlines() if "commands: do not get " in line]
+    assert set(line.partition("do not get ")[2].split(", ")) >= {*SECRETS, "NVIM"}
+    assert "pencil" not in health
+
+
+def test_a_key_changed_in_the_running_neovim_counts_from_the_next_request(nvim_factory, tmp_path, server):
+    """And one that is taken away is missed, with a sentence that names the variable."""
+    chat = start_chat(nvim_factory, tmp_path, server, key="pencil-first-1")
+    server.script[:] = [chat_answers.reply("one")]
+    chat.say("first")
+    chat.nvim.command("let $LOOP_KEY = 'pencil-second-2'")
+    server.script[:] = [chat_answers.reply("two")]
+    chat.say("second")
+    assert sent_keys(server)[-1] == "Bearer pencil-second-2"
+    requests = len(server.requests)
+    chat.nvim.command("unlet $LOOP_KEY")
+    chat.send("third")
+    chat.nvim.wait_for(lambda: "LOOP_KEY is not set" in chat.text(), "the missing key")
+    assert len(server.requests) == requests
+    chat.nvim.command("let $LOOP_KEY = 'pencil-third-3'")
+    server.script[:] = [chat_answers.reply("four")]
+    chat.nvim.feed("gr")
+    chat.nvim.wait_for(lambda: "four" in chat.text(), "the answer")
+    assert sent_keys(server)[-1] == "Bearer pencil-third-3"
