@@ -18,9 +18,6 @@ from chat_driver import INIT
 from harness import Nvim
 
 BATCHES, IN_BATCH, MOST_STEPS = 8, 250, 9
-KNOWN = frozenset((648,))
-"""Open: behind an undone new answer, a restored message and a compaction, the line of the fold counts 6 messages as it
-grew and 2 when it is drawn from the log. `STORY=648 STORIES=1` plays it."""
 
 
 @pytest.mark.timeout(900)
@@ -34,8 +31,6 @@ def test_the_buffer_shows_what_will_be_sent(nvim_factory: Callable[..., Nvim], t
     count = int(os.environ.get("STORIES", IN_BATCH))
     first = int(os.environ.get("STORY", batch * IN_BATCH))
     for seed in range(first, first + count):
-        if seed in KNOWN and count > 1:
-            continue
         story = Story(nvim, tmp_path, seed)
         try:
             story.exchange()

@@ -209,8 +209,11 @@ def marks(
         gone=by_kind(gone),
         next_undo=newest.change_id if newest else "",
         next_redo=chain.redoable[-1].change_id if chain.redoable else "",
-        # Part of an answer may have been restored: then it is folded like anything else that left the view.
-        replaced=tuple(answer for answer in chain.replaced if all(item in gone for item in answer.items)),
+        # Part of an answer may have been restored: then it is folded like anything else that left the view, also when
+        # that part has left it again, by another change.
+        replaced=tuple(
+            answer for answer in chain.replaced if all(gone.get(item) == "regenerated" for item in answer.items)
+        ),
         undo_kind=newest.kind if newest else "",
     )
 

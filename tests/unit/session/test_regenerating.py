@@ -16,7 +16,7 @@ from codecompanion.events import Redrawn, Restored, ViewMarks
 from codecompanion.history import project
 from codecompanion.invariants import violations
 from codecompanion.messages import Message
-from codecompanion.requests import Pin, RedoChange, Snapshot, UndoChange
+from codecompanion.requests import Pin, RedoChange, RestoreMessage, Snapshot, UndoChange
 from codecompanion.session.forking import fork
 from codecompanion.store import open_store
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -95,6 +95,22 @@ async def test_the_answer_that_does_not_count_is_marked(tmp_path: Path) -> None:
     assert bench.of(ViewMarks)[0].next_redo == mark.change_id
     shown = [entry for event in bench.of(Restored) for entry in event.entries]
     assert [entry.opens for entry in shown] == [False, True, True, False], "the new answer has a header of its own"
+
+
+async def test_an_answer_of_which_a_part_was_restored_is_no_answer_apart_any_more(tmp_path: Path) -> None:
+    """Also when that part leaves the view again: what is drawn anew folds as what grew (seed 648)."""
+    bench, session = await asked(tmp_path)
+    await again(bench, session)
+    part = session.log.view.messages[-1].id
+    await ask(session, undo())
+    await ask(session, RestoreMessage(chat=CHAT, item=part))
+    assert bench.of(ViewMarks)[-1].replaced == ()
+    await session.context.remove("compacted", (part,))
+    session.context.show_marks()
+    assert bench.of(ViewMarks)[-1].replaced == ()
+    await ask(session, undo())
+    await ask(session, undo())
+    assert len(bench.of(ViewMarks)[-1].replaced) == 1, "nothing of it is restored any more"
 
 
 async def test_an_answer_is_settled_once_the_chat_goes_on(tmp_path: Path) -> None:
