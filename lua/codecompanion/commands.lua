@@ -71,7 +71,7 @@ local subcommands = {
   resume = {
     description = "resume a stored chat",
     run = function(arguments)
-      require("codecompanion.chat").resume(table.concat(arguments, " "))
+      require("codecompanion.chat").resume(table.concat(arguments, " "), { check = true })
     end,
   },
   restore = {
@@ -208,7 +208,7 @@ local chat_actions = {
     require("codecompanion.chat").toggle()
   end,
   Resume = function(arguments)
-    require("codecompanion.chat").resume(table.concat(arguments, " "))
+    require("codecompanion.chat").resume(table.concat(arguments, " "), { check = true })
   end,
   New = function()
     require("codecompanion.chat").open()

@@ -613,6 +613,7 @@
 ---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
 ---
 ---Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch).
+---With `chat` only that one, also when nothing was said in it.
 ---@class CodeCompanion.Request.ListSessions
 ---@field id? integer
 ---@field chat? string

@@ -64,6 +64,10 @@ def test_what_is_no_command_is_sent_as_text(chat: ChatDriver, text: str) -> None
         ("/image missing.lua", "Nothing was attached: no readable file missing.lua."),
         ("/image plain.txt", "Nothing was attached: plain.txt is not an image (png, jpg, jpeg, gif, webp)."),
         ("/resume zzz", 'No stored chat is called "zzz"; /resume lists them.'),
+        (
+            "/resume 0123456789abcdef",
+            'No stored chat is called "0123456789abcdef"; /resume lists them.',
+        ),
         ("/unpin x", 'Nothing was unpinned: "x" is not a number; /pins lists them.'),
     ],
 )

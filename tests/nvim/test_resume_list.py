@@ -116,6 +116,7 @@ def test_the_first_tab_finds_the_titles_and_starts_the_host(chat: ChatDriver) ->
     completed = "return vim.fn.getcompletion('CodeCompanionChat Resume slo', 'cmdline')"
     chat.nvim.feed(":")
     chat.nvim.wait_for(lambda: chat.sent("list_sessions"), "the question")
+    chat.nvim.settle()  # the answer is there
     chat.nvim.feed("CodeCompanionChat Resume slo<Tab>")
     chat.nvim.wait_screen(":CodeCompanionChat Resume slow one")
     chat.nvim.feed("<C-c>")
@@ -189,3 +190,16 @@ def test_a_title_of_one_word_brings_its_chat_back(chat: ChatDriver) -> None:
     chat.nvim.command("CodeCompanionChat Resume hello")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
     assert chat.sent("open_chat")[1]["resume"] == "s1"
+
+
+def test_an_id_opens_a_chat_only_when_there_is_one(chat: ChatDriver) -> None:
+    """The host is asked for this very chat: an old one is not in the list. What does not exist opened a dead chat."""
+    chat.answer("list_sessions", [])
+    chat.nvim.command("CodeCompanionChat Resume 0123456789abcdef")
+    chat.nvim.wait_screen('No stored chat is called "0123456789abcdef"')
+    assert len(chat.sent("open_chat")) == 1
+    chat.answer("list_sessions", [stored(chat, 1, id="0123456789abcdef")])
+    chat.nvim.command("CodeCompanionChat Resume 0123456789abcdef")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
+    assert chat.sent("list_sessions")[-1]["chat"] == "0123456789abcdef"
+    assert chat.sent("open_chat")[1]["resume"] == "0123456789abcdef"

@@ -163,7 +163,7 @@ def test_after_a_restart_the_fold_shows_the_diff_and_the_revert_still_works(desk
     user.nvim.wait_for(lambda: user.disk() == TEXT, "the revert")
     user.nvim.wait_screen("· reverted")
     user.nvim.command("bwipeout!")
-    user.nvim.lua("require('codecompanion.chat').resume(...)", chat_id)
+    user.nvim.command(f"CodeCompanionChat Resume {chat_id}")
     user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+1 −1 · reverted")
 
 

@@ -287,7 +287,7 @@ end
 
 ---Resume a stored chat; without an id the user chooses.
 ---@param id? string Id or title of a stored chat, or "last"
----@param opts? { layout?: string }
+---@param opts? { layout?: string, check?: boolean } `check`: ask first whether there is a chat with this id
 ---@param refuse? fun(reason: string) Told that there is no such chat; otherwise it is said on the command line
 function M.resume(id, opts, refuse)
   subscribe()
@@ -297,10 +297,11 @@ function M.resume(id, opts, refuse)
     end)
     return
   end
-  if by_id(id) or (#id >= ID_DIGITS and id:find("^%x+$")) then
+  local is_id = #id >= ID_DIGITS and id:find("^%x+$") ~= nil
+  if by_id(id) or (is_id and not (opts and opts.check)) then
     return resume_stored(id, opts)
   end
-  require("codecompanion.chat.resume_list").find(id, function(found)
+  local function show(found)
     if found then
       return resume_stored(found, opts)
     end
@@ -309,6 +310,13 @@ function M.resume(id, opts, refuse)
       return refuse(reason .. "; /resume lists them.")
     end
     require("codecompanion.say").line(reason, severity.WARN)
+  end
+  local list = require("codecompanion.chat.resume_list")
+  if not is_id then
+    return list.find(id, show)
+  end
+  list.find_id(id, show, function()
+    resume_stored(id, opts) -- the chat says what is wrong with the host
   end)
 end
 

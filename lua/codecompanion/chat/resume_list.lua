@@ -227,6 +227,21 @@ function M.find(name, callback)
   end)
 end
 
+---The chat that has an id, however old it is, or that is called so; nil when there is none.
+---@param id string
+---@param callback fun(id?: string)
+---@param on_error fun() Called when the host cannot say
+function M.find_id(id, callback, on_error)
+  require("codecompanion.host").request("list_sessions", { chat = id, limit = 1 }, function(err, items)
+    if err then
+      return on_error()
+    elseif items[1] and items[1].id == id then
+      return callback(id)
+    end
+    M.find(id, callback)
+  end)
+end
+
 ---@param item CodeCompanion.StoredChat
 ---@param done fun()
 local function rename(item, done)

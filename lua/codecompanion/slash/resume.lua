@@ -9,6 +9,6 @@ return {
     return require("codecompanion.chat.resume_list").names(lead)
   end,
   run = function(_, argument, refuse)
-    require("codecompanion.chat").resume(argument, nil, refuse)
+    require("codecompanion.chat").resume(argument, { check = true }, refuse)
   end,
 }

@@ -124,8 +124,8 @@ class Runtime:
             case CloseChat():
                 await self._close(request.chat)
             case ListSessions():
-                found = await asyncio.to_thread(self.services.store.list_sessions, request.cwd or None, request.limit)
-                return list(found)
+                wanted = (request.cwd or None, request.limit, request.chat or None)
+                return list(await asyncio.to_thread(self.services.store.list_sessions, *wanted))
             case RenameSession(chat=chat_id, title=title):
                 is_open = self._chats.get(chat_id)
                 return await stored_chats.rename(self.services, chat_id, title, is_open.log if is_open else None)

@@ -333,16 +333,20 @@ def list_rows(
     chat_id: str | None = None,
     family: str | None = None,
     limit: int = 1,
+    empty: bool = False,
 ) -> list[tuple[SessionInfo, str | None]]:
-    """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner."""
+    """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner.
+
+    `empty`: the others, too.
+    """
     rows = connection.execute(
         """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,
             last_question, forked_from, family
         FROM chats LEFT JOIN leases ON leases.chat_id = chats.chat_id
         WHERE (?1 IS NULL OR cwd = ?1) AND (?2 IS NULL OR chats.chat_id = ?2)
           AND (?3 IS NULL OR family = ?3 OR chats.chat_id = ?3)
-          AND (messages > 0 OR EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id))
+          AND (?5 OR messages > 0 OR EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id))
         ORDER BY updated DESC, chats.chat_id LIMIT ?4""",
-        (cwd if cwd is None else storable(cwd), chat_id, family, limit),
+        (cwd if cwd is None else storable(cwd), chat_id, family, limit, empty),
     ).fetchall()
     return [(SessionInfo(*info), owner) for owner, *info in rows]

@@ -107,10 +107,10 @@ class Store:
             rows, unreadable = sessions.read_tail(connection, chat_id, count)
         return self._decode(chat_id, rows, unreadable)
 
-    def list_sessions(self, cwd: str | None = None, limit: int = 100) -> list[SessionInfo]:
-        """Return the stored chats (of one folder), newest first."""
+    def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
+        """Return the stored chats (of one folder), newest first; or the one with an id, also an empty one."""
         with self._reading() as connection:
-            rows = sessions.list_rows(connection, cwd=cwd, limit=limit)
+            rows = sessions.list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
         return [self._with_owned(info, owner) for info, owner in rows]
 
     def find_session(self, chat_id: str) -> SessionInfo | None:

@@ -186,6 +186,8 @@ def test_the_picker_lists_chats_with_words_or_drafts_newest_first(store: Store) 
     assert [info.id for info in store.list_sessions(limit=1)] == ["new"]
     assert store.find_session("old") == listed[2]
     assert store.find_session("nobody") is None
+    for chat_id, found in (("old", ["old"]), ("empty", ["empty"]), ("nobody", [])):
+        assert [info.id for info in store.list_sessions(limit=1, chat_id=chat_id)] == found
 
 
 def test_a_reply_clears_its_partial_and_a_message_the_draft_it_was(store: Store) -> None:
