@@ -15,17 +15,29 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.artifact_merge import merge, overlay, read_artifact
-from codecompanion.context.artifact_render import SummarySize, budget_bytes, cut_bytes, render
+from codecompanion.context.artifact_render import (
+    CONSTRAINTS,
+    FILE_BYTES,
+    WARNINGS,
+    SummarySize,
+    budget_bytes,
+    cut_bytes,
+    render,
+)
 from codecompanion.context.artifact_runtime import TurnMessages, extract, split_turns
 from codecompanion.context.artifact_schema import (
+    EARLIER,
     Artifact,
     Consolidated,
     WorkspaceFact,
     read_consolidated,
 )
+from codecompanion.context.demands import find_demands
+from codecompanion.context.goal import goal_of_all
 from codecompanion.context.ledger_facts import gather
 from codecompanion.context.summary_reply import accept_reply
 from codecompanion.context.transcript import format_entry, shorten_middle, wrap
+from codecompanion.context.user_quotes import read_quotes
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.messages import RULES_TAG, SUMMARY_TAG, Message, is_protected, is_system_prompt
 
@@ -148,26 +160,39 @@ def _fits(last: Consolidated, removed: Sequence[TurnMessages], history: Sequence
 
 
 _HEADING = re.compile(r"^#{2,3} (.+)$")
+_EVIDENCE = re.compile(r"(?:turn-\S+: |failed: |recall )")
 
 
 def artifact_from_text(text: str) -> Artifact:
-    """Return what can be carried on of a summary whose artifact is gone or never was: its goal, its lines as facts."""
-    objective, facts, section = "", dict[str, None](), ""
+    """Return what can be carried on of a summary whose artifact is gone or never was.
+
+    Goal, constraints and warnings of one of ours stay what they are; of another policy's the user's quoted words are
+    read again. Every other line becomes a fact, up to a number.
+    """
+    said = [quote.text for quote in read_quotes(text).quotes]
+    objective, section = "", ""
+    constraints, warnings, facts = dict.fromkeys(find_demands(said)), dict[str, None](), dict[str, None]()
     for line in text.splitlines():
         heading = _HEADING.match(line)
         if heading:
             section = heading.group(1)
             continue
-        said = line.strip().removeprefix("- ").strip()
-        if not said or said == "(none)" or said.endswith(":"):
+        item = line.strip().removeprefix("- ").strip()
+        if not item or item == "(none)" or item.endswith(":"):
             continue
         if section == "Goal" and not objective:
-            objective = said
+            objective = item
+        elif section == CONSTRAINTS:
+            constraints[item] = None
+        elif section == WARNINGS and not _EVIDENCE.match(item) and not item.startswith(EARLIER):
+            warnings[item] = None
         else:
-            facts.setdefault(cut_bytes(f"earlier: {said.removeprefix('earlier: ')}", 240))
+            facts.setdefault(cut_bytes(EARLIER + item.removeprefix(EARLIER), FILE_BYTES))
+    earlier = [*reversed(list(facts)[:_EARLIER_LINES]), *warnings]
     return Artifact(
-        session_objective=objective,
-        workspace_facts=tuple(WorkspaceFact("", fact) for fact in reversed(list(facts)[:_EARLIER_LINES])),
+        session_objective=objective or goal_of_all(said),
+        constraints=tuple(constraints),
+        workspace_facts=tuple(WorkspaceFact("", fact) for fact in earlier),
     )
 
 

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from codecompanion.context.artifact_render import DERIVED_BYTES, EPISODE_BYTES, GOAL_BYTES, cut_bytes
-from codecompanion.context.artifact_runtime import is_usable_goal
 from codecompanion.context.artifact_schema import Artifact, Episode, WorkspaceFact
+from codecompanion.context.demands import is_strict
+from codecompanion.context.goal import better_goal, is_usable_goal
 from codecompanion.context.work import Failed
 from codecompanion.outside_text import NOT_READABLE
 
@@ -24,37 +25,42 @@ MOST_EPISODES, MOST_ITEMS = 200, 60
 
 
 def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Artifact:
-    """Return both in one: the newer goal wins when it is usable, an episode replaces the one of its id.
+    """Return both in one: a newer goal only when it says more, an episode replaces the one of its id (R-319).
 
-    Duplicates go by (status, source, text), the later one stays. `closed` are texts of open threads that are done.
+    Duplicates go by their normalised text, whatever their source and status: the newest stays, with its status. Hints
+    are pointers: equal words may point at different calls. `closed` are texts of open threads that are done.
     """
     episodes = {episode.episode_id: episode for episode in older.completed_episodes}
     for episode in newer.completed_episodes:
         episodes.pop(episode.episode_id, None)
         episodes[episode.episode_id] = episode
-    threads = _unique((*older.open_threads, *newer.open_threads), lambda t: (t.status, t.source_turn_id, _key(t.item)))
+    done = set(map(normal, closed))
+    threads = _unique((*older.open_threads, *newer.open_threads), lambda t: normal(t.item))
     return Artifact(
-        session_objective=newer.session_objective
-        if is_usable_goal(newer.session_objective)
-        else older.session_objective,
-        constraints=_unique((*older.constraints, *newer.constraints), _key),
-        settled_decisions=_unique(
-            (*older.settled_decisions, *newer.settled_decisions),
-            lambda d: (d.status, d.source_turn_id, _key(d.decision)),
-        ),
+        session_objective=better_goal(older.session_objective, newer.session_objective),
+        constraints=_most_important(_unique((*older.constraints, *newer.constraints), normal), str),
+        settled_decisions=_unique((*older.settled_decisions, *newer.settled_decisions), lambda d: normal(d.decision))[
+            -MOST_ITEMS:
+        ],
         completed_episodes=tuple(episodes.values())[-MOST_EPISODES:],
-        open_threads=tuple(thread for thread in threads if thread.item not in closed),
-        workspace_facts=_unique(
-            (*older.workspace_facts, *newer.workspace_facts), lambda f: (f.path, f.source_turn_id, _key(f.fact))
+        open_threads=tuple(thread for thread in threads if normal(thread.item) not in done)[-MOST_ITEMS:],
+        workspace_facts=_most_important(
+            _unique((*older.workspace_facts, *newer.workspace_facts), lambda f: (f.path, normal(f.fact))),
+            lambda fact: "" if fact.path else fact.fact,
         ),
         page_in_hints=_unique(
-            (*older.page_in_hints, *newer.page_in_hints), lambda h: (h.source_turn_ids, _key(h.when))
-        ),
+            (*older.page_in_hints, *newer.page_in_hints), lambda h: (h.source_turn_ids, normal(h.when))
+        )[-MOST_ITEMS:],
     )
 
 
-def _key(text: str) -> str:
-    return " ".join(text.casefold().split())
+def normal(text: str) -> str:
+    """Return the text as it is compared: without case, marks around words, and what ends a sentence."""
+    bare = " ".join(text.casefold().replace("’", "'").translate(_MARKS).split()).strip(" .,;:!?-–…")
+    return bare or text
+
+
+_MARKS = str.maketrans("", "", '`*"“”„«»')
 
 
 def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
@@ -63,7 +69,13 @@ def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
     for item in items:
         found.pop(key(item), None)
         found[key(item)] = item
-    return tuple(found.values())[-MOST_ITEMS:]
+    return tuple(found.values())
+
+
+def _most_important(items: Sequence[T], words: Callable[[T], str]) -> tuple[T, ...]:
+    """Return as many items as an artifact holds: the strict ones first, then the newest, in their order (R-317)."""
+    ranked = sorted(range(len(items)), key=lambda place: (is_strict(words(items[place])), place))[-MOST_ITEMS:]
+    return tuple(items[place] for place in sorted(ranked))
 
 
 def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
@@ -91,8 +103,8 @@ def _json_in(text: str) -> str:
 def overlay(seen: Artifact, said: Artifact, rules: str) -> Artifact:
     """Return what was seen in the model's words (R-322). `rules`: a constraint that merely repeats them is left out."""
     objective = said.session_objective if is_usable_goal(said.session_objective) else seen.session_objective
-    told = _key(rules)
-    constraints = [cut_bytes(text, DERIVED_BYTES) for text in said.constraints if _key(text).rstrip(".") not in told]
+    told = normal(rules)
+    constraints = [cut_bytes(text, DERIVED_BYTES) for text in said.constraints if normal(text) not in told]
     decisions = [msgspec.structs.replace(d, decision=cut_bytes(d.decision, DERIVED_BYTES),
                                          rationale=cut_bytes(d.rationale, DERIVED_BYTES))
                  for d in said.settled_decisions]  # fmt: skip
@@ -106,8 +118,6 @@ def overlay(seen: Artifact, said: Artifact, rules: str) -> Artifact:
         if not fact.path or fact.path in paths
     ]
     model_side = Artifact(
-        session_objective=cut_bytes(objective, GOAL_BYTES),
-        constraints=tuple(constraints),
         settled_decisions=tuple(decisions),
         open_threads=tuple(threads),
         workspace_facts=tuple(facts),
@@ -117,7 +127,11 @@ def overlay(seen: Artifact, said: Artifact, rules: str) -> Artifact:
     base = msgspec.structs.replace(seen, open_threads=tuple(kept_threads), settled_decisions=tuple(kept_decisions))
     merged = merge(base, model_side)
     return msgspec.structs.replace(
-        merged, completed_episodes=_overlaid_episodes(seen.completed_episodes, said.completed_episodes)
+        merged,
+        session_objective=cut_bytes(objective, GOAL_BYTES),
+        # The user's own words count as newer than a model's, and stay where both say the same (lesson 11).
+        constraints=merge(Artifact(constraints=tuple(constraints)), seen).constraints,
+        completed_episodes=_overlaid_episodes(seen.completed_episodes, said.completed_episodes),
     )
 
 

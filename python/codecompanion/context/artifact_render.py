@@ -1,26 +1,28 @@
 """The artifact as the model reads it: seven sections within a byte budget (R-316…R-318).
 
-Blocks are laid in by importance, goal, constraints and warnings first, and shown in their canonical order, so that a
-small budget costs the least important sections (R-317). Every item stands on one line behind `- `: it cannot open a
-section.
+Sections are laid in by importance, goal, constraints and warnings first, and shown in their canonical order, so that a
+small budget costs the least important ones; what a section does not use goes to constraints and warnings first (R-317).
+Every item stands on one line behind `- `: it cannot open a section.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from codecompanion.context.artifact_schema import Artifact, OpenThread
+from codecompanion.context.artifact_schema import EARLIER, Artifact, OpenThread
+from codecompanion.context.demands import is_strict
 from codecompanion.context.ledger_lines import neutral
 
 RENDERER_VERSION = 1
 HEADER = "Compaction Summary:"
 NONE_LINE = "- (none)"
+CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
 _MARK = "…"
 
 GOAL_BYTES, DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 240, 320, 360, 240, 240
-MOST_FILES, MOST_HINTS, MOST_WARNINGS = 12, 3, 8
+MOST_FILES, MOST_HINTS, MOST_EVIDENCE = 12, 3, 8
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,32 +54,101 @@ def cut_bytes(text: str, limit: int) -> str:
 
 
 class _Block(msgspec.Struct, frozen=True):
-    """One section: its heading, its lines with the most important first, and its share of the budget."""
+    """One section: its heading, its lines as they are shown, and its share of the budget.
+
+    `order`: the places of the lines, the most important first. So many of them as `rules` says are constraints or
+    warnings, which nothing else may push out.
+    """
 
     heading: str
     lines: tuple[str, ...]
     share: float
-    newest_last: bool = True
+    order: tuple[int, ...]
+    rules: int = 0
+
+    def line_size(self, place: int) -> int:
+        """Return what a line takes, in bytes."""
+        return _size("\n" + self.lines[place])
+
+    def shown(self, places: Collection[int]) -> str:
+        """Return the section with the lines of these places."""
+        lines = [line for place, line in enumerate(self.lines) if place in places]
+        return "\n".join((self.heading, *(lines or [NONE_LINE])))
 
 
 def render(artifact: Artifact, limit: int) -> str:
-    """Return the summary in at most `limit` bytes; what is left out is what matters least."""
-    blocks = _blocks(artifact)
-    room = limit - _size(HEADER)
-    laid: dict[str, str] = {}
-    for name in _BY_IMPORTANCE:
-        text = _lay(blocks[name], max(0, int(limit * blocks[name].share)))
-        if name in _PROGRESS and not laid.keys() & _PROGRESS:
-            room -= _size("\n\n## Progress")
-        if _size("\n\n" + text) > room:
-            # R-317: the first block that does not fit ends it.
-            break
-        room -= _size("\n\n" + text)
-        laid[name] = text
-    return "".join(_assembled(laid)) if room >= 0 else cut_bytes(HEADER, limit)
+    """Return the summary in at most `limit` bytes; what is left out is what matters least (R-317).
+
+    Constraints and warnings have half of the bytes before anything else but the goal; then every section its share, its
+    most important line in any case; what is left goes to constraints and warnings, then to the others.
+    """
+    laying = _Laying(_blocks(artifact), limit)
+    if limit < _size(HEADER):
+        return cut_bytes(HEADER, limit)
+    if laying.open_all(_FIRST):
+        laying.add_rules(limit // 2)
+        laying.open_all(_BY_IMPORTANCE[len(_FIRST) :])
+        for name in tuple(laying.places):
+            laying.fill(name, int(limit * laying.blocks[name].share))
+        laying.add_rules(limit)
+        for name in tuple(laying.places):
+            laying.fill(name, limit)
+    return "".join(_assembled({name: laying.blocks[name].shown(places) for name, places in laying.places.items()}))
 
 
-def _assembled(laid: dict[str, str]) -> Iterable[str]:
+class _Laying:
+    """A summary while lines are laid into it: `places` are those of the lines of each section that is there."""
+
+    def __init__(self, blocks: Mapping[str, _Block], limit: int) -> None:
+        self.blocks, self.places = blocks, dict[str, set[int]]()
+        self._room = limit - _size(HEADER)
+        self._taken: dict[str, int] = {}
+
+    def open_all(self, names: Iterable[str]) -> bool:
+        """Begin these sections with their most important lines; the first one that does not fit ends it (R-317)."""
+        return all(map(self._open, names))
+
+    def _open(self, name: str) -> bool:
+        block, first = self.blocks[name], self.blocks[name].order[:1]
+        size = _size("\n\n" + block.shown(first))
+        heading = _size("\n\n## Progress") if name in _PROGRESS and not self.places.keys() & _PROGRESS else 0
+        if size + heading > self._room:
+            return False
+        self.places[name], self._taken[name] = set(first), size
+        self._room -= size + heading
+        return True
+
+    def add_rules(self, most: int) -> None:
+        """Add what fits of constraints and warnings, one of each by turns, until they take `most` bytes together."""
+        queues = [self.blocks[name].order[: self.blocks[name].rules] for name in _RULES]
+        for name, place in _by_turns(dict(zip(_RULES, queues, strict=True))):
+            if sum(self._taken[name] for name in _RULES) + self.blocks[name].line_size(place) <= most:
+                self._add(name, place)
+
+    def fill(self, name: str, most: int) -> None:
+        """Add lines of a section while they fit, until it takes `most` bytes."""
+        for place in self.blocks[name].order:
+            if place in self.places[name]:
+                continue
+            if self._taken[name] + self.blocks[name].line_size(place) > most or not self._add(name, place):
+                return
+
+    def _add(self, name: str, place: int) -> bool:
+        size = self.blocks[name].line_size(place)
+        if place in self.places[name] or size > self._room:
+            return False
+        self.places[name].add(place)
+        self._taken[name] += size
+        self._room -= size
+        return True
+
+
+def _by_turns(queues: Mapping[str, Sequence[int]]) -> Iterable[tuple[str, int]]:
+    for n in range(max(map(len, queues.values()))):
+        yield from ((name, queue[n]) for name, queue in queues.items() if n < len(queue))
+
+
+def _assembled(laid: Mapping[str, str]) -> Iterable[str]:
     yield HEADER
     progress = False
     for name in _CANONICAL:
@@ -91,46 +162,49 @@ def _assembled(laid: dict[str, str]) -> Iterable[str]:
 
 _CANONICAL = ("goal", "constraints", "done", "in_progress", "blocked", "decisions", "next", "critical", "files")
 _BY_IMPORTANCE = ("goal", "constraints", "critical", "in_progress", "blocked", "done", "decisions", "next", "files")
+_FIRST, _RULES = _BY_IMPORTANCE[:3], _BY_IMPORTANCE[1:3]
 _PROGRESS = frozenset({"done", "in_progress", "blocked"})
 
 
-def _lay(block: _Block, share: int) -> str:
-    """Return the section with as many lines as its share holds, at least the most important one."""
-    kept: list[str] = []
-    left = share - _size(block.heading)
-    for line in block.lines:
-        left -= _size(line) + 1
-        if kept and left < 0:
-            break
-        kept.append(line)
-    if block.newest_last:
-        kept.reverse()
-    return "\n".join((block.heading, *(kept or [NONE_LINE])))
-
-
 def _blocks(artifact: Artifact) -> dict[str, _Block]:
-    """Return every section, its lines with the newest first."""
-    threads = artifact.open_threads[::-1]
+    """Return every section with its lines, the newest last."""
+    threads = artifact.open_threads
     goal = (f"- {cut_bytes(artifact.session_objective, GOAL_BYTES)}",) if artifact.session_objective else ()
     decisions = tuple(
         _line(("[superseded] " if item.status == "superseded" else "") + item.decision
               + (f" (because {item.rationale})" if item.rationale else ""), DERIVED_BYTES)
-        for item in artifact.settled_decisions[::-1]
+        for item in artifact.settled_decisions
     )  # fmt: skip
-    later = (*_threads(threads, "pending", blocking=False), *_threads(threads, "deferred"))
+    later = (*_threads(threads, "deferred"), *_threads(threads, "pending", blocking=False))
+    constraints = tuple(_line(text, DERIVED_BYTES) for text in artifact.constraints)
+    told = [_line(fact.fact, DERIVED_BYTES) for fact in artifact.workspace_facts if not fact.path]
+    warnings = [line for line in told if not line.startswith("- " + EARLIER)]
+    evidence = (*(line for line in told if line not in warnings), *_evidence(artifact))
+    files = _files(artifact)
     return {
-        "goal": _Block("## Goal", goal, 0.08),
-        "constraints": _Block(
-            "## Constraints & Preferences", tuple(_line(c, DERIVED_BYTES) for c in artifact.constraints[::-1]), 0.14
-        ),
-        "done": _Block("### Done", _done(artifact), 0.26),
-        "in_progress": _Block("### In Progress", _threads(threads, "pending", blocking=True), 0.08),
-        "blocked": _Block("### Blocked", _threads(threads, "blocked"), 0.06),
-        "decisions": _Block("## Key Decisions", decisions, 0.12),
-        "next": _Block("## Next Steps", later, 0.09),
-        "critical": _Block("## Critical Context", _critical(artifact), 0.10),
-        "files": _Block("## Relevant Files", _files(artifact), 0.16, newest_last=False),
+        "goal": _newest_first("## Goal", goal, 0.08),
+        "constraints": _rules(f"## {CONSTRAINTS}", (), constraints, 0.14),
+        "done": _newest_first("### Done", _done(artifact), 0.26),
+        "in_progress": _newest_first("### In Progress", _threads(threads, "pending", blocking=True), 0.08),
+        "blocked": _newest_first("### Blocked", _threads(threads, "blocked"), 0.06),
+        "decisions": _newest_first("## Key Decisions", decisions, 0.12),
+        "next": _newest_first("## Next Steps", later, 0.09),
+        "critical": _rules(f"## {WARNINGS}", evidence, warnings, 0.10),
+        "files": _Block("## Relevant Files", files, 0.16, tuple(range(len(files)))),
     }
+
+
+def _newest_first(heading: str, lines: tuple[str, ...], share: float) -> _Block:
+    return _Block(heading, lines, share, tuple(range(len(lines)))[::-1])
+
+
+def _rules(heading: str, others: Iterable[str], rules: Iterable[str], share: float) -> _Block:
+    """Return a section of which some lines are rules: strict ones first, then the newest, then the others (R-317)."""
+    told = tuple(dict.fromkeys(rules))
+    lines = (*dict.fromkeys(line for line in others if line not in told), *told)
+    before = len(lines) - len(told)
+    ranked = sorted(range(before, len(lines)), key=lambda place: (not is_strict(lines[place]), -place))
+    return _Block(heading, lines, share, (*ranked, *range(before)[::-1]), len(ranked))
 
 
 def _threads(threads: Iterable[OpenThread], status: str, *, blocking: bool | None = None) -> tuple[str, ...]:
@@ -146,25 +220,23 @@ def _thread(thread: OpenThread) -> str:
 
 
 def _done(artifact: Artifact) -> tuple[str, ...]:
-    return tuple(_line(f"{_turns(e.source_turn_ids)}{e.summary}", EPISODE_BYTES)
-                 for e in artifact.completed_episodes[::-1])  # fmt: skip
+    return tuple(_line(f"{_turns(e.source_turn_ids)}{e.summary}", EPISODE_BYTES) for e in artifact.completed_episodes)
 
 
 def _turns(ids: Sequence[str]) -> str:
     return f"{ids[0]}{f'…{ids[-1]}' if len(ids) > 1 else ''}: " if ids else ""
 
 
-def _critical(artifact: Artifact) -> tuple[str, ...]:
-    """Return warnings, then what failed and what the runtime noted, the newest first."""
-    warnings = [_line(fact.fact, DERIVED_BYTES) for fact in artifact.workspace_facts[::-1] if not fact.path]
-    evidence = [
+def _evidence(artifact: Artifact) -> tuple[str, ...]:
+    """Return what failed and what the runtime noted at last."""
+    lines = [
         _line(f"{_turns(episode.source_turn_ids)}{'' if v.kind == 'runtime_note' else 'failed: '}{v.value}",
               VERIFICATION_BYTES)
         for episode in artifact.completed_episodes[::-1]
         for v in episode.verification
         if not v.succeeded and v.kind != "turn_status"
     ]  # fmt: skip
-    return tuple(dict.fromkeys([*warnings, *evidence[:MOST_WARNINGS]]))
+    return tuple(lines[:MOST_EVIDENCE][::-1])
 
 
 def _files(artifact: Artifact) -> tuple[str, ...]:

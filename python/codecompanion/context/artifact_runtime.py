@@ -1,13 +1,14 @@
 """The durable summary without a model: what code can tell of a turn (R-318…R-320).
 
-The user's words are the goal, labelled lines of the assistant are decisions, constraints and next steps, tool calls
-give paths and evidence. Nothing is inferred from prose beyond its labels.
+The user's words are the goal and the constraints, labelled lines of the assistant are decisions, constraints and next
+steps, tool calls give paths and evidence. Nothing is inferred from the assistant's prose beyond its labels.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import msgspec
 
@@ -27,6 +28,8 @@ from codecompanion.context.artifact_schema import (
     Verification,
     WorkspaceFact,
 )
+from codecompanion.context.demands import find_demands
+from codecompanion.context.goal import better_goal, goal_of_all, is_usable_goal
 from codecompanion.context.ledger_facts import Facts, describe_call, gather
 from codecompanion.cycles import turn_name
 from codecompanion.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user
@@ -41,22 +44,7 @@ _LABELS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _RATIONALE = re.compile(r"\s+(?:because|since|so that)\s+", re.IGNORECASE)
-_DEMAND = re.compile(
-    r"\b(?:do not|don't|never|always|must|only use|without (?:using|touching|changing))\b", re.IGNORECASE
-)
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_STEER = (
-    r"(?:please|ok(?:ay)?|y(?:es|ep|eah)?|sure|right|fine|good|great|perfect|thanks?(?: you)?|continue|go on|go ahead|"
-    r"keep going|carry on|proceed|next|resume|try again|again|retry|(?:just )?do (?:it|that|this|the work)|"
-    r"finish (?:it|up)|what(?:'s| is) next|lgtm|no|then|now|with (?:it|that|this|the work)|working)"
-)
-_STEERING = re.compile(rf"{_STEER}(?:[ ,.!]+{_STEER})*[ .!?]*", re.IGNORECASE)
-_META = re.compile(
-    r"\s*(?:/compact\b|/continue\b|compaction summary:|below is a summary of|"
-    r"(?:please\s+)?(?:summari[sz]e|compact|condense)\s+(?:(?:this|the|our|all)\s+)?(?:conversation|chat|history|session))",
-    re.IGNORECASE,
-)
 
 
 class TurnMessages(msgspec.Struct, frozen=True):
@@ -78,18 +66,11 @@ def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
     return tuple(TurnMessages(name, tuple(group)) for name, group in found.items())
 
 
-def is_usable_goal(text: str) -> bool:
-    """Return whether the words say what is wanted: no mere steering ("continue"), no prompt of a compaction (R-319)."""
-    words = " ".join(text.split())
-    return bool(words) and not _STEERING.fullmatch(words) and not _META.match(words)
-
-
 def extract(turns: Sequence[TurnMessages]) -> Artifact:
     """Return what code can tell of the turns; `artifact_merge.merge` lays it over an older artifact."""
     parts = [_extract_turn(turn) for turn in turns]
-    goals = [part.session_objective for part in parts if part.session_objective]
     return Artifact(
-        session_objective=goals[-1] if goals else "",
+        session_objective=reduce(better_goal, (part.session_objective for part in parts), ""),
         constraints=tuple(dict.fromkeys(text for part in parts for text in part.constraints)),
         settled_decisions=tuple(item for part in parts for item in part.settled_decisions),
         completed_episodes=tuple(item for part in parts for item in part.completed_episodes),
@@ -102,7 +83,7 @@ def extract(turns: Sequence[TurnMessages]) -> Artifact:
 def _extract_turn(turn: TurnMessages) -> Artifact:
     facts, name = gather(turn.messages), turn.turn_id
     typed = [message.text for message in turn.messages if is_typed_by_user(message)]
-    goal = next((text for text in reversed(typed) if is_usable_goal(text)), "")
+    asked = next((text for text in reversed(typed) if is_usable_goal(text)), typed[-1] if typed else "the turn")
     labelled = [
         (label.lower(), _plain(text))
         for message in turn.messages
@@ -114,10 +95,10 @@ def _extract_turn(turn: TurnMessages) -> Artifact:
     todos = [cut_bytes(text, DERIVED_BYTES) for text, done in facts.todos if not done]
     threads += [OpenThread(text, source_turn_id=name) for text in todos]
     if not ended:
-        unfinished = cut_bytes(f"{goal or (typed[-1] if typed else 'the turn')} ({status})", DERIVED_BYTES)
+        unfinished = cut_bytes(f"{asked} ({status})", DERIVED_BYTES)
         threads.append(OpenThread(unfinished, blocking=True, owner="shared", source_turn_id=name))
     return Artifact(
-        session_objective=cut_bytes(goal, GOAL_BYTES),
+        session_objective=goal_of_all(typed),
         constraints=tuple(dict.fromkeys((*_demands(typed), *_texts(labelled, "constraint")))),
         settled_decisions=tuple(_decision(text, name) for text in _texts(labelled, "deci")),
         completed_episodes=(_episode(turn, facts, typed, ended=ended, status=status),),
@@ -141,9 +122,8 @@ def _plain(text: str) -> str:
 
 
 def _demands(typed: Sequence[str]) -> tuple[str, ...]:
-    """Return the sentences in which the user forbids or demands something, in the user's own words (lesson 11)."""
-    sentences = (said.strip(" \t-*>") for text in typed for said in _SENTENCE.findall(_FENCE.sub("", text)))
-    return tuple(dict.fromkeys(cut_bytes(said, GOAL_BYTES) for said in sentences if _DEMAND.search(said)))
+    """Return what the user forbids, demands or states as a rule, in the user's own words (lesson 11)."""
+    return tuple(dict.fromkeys(cut_bytes(said, GOAL_BYTES) for said in find_demands(typed)))
 
 
 def _decision(text: str, turn_id: str) -> Decision:

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 ARTIFACT_VERSION = 1
+EARLIER = "earlier: "
+"""How a fact begins that is a line of a summary whose artifact is gone."""
 
 
 class _Item(msgspec.Struct, frozen=True, omit_defaults=False):

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from codecompanion.context.artifact import SummarizeArtifact, artifact_from_text, summarize_artifact
-from codecompanion.context.artifact_schema import read_consolidated
+from codecompanion.context.artifact_schema import EARLIER, read_consolidated
 from codecompanion.context.work import Skipped, SummaryReply, SummaryRequest, Work
 from codecompanion.messages import SUMMARY_TAG, Message
+from codecompanion.placeholders import QUOTES_HEADING
 from tests.unit.context.builders import assistant, chat, env, tool, turns, user
 
 ASKS = SummarizeArtifact(overlay="always")
@@ -57,7 +58,7 @@ def test_without_a_model_the_runtime_summary_stands():
     """R-321, R-322: no utility adapter, no call, a whole summary all the same."""
     result, asked = run(work_of(chat(*turns(3))))
     assert asked == []
-    assert result.summary.startswith("Compaction Summary:\n\n## Goal\n- question 2")
+    assert result.summary.startswith("Compaction Summary:\n\n## Goal\n- question 0")
     assert result.details["summary_source"] == "runtime"
     assert result.details["frontier_turn_id"] == "turn-3"
     assert result.details["consolidated_turn_count"] == result.details["newly_consolidated_turn_count"] == 3
@@ -209,6 +210,40 @@ def test_a_foreign_summary_is_carried_on_by_its_lines():
     assert "Never push." in result.summary
     own = artifact_from_text(run(work_of(chat(*turns(1))))[0].summary)
     assert own.session_objective == "question 0"
+
+
+def test_rules_and_warnings_of_a_summary_without_an_artifact_stay_rules_and_warnings():
+    """R-314, R-324: a chat restored from a checkpoint keeps all of them, however many lines there were."""
+    rules = [f"Never touch part {n}." for n in range(20)]
+    said = [user(f"{rule} Please look at {n}.py") for n, rule in enumerate(rules)]
+    warned = [assistant(f"Warning: part {n} is frozen") for n in range(20)]
+    own, _ = run(work_of(chat(*[m for pair in zip(said, warned, strict=True) for m in pair])))
+    assert list(own.artifact["constraints"]) == rules
+    restored = artifact_from_text(own.summary)
+    assert list(restored.constraints) == rules
+    warnings = [fact.fact for fact in restored.workspace_facts if not fact.fact.startswith(EARLIER)]
+    assert warnings == [f"part {n} is frozen" for n in range(20)]
+    again, _ = run(work_of((summary_of(own, 20), *chat(*turns(1)))))
+    assert all(f"- {rule}" in again.summary for rule in rules)
+    assert again.artifact["session_objective"] == own.artifact["session_objective"]
+
+
+def test_rules_the_user_stated_are_read_from_another_policys_quotes():
+    """R-319, R-431: the user's words stand in that summary, copied by code."""
+    text = "1. **Request**\n- all is well\n\n" + QUOTES_HEADING + "\n> Build a parser.\n\n> Never push to main."
+    foreign = Message(id="f", role="user", content=text, tag=SUMMARY_TAG)
+    result, _ = run(work_of((foreign, *chat(*turns(1)))))
+    assert result.artifact["constraints"] == ("Never push to main.",)
+    assert result.artifact["session_objective"] == "Build a parser."
+
+
+def test_the_users_words_stay_where_a_model_says_the_same_in_others():
+    """R-322, lesson 11: a paraphrase is no newer constraint than the user's own."""
+    messages = chat(user("Never push to main! Use tabs."), assistant("done"))
+    said = {"constraints": ["never push to **main**", "Be quick"], "session_objective": "Work on it"}
+    result, _ = run(work_of(messages), ASKS, SummaryReply(text=json.dumps(said)))
+    assert result.artifact["constraints"] == ("Be quick", "Never push to main!", "Use tabs.")
+    assert result.artifact["session_objective"] == "Work on it"
 
 
 def test_the_model_is_not_asked_for_what_would_be_thrown_away():

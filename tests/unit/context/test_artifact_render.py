@@ -94,8 +94,8 @@ def test_the_budget_follows_limit_and_target(limit, target, expected):
 def test_a_small_budget_keeps_goal_constraints_and_warnings():
     """R-317 [proposed]: Critical Context is laid in third although it is shown sixth."""
     long = Artifact(
-        session_objective="g" * 300,
-        constraints=("c" * 400,),
+        session_objective="goal " * 60,
+        constraints=("constraint " * 40,),
         workspace_facts=(WorkspaceFact("", "never push to main"),),
         completed_episodes=tuple(Episode(f"e{i}", f"episode {i} " * 40, (f"{i}.py",)) for i in range(20)),
         settled_decisions=tuple(Decision(f"decision {i} " * 30) for i in range(20)),
@@ -106,6 +106,78 @@ def test_a_small_budget_keeps_goal_constraints_and_warnings():
     assert "## Relevant Files" not in text
     order = [line for line in text.splitlines() if line.startswith("#")]
     assert order == [line for line in TEXT.splitlines() if line in order]
+
+
+RULE = "Never touch part {n:02} of the store, not even when a test asks for it."
+WISH = "Keep part {n:02} of the store as short as the others, if you can."
+WARNING = "The key {n:02} of the store must stay in its vault until the release."
+NOTE = "Part {n:02} of the store is slower than the others, as measured."
+
+
+def with_57(strict_every: int, **fields) -> Artifact:
+    """Return 57 constraints and 57 warnings; every so manieth is a strict one."""
+    strict = {n for n in range(57) if n % strict_every == 0}
+    return Artifact(
+        constraints=tuple((RULE if n in strict else WISH).format(n=n) for n in range(57)),
+        workspace_facts=tuple(WorkspaceFact("", (WARNING if n in strict else NOTE).format(n=n)) for n in range(57)),
+        **fields,
+    )
+
+
+def numbers(text: str, form: str) -> list[int]:
+    """Return which of the 57 lines of that form stand in the text, in their order."""
+    lines = text.splitlines()
+    return [n for line in lines for n in range(57) if line == f"- {form.format(n=n)}"]
+
+
+BUSY = {
+    "session_objective": "build the store " * 20,
+    "completed_episodes": tuple(Episode(f"e{i}", f"did {i} " * 20, (f"src/{i}.py",)) for i in range(60)),
+    "settled_decisions": tuple(Decision(f"decision {i} " * 9) for i in range(40)),
+    "open_threads": tuple(OpenThread(f"thread {i} " * 9) for i in range(40)),
+}
+
+
+@pytest.mark.parametrize("fields", [{}, BUSY], ids=["alone", "busy"])
+def test_of_57_constraints_and_57_warnings_the_strict_stay_then_the_newest(fields):
+    """R-317 [decided]: 4096 bytes; those that say never, must, always, do not come first, then the newest."""
+    text = render(with_57(strict_every=5, **fields), 4096)
+    assert 3900 < len(text.encode()) <= 4096
+    strict = list(range(0, 57, 5))
+    assert numbers(text, RULE) == numbers(text, WARNING) == strict
+    wishes, notes = numbers(text, WISH), numbers(text, NOTE)
+    newest = [n for n in range(57) if n not in strict]
+    assert wishes == newest[len(newest) - len(wishes) :]
+    assert notes == newest[len(newest) - len(notes) :]
+    assert abs(len(wishes) - len(notes)) <= 1
+    assert len(wishes) >= (1 if fields else 12)
+    for heading in (
+        "### Done\n- did",
+        "## Key Decisions\n- decision",
+        "## Next Steps\n- thread",
+        "## Relevant Files\n- src",
+    ):
+        assert (heading in text) == bool(fields)
+
+
+def test_the_newest_stay_when_all_are_strict():
+    """R-317 [decided]."""
+    text = render(with_57(strict_every=1), 4096)
+    rules, warnings = numbers(text, RULE), numbers(text, WARNING)
+    assert rules == list(range(57 - len(rules), 57))
+    assert warnings == list(range(57 - len(warnings), 57))
+    assert len(rules) + len(warnings) > 50
+
+
+@pytest.mark.parametrize("limit", [1024, 2000, 4096])
+def test_no_constraint_or_warning_is_dropped_while_there_is_room(limit):
+    """R-317 [decided]: what other sections do not use is theirs, and they have half of it before those get a line."""
+    rules = tuple(f"keep {n}" for n in range(limit // 2 // 20))
+    warnings = tuple(WorkspaceFact("", f"hot {n}") for n in range(limit // 2 // 30))
+    text = render(Artifact(constraints=rules, workspace_facts=warnings, **BUSY), limit)
+    assert [line for line in text.splitlines() if line.startswith("- keep")] == [f"- {rule}" for rule in rules]
+    assert [line for line in text.splitlines() if line.startswith("- hot")] == [f"- {fact.fact}" for fact in warnings]
+    assert len(text.encode()) <= limit
 
 
 def test_the_newest_of_many_stay():

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from codecompanion.context.artifact_merge import merge
-from codecompanion.context.artifact_runtime import extract, is_usable_goal, split_turns
-from codecompanion.context.artifact_schema import Artifact, Decision, Episode, OpenThread
+from codecompanion.context.artifact_runtime import extract, split_turns
+from codecompanion.context.artifact_schema import Artifact, Decision, Episode, OpenThread, WorkspaceFact
+from codecompanion.context.goal import is_usable_goal
 from codecompanion.messages import ToolCall
 from codecompanion.placeholders import CANCELLED_BY_USER
 from tests.unit.context.builders import assistant, chat, tool, turns, user
@@ -116,34 +117,75 @@ def test_steering_and_meta_prompts_are_no_goals(text):
     )
 
 
-@pytest.mark.parametrize("text", ["continue with the parser in a.py", "next, add tests", "no longer crash on start"])
-def test_short_but_meaningful_words_are_goals(text):
-    """R-319: the latest usable goal wins."""
-    assert extracted(user("build the parser"), assistant("a"), user(text), assistant("b")).session_objective == text
+def test_the_first_request_is_the_goal_until_a_new_aim_is_stated():
+    """R-319: neither a step nor small talk takes its place; an explicit statement does, whatever comes after it."""
+    said = [user("build the parser"), assistant("a"), user("next, add tests"), assistant("b"), user("Nice!")]
+    assert extracted(*said, assistant("c")).session_objective == "build the parser"
+    later = [assistant("c"), user("I want a linter, too."), assistant("d"), user("what time is it?"), assistant("e")]
+    assert extracted(*said, *later).session_objective == "I want a linter, too."
+
+
+def test_what_was_asked_in_an_unfinished_turn_is_open_whatever_the_goal_is():
+    """R-314: the goal may be older than the work that was stopped."""
+    artifact = extracted(user("build the parser"), assistant("a"), user("now the lexer"))
+    assert artifact.session_objective == "build the parser"
+    assert [t.item for t in artifact.open_threads] == ["now the lexer (not answered)"]
 
 
 def test_merging_replaces_episodes_of_one_id_and_drops_duplicates():
-    """R-319: old artifact + new turns; duplicates by (status, source, text); the same episode id is replaced."""
+    """R-319: old artifact + new turns; duplicates by normalised text across sources and statuses, the newest stays."""
     old = Artifact(
         session_objective="first",
-        constraints=("no deps",),
-        settled_decisions=(Decision("use A", source_turn_id="turn-1"),),
+        constraints=("no deps", "be kind"),
+        settled_decisions=(Decision("use A", source_turn_id="turn-1"), Decision("use C", source_turn_id="turn-1")),
         completed_episodes=(Episode("e1", "old words"), Episode("e0", "before")),
-        open_threads=(OpenThread("write tests", source_turn_id="turn-1"), OpenThread("ship", source_turn_id="turn-1")),
-    )
+        open_threads=(
+            OpenThread("write tests", source_turn_id="turn-1"), OpenThread("Ship it.", source_turn_id="turn-1"),
+            OpenThread("ask Ann", "blocked", source_turn_id="turn-1"),
+        ),
+        workspace_facts=(WorkspaceFact("", "main is protected", "turn-1"), WorkspaceFact("a.py", "is old", "turn-1")),
+    )  # fmt: skip
     new = Artifact(
         session_objective="continue",
-        constraints=("No  deps", "be quick"),
-        settled_decisions=(Decision("use A", source_turn_id="turn-1"), Decision("use A", source_turn_id="turn-2")),
+        constraints=("No  `deps`!", "be quick"),
+        settled_decisions=(
+            Decision("use A", source_turn_id="turn-1"), Decision("Use **A**.", "slow", "superseded", "turn-2"),
+        ),
         completed_episodes=(Episode("e1", "new words"),),
-    )
-    merged = merge(old, new, closed={"ship"})
+        open_threads=(OpenThread("Write tests", "deferred", source_turn_id="turn-2"),),
+        workspace_facts=(WorkspaceFact("", "Main is protected.", "turn-2"), WorkspaceFact("b.py", "is old", "turn-2")),
+    )  # fmt: skip
+    merged = merge(old, new, closed={"ship it"})
     assert merged.session_objective == "first"
-    assert merged.constraints == ("No  deps", "be quick")
-    assert [d.source_turn_id for d in merged.settled_decisions] == ["turn-1", "turn-2"]
+    assert merged.constraints == ("be kind", "No  `deps`!", "be quick")
+    assert [(d.decision, d.status, d.source_turn_id) for d in merged.settled_decisions] == [
+        ("use C", "active", "turn-1"),
+        ("Use **A**.", "superseded", "turn-2"),
+    ]
     assert [(e.episode_id, e.summary) for e in merged.completed_episodes] == [("e0", "before"), ("e1", "new words")]
-    assert [t.item for t in merged.open_threads] == ["write tests"]
+    assert [(t.item, t.status) for t in merged.open_threads] == [("ask Ann", "blocked"), ("Write tests", "deferred")]
+    assert [(f.path, f.source_turn_id) for f in merged.workspace_facts] == [
+        ("a.py", "turn-1"),
+        ("", "turn-2"),
+        ("b.py", "turn-2"),
+    ]
     assert merge(merged, new) == merge(merge(merged, new), new)
+
+
+def test_an_artifact_that_is_full_keeps_what_is_strict():
+    """R-317, R-319: it does not grow without end, and the first rule of a long chat is not what goes."""
+    older = Artifact(constraints=("Never push.", *(f"Keep file {n} short." for n in range(80))))
+    newer = Artifact(
+        constraints=tuple(f"Keep part {n} small." for n in range(80)),
+        workspace_facts=(
+            WorkspaceFact("", "You must not touch main", "turn-1"),
+            *(WorkspaceFact("", f"stage {n} is slow", "turn-2") for n in range(99)),
+        ),
+    )
+    merged = merge(older, newer)
+    assert merged.constraints == ("Never push.", *(f"Keep part {n} small." for n in range(21, 80)))
+    assert [fact.fact for fact in merged.workspace_facts][:2] == ["You must not touch main", "stage 40 is slow"]
+    assert len(merged.workspace_facts) == 60
 
 
 def test_large_results_leave_a_hint_where_to_find_them_again():

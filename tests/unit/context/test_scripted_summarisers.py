@@ -291,9 +291,9 @@ RULES = (
 
 
 @pytest.mark.parametrize("script", ["perfect", "over-long"])
-@pytest.mark.parametrize("name", [name for name in policy_names() if name != "kodacode"])
+@pytest.mark.parametrize("name", policy_names())
 def test_eight_rules_that_the_user_stated_survive_under_every_policy(name, script):
-    """R-431: the model does not say them; code does, word for word. Thanks and bare commands are not quoted."""
+    """R-431, R-317: the model does not say them; code does, word for word. Thanks and bare commands are not quoted."""
     messages = list(long_day())
     typed = [place for place, m in enumerate(messages) if is_typed_by_user(m)]
     for place, rule in zip(typed, (*RULES, "thanks!", "/exit"), strict=False):
