@@ -75,6 +75,8 @@ def decode_line(line: bytes | str, where: str, expected: str) -> Any:
         raise InputError(f"{where}: not UTF-8 text (byte {error.start + 1}); expected {expected}") from error
     except RecursionError as error:
         raise InputError(f"{where}: nested too deeply; expected {expected}") from error
+    except MemoryError as error:
+        raise InputError(f"{where}: too large for this computer's memory; expected {expected}") from error
     except ValueError as error:
         raise InputError(f"{where}: not JSON ({error}); expected {expected}") from error
 

@@ -6,10 +6,14 @@ body that is no event stream at all each get their sentence here. What a payload
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from codecompanion.adapters.base import StreamEvent
 from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
 from codecompanion.adapters.sse import SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+from codecompanion.outside_text import NOT_READABLE
 
 _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
 
@@ -39,11 +43,18 @@ class ReplyDecoder:
         self._at_end = True
         events = self._take(self._sse.finish())
         if self.problem is None:
-            self._close(events)
+            with self._reading():
+                self._close(events)
         return events
 
     def read_json(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
+        events = list[StreamEvent]()
+        with self._reading():
+            events = self._read_whole(body)
+        return events
+
+    def _read_whole(self, body: bytes) -> list[StreamEvent]:
         raise NotImplementedError
 
     def _read(self, payload: bytes) -> None:
@@ -66,8 +77,17 @@ class ReplyDecoder:
         for payload in payloads:
             if self.problem is not None or self.seen_done:
                 break
-            self._read(payload)
+            with self._reading():
+                self._read(payload)
         return self._collect()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Take what cannot be read, or not be written down again, for a broken reply: the chat goes on."""
+        try:
+            yield
+        except NOT_READABLE as error:
+            self.problem = self._malformed(f"a part of it cannot be taken in ({error or 'it is too large'})")
 
     def _fail(self, payload: bytes) -> None:
         """Take in an error the provider reported in its reply."""

@@ -16,6 +16,7 @@ from functools import cache
 from codecompanion import prompts
 from codecompanion.context.sections import Schema, guess_schema, parse_sections
 from codecompanion.context.work import Failed, SummaryReply
+from codecompanion.outside_text import NOT_READABLE
 
 _ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
 _THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTALL | re.IGNORECASE)
@@ -201,6 +202,6 @@ def _is_error_object(text: str) -> bool:
         return False
     try:
         decoded = json.loads(text)
-    except (ValueError, RecursionError):
+    except NOT_READABLE:
         return False
     return isinstance(decoded, dict) and "error" in decoded

@@ -61,7 +61,7 @@ class MessagesDecoder(ReplyDecoder):
         self._text: list[str] = []
         self._events: list[StreamEvent] = []
 
-    def read_json(self, body: bytes) -> list[StreamEvent]:
+    def _read_whole(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object."""
         try:
             message = msgspec.json.decode(body)
@@ -81,7 +81,8 @@ class MessagesDecoder(ReplyDecoder):
         self._end_message(message, message)
         self.seen_done = True
         events = self._collect()
-        self._close(events)
+        if self.problem is None:
+            self._close(events)
         return events
 
     @property
@@ -164,7 +165,7 @@ class MessagesDecoder(ReplyDecoder):
         self.seen_output = self.seen_output or draft.kind != "text"
 
     def _read_delta(self, index: Any, delta: Any) -> None:
-        draft = self._drafts.get(index)
+        draft = self._drafts.get(index) if isinstance(index, int) else None
         if draft is None or not isinstance(delta, Mapping):
             self.problem = self._malformed("a delta belongs to no content block")
             return
@@ -183,7 +184,7 @@ class MessagesDecoder(ReplyDecoder):
                 draft.block.update(told)
 
     def _end_block(self, index: Any) -> None:
-        draft = self._drafts.pop(index, None)
+        draft = self._drafts.pop(index, None) if isinstance(index, int) else None
         if draft is None:
             return
         match draft.kind:

@@ -97,7 +97,7 @@ class ChatDecoder(ReplyDecoder):
         self._text: list[str] = []
         self._events: list[StreamEvent] = []
 
-    def read_json(self, body: bytes) -> list[StreamEvent]:
+    def _read_whole(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (a gateway that does not stream)."""
         events = self._take([body])
         self._is_whole = True

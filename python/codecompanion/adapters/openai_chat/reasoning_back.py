@@ -15,6 +15,7 @@ import msgspec
 
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, REASONING_FIELDS
 from codecompanion.messages import Message, ReasoningPart
+from codecompanion.outside_text import NOT_READABLE
 
 SendReasoning = bool | Literal["tool_turns"]
 REQUIRED_FIELD = "reasoning_content"
@@ -37,7 +38,7 @@ def add_reasoning(
     parts = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ReasoningPart)]
     own = [part.opaque for part in parts if part.opaque and opaque_origin and part.origin == opaque_origin]
     if own:
-        fields["reasoning_details"] = [entry for opaque in own for entry in msgspec.json.decode(opaque, type=_ENTRIES)]
+        fields["reasoning_details"] = [entry for opaque in own for entry in _entries(opaque)]
     elif readable:
         for part in parts:
             if not part.origin and part.text:
@@ -51,7 +52,12 @@ def _own_field(part: ReasoningPart) -> str:
     return REQUIRED_FIELD if part.field == MISTRAL_THINKING else part.field
 
 
-_ENTRIES = list[msgspec.Raw]
+def _entries(opaque: str) -> list[msgspec.Raw]:
+    """Return the entries as they came; none of one that was damaged on the disk."""
+    try:
+        return msgspec.json.decode(opaque, type=list[msgspec.Raw])
+    except NOT_READABLE:
+        return []
 
 
 def _add_readable(fields: dict[str, Any], part: ReasoningPart, field: str) -> None:

@@ -65,7 +65,7 @@ class ResponsesDecoder(ReplyDecoder):
         self._model = ""
         self._last: _Response | None = None
 
-    def read_json(self, body: bytes) -> list[StreamEvent]:
+    def _read_whole(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
         try:
             response = _RESPONSE.decode(body)
@@ -189,4 +189,4 @@ class ResponsesDecoder(ReplyDecoder):
 
 def _key(event: _Event) -> Any:
     """Return what tells the items of a reply apart: their place, or their id at endpoints that number nothing."""
-    return event.output_index if event.output_index is not None else event.item_id
+    return next((key for key in (event.output_index, event.item_id) if isinstance(key, int | str)), None)
