@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ from codecompanion.session.forecast import forecast
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.going_on import check_incomplete
 from codecompanion.session.inspection import inspect, original, state_of
+from codecompanion.session.lost_history import LostHistory
 from codecompanion.session.opening import open_new, open_stored
 from codecompanion.session.policy_choice import choose_policy, list_policies
 from codecompanion.session.preview import compare_with_last, preview
@@ -224,6 +225,7 @@ class Runtime:
             services.calibrations[learned.adapter, learned.model] = calibration
         previous, self._services, self._reports = self._services, services, Reports()
         self._environment = environment
+        LostHistory(services, self._chats, self._start_in_background)
         if previous is not None:
             await previous.store.aclose()
         return services.mistakes
@@ -345,7 +347,10 @@ class Runtime:
             except CodeCompanionError as error:
                 _log.info("warm-up: %s", error)
 
-        task = asyncio.get_running_loop().create_task(warm())
+        self._start_in_background(warm())
+
+    def _start_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 

@@ -140,6 +140,11 @@ class ContextControl:
         self.policy = self.services.policy(overrides, self._chosen_policy, self.adapter_name)
         self._overrides = overrides
 
+    @property
+    def chosen_policy(self) -> str:
+        """Return the policy the chat chose, "" when it follows the configuration."""
+        return self._chosen_policy
+
     def use_policy(self, name: str) -> None:
         """Manage the context by another policy from the next request on; "" = as configured.
 

@@ -125,6 +125,10 @@ class ChatLog:
             self._read_undos(events)
             self.changes += 1
 
+    def forget_changes(self) -> None:
+        """Offer no undo any more: what it stood on is not stored (`lost_history`)."""
+        self.undone, self.chain = (), Chain()
+
     async def settled(self) -> None:
         """Wait until everything handed to the store so far is in the view."""
         async with self._order:

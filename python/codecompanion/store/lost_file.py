@@ -1,8 +1,8 @@
-"""A database file that was deleted, emptied or replaced while it was open: noticed before the next write.
+"""A database file that was deleted, emptied or replaced while it was open: noticed before the next use of it.
 
 SQLite goes on writing to a deleted file, and everything written would end with the process. What the open connections
-still hold is copied into a new file; of an emptied one that is seldom more than the newest entries. Chats that are lost
-are restored from their checkpoints (`:CodeCompanionRestore`).
+still hold is copied into a new file; of an emptied one that is seldom all of it. Then the open chats are written again
+(`rebuild`), and the others come back from their checkpoints (`session.lost_history`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,27 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from codecompanion.errors import StoreCorrupt, StoreError
-from codecompanion.store.db import RESTORE, Database, connect, create_private_file, make_private_folder
+import msgspec
+
+from codecompanion.errors import StoreError
+from codecompanion.store.db import Database, connect, create_private_file, make_private_folder
 from codecompanion.store.durable_files import flush_folder
 from codecompanion.store.lease import FileLock
 from codecompanion.store.migrations import migrate
 
 State = Literal["sound", "deleted", "emptied", "replaced"]
+R = TypeVar("R")
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """What had become of the file, and whether all of it is in the one that is used now."""
+
+    state: State
+    is_whole: bool
 
 
 class FileWatch:
@@ -45,8 +56,10 @@ class FileWatch:
             return "replaced"
         return "emptied" if found.st_size == 0 else "sound"
 
-    def renew(self) -> StoreError:
-        """Put a good file in place and use it; return what is to be said. The caller holds the write lock.
+    def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R]:
+        """Put a good file in place and use it. The caller holds the write lock.
+
+        `look_back` reads what it wants to keep of the lost file, as far as that can be read.
 
         Raises:
             sqlite3.Error, OSError, StoreError: no file can be made there; the open one is still used.
@@ -58,6 +71,7 @@ class FileWatch:
         turn = FileLock(path.parent / "opening.lock")  # another Neovim may be doing the same
         try:
             state, saved = self.state(), False
+            remains = look_back(self._database.writer)
             if state in ("deleted", "emptied"):
                 fresh = path.with_name(path.name + ".renewed")
                 saved = self._make(fresh, path)
@@ -67,7 +81,7 @@ class FileWatch:
             self._known = _identity(path)
         finally:
             turn.release()
-        return StoreCorrupt(_sentence(state, saved=saved))
+        return Renewed(state, is_whole=saved or state == "sound"), remains
 
     def _make(self, fresh: Path, path: Path) -> bool:
         """Make the new file; return whether all of the old one is in it."""
@@ -81,16 +95,6 @@ class FileWatch:
                 migrate(target, str(path))
             target.execute("PRAGMA journal_mode = DELETE")  # all of it in the one file that is renamed
         return saved
-
-
-def _sentence(state: State, *, saved: bool) -> str:
-    if state == "replaced":
-        return f"Another file took the place of the chat history and is used now; {RESTORE}"
-    if state == "sound":
-        return "The chat history file was away for a moment; nothing is lost"
-    if saved:
-        return f"The chat history file was {state} while open; it was written again, nothing is lost"
-    return f"The chat history file was {state} while open; a new one was begun. {RESTORE}"
 
 
 def _is_whole(source: sqlite3.Connection) -> bool:

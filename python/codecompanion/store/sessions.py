@@ -185,14 +185,25 @@ def is_searchable(message: Message) -> bool:
 
 
 def append_events(
-    connection: sqlite3.Connection, chat_id: str, payloads: Iterable[EventPayload], ts: float
+    connection: sqlite3.Connection,
+    chat_id: str,
+    payloads: Iterable[EventPayload],
+    ts: float,
+    *,
+    after_seq: int = 0,
+    spent: Totals | None = None,
 ) -> list[LogEvent]:
     """Append to the log of the chat inside the running transaction; the first event makes the chat.
+
+    `after_seq`: the numbers begin behind it, although the chat does not reach so far. `spent`: what it had cost before.
 
     A reply clears the chat's partial reply and a user message the draft it was typed as, in the same transaction, so
     that no crash can show a text twice.
     """
     totals = read_totals(connection, chat_id) or Totals(created=ts)
+    totals.last_seq = max(totals.last_seq, after_seq)
+    if spent is not None:
+        totals.created, totals.cost_usd, totals.unpriced = spent.created, spent.cost_usd, spent.unpriced
     events = []
     for payload in payloads:
         totals.count(payload, ts)
@@ -254,6 +265,12 @@ def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
     """Return the chat's row of totals, None when there is no such chat."""
     row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
     return Totals(*row) if row else None
+
+
+def read_all_totals(connection: sqlite3.Connection) -> dict[str, Totals]:
+    """Return the rows of totals by chat."""
+    rows = connection.execute(f"SELECT chat_id, {_TOTALS} FROM chats").fetchall()  # noqa: S608 - a constant
+    return {row[0]: Totals(*row[1:]) for row in rows}
 
 
 def save_totals(connection: sqlite3.Connection, chat_id: str, totals: Totals) -> None:

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import datetime
 import itertools
+import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -26,9 +27,11 @@ from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.history import EventPayload, LogEvent
 from codecompanion.store import copying, deletion, lease, scratch, search, sessions
 from codecompanion.store.blobs import Blobs
-from codecompanion.store.db import Database, create_private_file
+from codecompanion.store.db import Database, create_private_file, explain
 from codecompanion.store.inner_index import Completion, Step, is_complete
 from codecompanion.store.lease import Lease, Owner
+from codecompanion.store.lost_file import FileWatch
+from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt, Remains, read_remains, rebuild, with_newest
 from codecompanion.store.scratch import Calibration
 from codecompanion.store.search import SearchHit
 from codecompanion.store.sessions import Row, SessionInfo, Spent
@@ -64,7 +67,10 @@ class Store:
         self._last_reported = ""
         self._sweeps: set[Future[None]] = set()
         is_indexed = is_complete(database.writer)
-        self._writer = Writer(database, self._note_damage, report)
+        self._newest: dict[str, list[LogEvent]] = {}
+        self._live: Callable[[], Sequence[LiveChat]] = tuple
+        self._on_loss: Callable[[Loss], None] = lambda loss: None
+        self._writer = Writer(database, self._note_damage, self._renew)
         self._completion = Completion(self._submit_quietly, is_needed=not is_indexed)
 
     @property
@@ -89,7 +95,9 @@ class Store:
             lease.refuse_foreign(connection, self._owner, chat_id)
             return sessions.append_events(connection, chat_id, batch, now)
 
-        return self._writer.submit(run)
+        future = self._writer.submit(run)
+        future.add_done_callback(partial(self._keep_newest, chat_id))
+        return future
 
     async def log(self, chat_id: str, *payloads: EventPayload) -> list[LogEvent]:
         """Append and wait until it is on disk; see `append`."""
@@ -222,6 +230,7 @@ class Store:
 
     def release(self, chat_id: str) -> Future[None]:
         """Give the chat back."""
+        self._newest.pop(chat_id, None)
         return self._writer.submit(lambda connection: lease.release(connection, self._owner, chat_id))
 
     def foreign_lease(self, chat_id: str) -> Lease | None:
@@ -335,6 +344,42 @@ class Store:
         """Close without blocking the loop."""
         await asyncio.to_thread(self.close)
 
+    # ---- a lost file
+
+    def watch_over(self, live: Callable[[], Sequence[LiveChat]], on_loss: Callable[[Loss], None]) -> None:
+        """Write the chats that `live` tells into the new file once the open one is lost, and tell `on_loss`.
+
+        Both are called in any thread, and must not use the store.
+        """
+        self._live, self._on_loss = live, on_loss
+
+    def _renew(self, watch: FileWatch) -> None:
+        """Put a good file in the place of the lost one, with all of it that can be had; the write lock is held."""
+        live = [with_newest(chat, self._newest.get(chat.chat_id, ())) for chat in self._live()]
+        renewed, remains = watch.renew(lambda lost: read_remains(lost, live))
+        rebuilt = () if renewed.is_whole else self._rebuild(live, remains)
+        loss = Loss(renewed, rebuilt, remains)
+        self._report(StoreCorrupt(loss.sentence()))
+        self._on_loss(loss)
+
+    def _rebuild(self, live: Sequence[LiveChat], remains: Remains) -> tuple[Rebuilt, ...]:
+        connection = self._database.writer
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            rebuilt = rebuild(connection, self._owner, live, remains, self._clock(), lambda: secrets.token_hex(6))
+            connection.execute("COMMIT")
+        except (sqlite3.Error, StoreError) as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._report(explain(error, self._database.path))
+            return tuple(Rebuilt(chat.chat_id, "failed") for chat in live)
+        return rebuilt
+
+    def _keep_newest(self, chat_id: str, future: Future[list[LogEvent]]) -> None:
+        """Remember what was written last of a chat until its host has it in its view."""
+        if future.exception() is None:
+            self._newest[chat_id] = future.result()
+
     # ---- inside
 
     def _submit_quietly(self, step: Step) -> Future[bool]:
@@ -343,6 +388,7 @@ class Store:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
+        self._writer.look_after_file()
         try:
             with self._database.reading() as connection:
                 yield connection

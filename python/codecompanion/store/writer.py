@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 MAX_GROUP = 256
 CHECKPOINT_BYTES = 4 * 1024 * 1024
+LOOK_EVERY_S = 2.0
 
 
 class _Job(NamedTuple):
@@ -42,14 +43,17 @@ class Writer:
         self,
         database: Database,
         on_error: Callable[[StoreError], None],
-        on_renewed: Callable[[StoreError], None] = lambda told: None,
+        renew: Callable[[FileWatch], None] = lambda watch: None,
     ) -> None:
-        """Start the thread. `on_error` is told of every failed job, `on_renewed` of a lost file, in that thread."""
+        """Start the thread. `on_error` is told of every failed job, in that thread.
+
+        `renew` brings back what it can once the file is lost, with the write lock held.
+        """
         self._database = database
-        self._on_error, self._on_renewed = on_error, on_renewed
+        self._on_error, self._renew = on_error, renew
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._gate = threading.Lock()
-        self._closed = False
+        self._closed = self._gone = False
         self._durable: bool | None = None
         path = database.path
         self._wal = path.with_name(path.name + "-wal") if path else None
@@ -65,17 +69,20 @@ class Writer:
             self._database.writer.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
         self._durable = None
 
+    def look_after_file(self) -> None:
+        """Go on with a good file when the open one was deleted, emptied or replaced; a few microseconds otherwise."""
+        if self._watch.state() != "sound":
+            with self._database.write_lock:
+                self._look_after_file()
+
     def _look_after_file(self) -> None:
-        """Go on with a good file when the open one was deleted, emptied or replaced, and say so."""
-        if self._watch.state() == "sound":
+        if self._watch.state() == "sound" or self._gone:
             return
         try:
-            told = self._watch.renew()
+            self._renew(self._watch)
             self._set_up()
         except (sqlite3.Error, OSError, StoreError) as error:
             self._on_error(explain(error, self._database.path))
-            return
-        self._on_renewed(told)
 
     def submit(self, run: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> Future[T]:
         """Queue a job and return at once; the future gives what the job returned, after the commit.
@@ -102,7 +109,7 @@ class Writer:
     def _work(self) -> None:
         while True:
             group: list[_Job] = []
-            job = self._queue.get()
+            job = self._next()
             while job is not None:
                 group.append(job)
                 if len(group) == MAX_GROUP:
@@ -120,7 +127,18 @@ class Writer:
                 with self._database.write_lock:
                     self._checkpoint()
             if job is None:
+                with self._database.write_lock:
+                    self._gone = True
                 return
+
+    def _next(self) -> _Job | None:
+        """Wait for the next job, looking after the file meanwhile: an idle chat is told of a loss, too."""
+        while self._wal is not None:
+            try:
+                return self._queue.get(timeout=LOOK_EVERY_S)
+            except Empty:
+                self.look_after_file()
+        return self._queue.get()
 
     def _write(self, group: list[_Job]) -> list[_Outcome]:
         connection = self._database.writer

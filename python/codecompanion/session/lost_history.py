@@ -1,0 +1,164 @@
+"""What a host does when the database is lost under it: its open chats go on, the others come back from checkpoints.
+
+The store notices the loss and writes the open chats into the new file before anything else (`store.rebuild`); here is
+what it is told of them, what each chat says afterwards, and the way back of the chats nobody has open. Those are
+restored one after the other in the background, by one host of all that share the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.events import Notice, Severity
+from codecompanion.history import ChatCreated, EventPayload, PolicyEvent, PolicySet, TitleSet, TurnBegan, TurnEnded
+from codecompanion.session.from_checkpoint import restore_chat
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from codecompanion.store.db import RESTORE
+from codecompanion.store.lease import FileLock
+from codecompanion.store.lost_file import State as FileState
+from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt
+
+_log = logging.getLogger(__name__)
+_HAPPENED: Mapping[FileState, str] = {
+    "deleted": "The chat history file was deleted while open.",
+    "emptied": "The chat history file was emptied while open.",
+    "replaced": "Another file took the place of the chat history.",
+    "sound": "The chat history file was away for a moment.",
+}
+_IN_TURN = frozenset({State.PREPARING, State.STREAMING, State.RUNNING_TOOLS, State.AWAITING_APPROVAL})
+_NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
+
+
+class LostHistory:
+    """Stands by for one host. Made on the engine's loop; the store calls `live` and `on_loss` from its threads."""
+
+    def __init__(
+        self,
+        services: Services,
+        chats: Mapping[str, Session],
+        start: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._services, self._chats, self._start = services, chats, start
+        self._loop = asyncio.get_running_loop()
+        services.store.watch_over(self.live, self.on_loss)
+
+    def live(self) -> list[LiveChat]:
+        """Return the chats of this host as they stand; their views are values, so any thread may read them."""
+        return [_live_chat(session, self._services.new_token()) for session in list(self._chats.values())]
+
+    def on_loss(self, loss: Loss) -> None:
+        """Tell the chats, and bring back what nobody has open."""
+        if not loss.renewed.is_whole:
+            self._loop.call_soon_threadsafe(lambda: self._start(self._after(loss)))
+
+    async def _after(self, loss: Loss) -> None:
+        for rebuilt in loss.rebuilt:
+            session = self._chats.get(rebuilt.chat_id)
+            if session is not None:
+                await self._refresh(session, rebuilt)
+                text = f"{_HAPPENED[loss.renewed.state]} {_sentence(rebuilt)}"
+                self._services.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+        await self._bring_back(loss)
+
+    async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:
+        """Let the chat know that what it could have undone is not stored any more."""
+        if rebuilt.extent == "view":
+            session.log.forget_changes()
+            session.show_meter()
+
+    async def _bring_back(self, loss: Loss) -> None:
+        """Restore the chats that have checkpoints and are not in the new file; say how many, and which are lost."""
+        keeping, path = self._services.keeping, self._services.store.path
+        if keeping is None or path is None:
+            return
+        try:
+            turn = await asyncio.to_thread(FileLock, path.parent / "rebuilding.lock", 0.0)
+        except (sqlite3.Error, OSError):
+            return  # another Neovim does it
+        try:
+            stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
+            back, failed = 0, 0
+            for chat in dict.fromkeys(entry.chat for entry in stored):
+                if chat in self._chats or await asyncio.to_thread(self._services.store.knows, chat):
+                    continue
+                try:
+                    await restore_chat(self._services, chat, "")
+                    back += 1
+                except CodeCompanionError as error:
+                    _log.warning("chat %s did not come back: %s", chat, error)
+                    failed += 1
+            lost = await asyncio.to_thread(self._count_lost, loss)
+        finally:
+            turn.release()
+        text = _outcome(back, failed, lost)
+        if text:
+            self._services.emit(Notice(level=Severity.WARN, text=text))
+
+    def _count_lost(self, loss: Loss) -> int | None:
+        """Return how many chats in which something was said are gone; None when that cannot be known any more."""
+        if loss.renewed.state == "replaced":
+            return 0  # that file says what there is
+        totals = loss.remains.totals
+        if not totals:
+            return None
+        return sum(1 for chat, row in totals.items() if row.messages and not self._services.store.knows(chat))
+
+
+def _live_chat(session: Session, new_id: str) -> LiveChat:
+    log, control, view = session.log, session.control, session.log.view
+    opening: list[EventPayload] = [
+        ChatCreated(
+            adapter=control.adapter_name, model=control.model, policy=control.policy.name, cwd=session.snapshot.cwd
+        )
+    ]
+    if log.title:
+        opening.append(TitleSet(title=log.title))
+    if control.chosen_policy:
+        opening.append(PolicySet(policy=control.chosen_policy))
+    text = f"Written again after the chat history file was lost: {_messages(len(view.messages))}. {_NOT_KEPT}."
+    closing: list[EventPayload] = [PolicyEvent(name="session_restored", fields={"chat": session.chat_id, "note": text})]
+    turn = session.turn
+    if turn is not None and session.state in _IN_TURN:
+        closing.append(TurnBegan(turn_id=turn.turn_id, cycle=turn.cycle))
+    elif view.cycle:
+        closing += [TurnBegan(turn_id=new_id, cycle=view.cycle), TurnEnded(turn_id=new_id, reason="done")]
+    return LiveChat(session.chat_id, view, tuple(opening), tuple(closing))
+
+
+def _messages(count: int) -> str:
+    return "the 1 message the model sees" if count == 1 else f"the {count} messages the model sees"
+
+
+def _sentence(rebuilt: Rebuilt) -> str:
+    match rebuilt.extent:
+        case "whole" | "there":
+            return "This chat is stored again with everything; nothing of it is lost."
+        case "view":
+            return (
+                f"Stored again: {_messages(rebuilt.messages)}. {_NOT_KEPT}. :CodeCompanionRestore shows older states."
+            )
+        case "taken":
+            return "Another Neovim has this chat open; what is said here is not stored. Close one of the two."
+        case "failed":
+            return f"This chat could not be stored again; it goes on here. {RESTORE}"
+
+
+def _outcome(back: int, failed: int, lost: int | None) -> str:
+    """Return what became of the chats nobody had open, "" when there were none."""
+    parts = []
+    if back:
+        parts.append(f"{back} chat{' came' if back == 1 else 's came'} back as of the last checkpoint")
+    if failed:
+        parts.append(f"{failed} could not be read; see :CodeCompanionRestore")
+    if lost:
+        parts.append(f"{lost} had none and {'is' if lost == 1 else 'are'} lost")
+    if lost is None:
+        parts.append("chats without a checkpoint are lost")
+    return f"Chat history: {'; '.join(parts)}" if parts else ""

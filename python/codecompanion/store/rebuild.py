@@ -1,0 +1,167 @@
+"""What open chats put into the file that took the place of a lost one (`lost_file`): their log, or what they are.
+
+A host remembers of its open chats what the model sees. Where the lost file can still be read, a chat's log is copied
+from there as it was, undo and all; else what the model sees is written again as a log of its own. A file that has an
+older state of the chat (a backup) gets what it lacks. Other chats come back from their checkpoints, later, because
+nobody waits for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from codecompanion.errors import LeaseHeld
+from codecompanion.history import EventPayload, Insertion, LogEvent, MessageAdded, View, ViewChanged, apply, project
+from codecompanion.store import lease, sessions
+from codecompanion.store.db import RESTORE
+from codecompanion.store.lease import Owner
+from codecompanion.store.lost_file import Renewed
+from codecompanion.store.sessions import Totals
+
+Extent = Literal["whole", "view", "there", "taken", "failed"]
+"""How much of a chat is in the new file: its whole log, what the model sees, nothing had to be added, nothing could be
+because another Neovim has it, or because the file could not be written."""
+
+
+class LiveChat(msgspec.Struct, frozen=True):
+    """An open chat as its host remembers it: `opening`, the messages of the view, `closing` are a log of their own."""
+
+    chat_id: str
+    view: View
+    opening: tuple[EventPayload, ...] = ()
+    closing: tuple[EventPayload, ...] = ()
+
+
+class Rebuilt(msgspec.Struct, frozen=True):
+    """What became of one open chat."""
+
+    chat_id: str
+    extent: Extent
+    messages: int = 0
+
+
+class Remains(msgspec.Struct, frozen=True):
+    """What could still be read of the lost file: the totals of its chats, and the logs of open ones."""
+
+    totals: dict[str, Totals] = {}
+    logs: dict[str, list[LogEvent]] = {}
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """What happened to the open file, and what was done about it."""
+
+    renewed: Renewed
+    rebuilt: tuple[Rebuilt, ...] = ()
+    remains: Remains = Remains()
+
+    def sentence(self) -> str:
+        """Return what is said of it where it concerns no chat."""
+        state = self.renewed.state
+        if state == "sound":
+            return "The chat history file was away for a moment; nothing is lost"
+        if self.renewed.is_whole:
+            return f"The chat history file was {state} while open; it was written again, nothing is lost"
+        again = sum(1 for chat in self.rebuilt if chat.extent not in ("taken", "failed"))
+        kept = f"{again} open chat{'' if again == 1 else 's'} written into it; " if again else ""
+        if state == "replaced":
+            return f"Another file took the place of the chat history and is used now; {kept}{RESTORE}"
+        return f"The chat history file was {state} while open; a new one was begun; {kept}{RESTORE}"
+
+
+def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat]) -> Remains:
+    """Read what is left in memory or in the deleted file; whatever cannot be read is left out."""
+    totals: dict[str, Totals] = {}
+    logs: dict[str, list[LogEvent]] = {}
+    with contextlib.suppress(sqlite3.Error):
+        totals = sessions.read_all_totals(lost)
+    for chat in live:
+        with contextlib.suppress(sqlite3.Error):
+            rows, unreadable = sessions.read_rows(lost, chat.chat_id)
+            events, damaged = sessions.decode_rows(rows)
+            if not unreadable and not damaged and project(events).messages == chat.view.messages:
+                logs[chat.chat_id] = events
+    return Remains(totals, logs)
+
+
+def with_newest(chat: LiveChat, written: Sequence[LogEvent]) -> LiveChat:
+    """Return the chat with what was stored, but is not in its view yet: the answer of the store was on its way."""
+    view = chat.view
+    for event in written:
+        if event.seq > view.last_seq:
+            view = apply(view, event)
+    return msgspec.structs.replace(chat, view=view)
+
+
+def rebuild(
+    connection: sqlite3.Connection,
+    owner: Owner,
+    live: Sequence[LiveChat],
+    remains: Remains,
+    now: float,
+    new_id: Callable[[], str],
+) -> tuple[Rebuilt, ...]:
+    """Write the open chats into the new file, in the running transaction; what they lacked is on disk with its end."""
+    known_before = set(sessions.read_all_totals(connection))
+    found = []
+    for chat in live:
+        try:
+            lease.acquire(connection, owner, chat.chat_id, now)
+        except LeaseHeld:
+            found.append(Rebuilt(chat.chat_id, "taken"))
+            continue
+        found.append(_write(connection, chat, remains, now, new_id))
+    _keep_spending(connection, remains.totals, {chat.chat_id for chat in live}, known_before)
+    return tuple(found)
+
+
+def _write(
+    connection: sqlite3.Connection, chat: LiveChat, remains: Remains, now: float, new_id: Callable[[], str]
+) -> Rebuilt:
+    rows, _ = sessions.read_rows(connection, chat.chat_id)
+    there, _ = sessions.decode_rows(rows)
+    count = len(chat.view.messages)
+    if there and project(there).messages == chat.view.messages:
+        return Rebuilt(chat.chat_id, "there", count)
+    log = remains.logs.get(chat.chat_id)
+    if log and log[: len(there)] == there:
+        sessions.restore_events(connection, ((chat.chat_id, event) for event in log[len(there) :]))
+        return Rebuilt(chat.chat_id, "whole", count)
+    said = tuple(MessageAdded(message=message) for message in chat.view.messages)
+    payloads = (_exchange(there, chat.view, new_id()),) if there else (*chat.opening, *said)
+    sessions.append_events(
+        connection, chat.chat_id, (*payloads, *chat.closing), now, after_seq=chat.view.last_seq,
+        spent=remains.totals.get(chat.chat_id) if not there else None,
+    )  # fmt: skip
+    return Rebuilt(chat.chat_id, "view", count)
+
+
+def _exchange(there: Sequence[LogEvent], view: View, change_id: str) -> ViewChanged:
+    """Return the change that makes what the model sees out of an older state; the older messages stay in the log."""
+    inserted, after = [], ""
+    for message in view.messages:
+        inserted.append(Insertion(message=message, after=after))
+        after = message.id
+    old = project(there)
+    return ViewChanged(
+        change_id=change_id,
+        kind="repaired",
+        removed=tuple(message.id for message in old.messages),
+        inserted=tuple(inserted),
+        tokens_before=old.tokens,
+        tokens_after=view.tokens,
+    )
+
+
+def _keep_spending(
+    connection: sqlite3.Connection, totals: Mapping[str, Totals], live: set[str], known_before: set[str]
+) -> None:
+    """Count what the other chats have cost as that of deleted ones: a budget must not begin anew (R-358)."""
+    gone = [row for chat_id, row in totals.items() if chat_id not in live and chat_id not in known_before]
+    if gone and not known_before:
+        usd, unpriced = sum(row.cost_usd for row in gone), sum(row.unpriced for row in gone)
+        connection.execute("INSERT INTO deleted_spending(usd, unpriced) VALUES (?, ?)", (usd, unpriced))

@@ -1,0 +1,237 @@
+"""The database is deleted, emptied or replaced while chats go on: noticed, said, rebuilt (issue 9, section 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion.events import ApprovalRequested, Notice
+from codecompanion.history import TurnBegan, TurnEnded, project
+from codecompanion.invariants import violations
+from codecompanion.messages import Usage
+from codecompanion.requests import Approve, OpenChat, Snapshot
+from codecompanion.session.from_checkpoint import restore_chat
+from codecompanion.session.lost_history import LostHistory
+from codecompanion.session.opening import open_stored
+from codecompanion.store.opening import open_store
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_effects import kept
+from tests.unit.session.test_turn import talk
+
+Chats = dict[str, Any]
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def host(tmp_path: Path, told: list[str]):
+    """Return a function that makes a host with a real file, a chat in it, and what stands by."""
+    stores = []
+
+    async def make(*replies: Any) -> tuple[Bench, Any, Path]:
+        store = open_store(tmp_path / "data", report=lambda problem: told.append(str(problem)))
+        stores.append(store)
+        bench = kept(tmp_path, ScriptedAdapter("s", replies), store=store)
+        session = await bench.open()
+        running: set[asyncio.Task[None]] = set()
+        LostHistory(bench.services, {"chat-1": session}, lambda work: running.add(asyncio.ensure_future(work)))
+        bench.running = running  # type: ignore[attr-defined]
+        return bench, session, tmp_path / "data" / "sessions.db"
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+def truncate(bench: Bench, path: Path) -> None:
+    """Empty the file so that nothing of it can be read any more, as after `: > sessions.db`."""
+    writer = bench.store._database.writer
+    with bench.store._database.write_lock:
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        path.write_bytes(b"")
+        writer.execute("PRAGMA shrink_memory")
+
+
+def stored(path: Path, chat: str = "chat-1") -> list[Any]:
+    """Return the events of the chat in the file, as another process finds them."""
+    other = open_store(path.parent)
+    try:
+        assert other.check() == []
+        return other.load_events(chat)
+    finally:
+        other.close()
+
+
+async def settled(bench: Bench) -> None:
+    """Wait until the chats are told and the others are back."""
+    await bench.until(lambda: bool(bench.running) and all(task.done() for task in bench.running))  # type: ignore[attr-defined]
+    for task in bench.running:  # type: ignore[attr-defined]
+        task.result()
+
+
+def notices(bench: Bench, chat: str = "chat-1") -> list[str]:
+    return [event.text for event in bench.of(Notice) if event.chat == chat]
+
+
+ANSWER = says("answer " * 40, Usage(input_tokens=30, output_tokens=5))
+
+
+async def test_an_emptied_file_gets_the_open_chat_again(host, told):
+    """What the model sees is stored again, with what follows; the chat says what is not."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    spent = bench.store.spent()
+    truncate(bench, path)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    await settled(bench)
+    events = stored(path)
+    assert project(events).messages == session.log.view.messages
+    assert [m.text for m in session.log.view.messages if m.role == "user"] == ["question 0", "question 1"]
+    assert [e.seq for e in events] == sorted({e.seq for e in events})
+    assert told == [
+        "The chat history file was emptied while open; a new one was begun; 1 open chat written into it;"
+        " :CodeCompanionRestore brings chats back from their checkpoints"
+    ]
+    (said,) = notices(bench)
+    assert said.startswith("The chat history file was emptied while open. Stored again: the 2 messages the model sees.")
+    assert "Not kept: " in said
+    assert ":CodeCompanionRestore" in said
+    assert bench.store.spent().usd >= 0 <= spent.usd
+
+
+async def test_a_loss_in_the_middle_of_a_turn_costs_no_word(host, told):
+    """A command of the model empties the file: the call, its result and the answer are stored, once."""
+    bench, session, path = await host()
+    command = json.dumps({"command": f": > '{path}'"})
+    bench.adapter._script = iter([calls(("c1", "run_command", command), text="Emptying."), says("Done.")])
+    session.submit(submit("empty it"))
+    await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+    session.desk.answer(Approve(chat="chat-1", call_id="c1", decision="once"))
+    await bench.idle(session)
+    await settled(bench)
+    events = stored(path)
+    messages = project(events).messages
+    assert messages == session.log.view.messages
+    assert violations(messages) == []
+    assert [m.role for m in messages] == ["user", "assistant", "tool", "assistant"]
+    began = [e.payload.turn_id for e in events if isinstance(e.payload, TurnBegan)]
+    ended = [e.payload.turn_id for e in events if isinstance(e.payload, TurnEnded)]
+    assert began
+    assert began[-1] == ended[-1] == session.turn.turn_id
+    assert len(told) == 1
+    await session.close()
+    bench.store.release("chat-1").result()
+    again = await open_stored(bench.services, OpenChat(chat="chat-1", snapshot=Snapshot(), resume="chat-1"))
+    assert again.log.view.messages == messages
+    assert not [e for e in bench.store.load_events("chat-1") if getattr(e.payload, "reason", "") == "interrupted"]
+
+
+async def test_a_file_deleted_while_a_reply_streams_is_written_again_with_everything(host, told):
+    bench, session, path = await host()
+    pause = asyncio.Event()
+    (text, finished) = says("whole answer")
+    bench.adapter._script = iter([(text, pause, finished)])
+    session.submit(submit("hello"))
+    await bench.until(lambda: any(getattr(e, "text", "") == "whole answer" for e in bench.events))
+    for file in path.parent.glob("sessions.db*"):
+        file.unlink()
+    pause.set()
+    await bench.idle(session)
+    assert told == ["The chat history file was deleted while open; it was written again, nothing is lost"]
+    assert project(stored(path)).messages == session.log.view.messages
+
+
+async def test_an_idle_chat_is_told_too(host, told):
+    """Noticed at once, not with the next message."""
+    bench, session, path = await host(ANSWER)
+    await talk(bench, session, 1)
+    truncate(bench, path)
+    await settled(bench)
+    assert len(told) == len(notices(bench)) == 1
+    assert project(stored(path)).messages == session.log.view.messages
+
+
+async def test_a_backup_in_its_place_gets_what_it_lacks(host, told, tmp_path):
+    """The log of the open chat is read from the replaced file, which is still open: undo and all."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    bench.store._writer.submit(lambda c: c.execute("SELECT 1").fetchone()).result()
+    with bench.store._database.write_lock:
+        bench.store._database.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(path, tmp_path / "backup.db")
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    before = bench.store.load_events("chat-1")
+    (tmp_path / "backup.db").replace(path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    session.submit(submit("question 2", 3))
+    await bench.idle(session)
+    await settled(bench)
+    assert bench.store.load_events("chat-1")[: len(before)] == before
+    assert project(stored(path)).messages == session.log.view.messages
+    assert told[0].startswith("Another file took the place of the chat history and is used now; 1 open chat written")
+    assert notices(bench)[0].endswith("stored again with everything; nothing of it is lost.")
+
+
+async def test_a_file_with_another_past_of_the_chat_shows_what_the_model_sees(host, tmp_path):
+    """Two histories of one chat cannot both count: the running one does, the other stays in the log."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    other = open_store(tmp_path / "other")
+    elsewhere = kept(tmp_path, ScriptedAdapter("s", [says("another answer")]), store=other)
+    await talk(elsewhere, await elsewhere.open(), 1)
+    other.close()
+    (tmp_path / "other" / "sessions.db").replace(path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    assert project(stored(path)).messages == session.log.view.messages
+    assert session.log.chain.undoable == ()
+
+
+async def test_other_chats_come_back_from_their_checkpoints(host, told):
+    """And the sentence counts those that have none."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    for chat in ("chat-2", "chat-3"):
+        another = await bench.open(chat)
+        another.submit(submit("a question"))
+        await bench.idle(another)
+        await another.close()
+        bench.store.release(chat).result()
+    bench.services.keeping.checkpoints.delete("chat-3")
+    before = [m.text for m in project(bench.store.load_events("chat-2")).messages]
+    truncate(bench, path)
+    session.log._store.save_draft("chat-1", "typing").result()
+    await settled(bench)
+    assert [m.text for m in project(stored(path, "chat-2")).messages] == before
+    assert stored(path, "chat-3") == []
+    assert notices(bench, "")[-1].startswith("Chat history: 1 chat came back as of the last checkpoint; ")
+    assert "lost" in notices(bench, "")[-1]
+    with pytest.raises(Exception, match="Nothing to restore"):
+        await restore_chat(bench.services, "chat-3", "")
+
+
+async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):
+    """R-358: a budget must not begin anew because a file went away."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    spent = bench.store.spent("chat-1")
+    assert spent.usd > 0
+    empty = open_store(tmp_path / "empty")
+    empty.close()
+    (tmp_path / "empty" / "sessions.db").replace(path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    assert bench.store.spent("chat-1") == spent
