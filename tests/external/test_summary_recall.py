@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,19 @@ def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> N
     pi = next(text for text, messages in zip(ledgers, chats, strict=True) if len(messages) > 900)
     _, names, missing = mark_unverified(pi, known_in(chats[0]), VerifySummary())
     assert len(missing) >= 0.75 * names, (names, missing)
+
+
+def test_no_noise_is_quoted_from_real_chats() -> None:
+    """Issue 9: bare commands, thanks, `null`, modules taken for files, decisions that are mere headings."""
+    noise = re.compile(r"> /(?:undo|ex|diff|ls|tok|add|drop|model)\b[^\n]*$|> (?:ok|yo|wow|ls)$", re.MULTILINE)
+    nothing = re.compile(
+        r"\bnull \((?:edited|read)|(?<=[ /])django\.utils\.html|- said: \"(?:#|[^\"]*:\"$)", re.MULTILINE
+    )
+    for path in sorted(TRANSCRIPTS.rglob("*.jsonl")):
+        messages = read_lines(path.read_text("utf-8").splitlines(), str(path)).messages
+        summary = summarise(messages, 4000, estimate_text, "cw_9")
+        latest = summary.partition("Latest request:")[2].partition("2. **")[0]
+        quoted = [line for line in noise.findall(summary) if "\n" not in line]
+        assert not quoted, (path.name, quoted)
+        assert not noise.search(latest), (path.name, latest)
+        assert not nothing.search(summary), (path.name, nothing.findall(summary))

@@ -25,6 +25,7 @@ from codecompanion.context.ledger_lines import (
     todo_lines,
     write_within,
 )
+from codecompanion.context.noise import has_substance
 from codecompanion.context.sections import Role, Schema, guess_schema, load_schema, parse_sections
 from codecompanion.context.user_quotes import Quote, Quotes, fit_quotes, read_quotes, render_quotes
 from codecompanion.messages import Message
@@ -115,8 +116,9 @@ def _carry(earlier: Sequence[str]) -> dict[Role, list[str]]:
 
 def _request(carried: list[str], facts: Facts, limit: int, count: Count) -> list[str]:
     lines = _without_bare_label(fit(_before_latest(carried), limit // 2, count))
-    first = facts.requests[:1] if not carried else []
-    latest = facts.requests[-1:] if len(facts.requests) > len(first) else []
+    substantial = [text for text in facts.requests if has_substance(text)] or facts.requests
+    first = substantial[:1] if not carried else []
+    latest = substantial[-1:] if len(substantial) > len(first) else []
     for label, texts in ((_FIRST, first), (_LATEST, latest)):
         for text in texts:
             room = limit - count("\n".join(lines)) - count(label) - 4

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.context.ledger_earlier import earlier_files
+from codecompanion.context.noise import is_noise, without_examples
 from codecompanion.context.transcript import TRUNCATED
 from codecompanion.messages import FILE_TAGS, IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, ToolCall, is_typed_by_user
 from codecompanion.outside_text import NOT_READABLE
@@ -43,10 +44,17 @@ svelte zig nix cmake mk gradle log csv patch diff snap pony"
 PATH = re.compile(
     r"(?<![\w/@.-])(?:(?:\.{1,2}|~)?/)?(?:[\w@.+-]+/)*[\w@+-][\w@.+-]*\.(?:"
     + "|".join(_EXTENSIONS.split())
-    + r")(?![\w-])(?!\.\w)"
-    r"|(?<![\w/@.-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE|CMakeLists\.txt)(?![\w/-])"
+    + r")(?![\w-])(?!\.\w)(?!\((?!\d))"
+    r"|(?<![\w/@.-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE)(?:\.[A-Za-z]\w*)*(?![\w/-])(?!\.\w)"
 )
-NOT_A_FILE = frozenset(["console.log", "Math.log", "Node.js", "node.js", "Vue.js", "Next.js", "package.path"])
+NOT_A_FILE = frozenset(
+    """console.log Math.log math.log np.log Node.js node.js Vue.js Next.js Chart.js package.path process.env
+    import.meta.env null None none undefined true false True False N/A n/a""".split()
+)
+# `django.utils.html` is a module: an ending that modules have as well, and no name of a file in front of it.
+_MODULE = re.compile(
+    r"[A-Za-z_]\w*(?:\.[a-z_]\w*)*\.[a-z_]\w*\.(?:conf|css|csv|diff|env|html|json|lock|log|rst|sql|xml)"
+)
 # Not the end of `0x7f3a`.
 NAME = re.compile(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
@@ -59,12 +67,15 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 _EXIT = re.compile(r"exit(?:ed)?(?: with)?(?: status| code)?[ :=]+(-?\d+)|returncode[ :=]+(-?\d+)", re.IGNORECASE)
-_SENTENCE = re.compile(r"[^.!?\n]{12,400}[.!?]?")
+# A dot inside of a name ends no sentence.
+_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=[^\s*`'\")\]]))+[.!?]?")
 _DECISION = re.compile(
     r"\b(?:root cause|(?:the|real) (?:problem|issue|bug|reason) (?:is|was)|decided|turns out|because of"
     r"|the fix (?:is|was)|so I (?:will|kept|chose|used))\b",
     re.IGNORECASE,
 )
+_WORDS = re.compile(r"\w{2,}")
+_DECISION_CHARS, _DECISION_WORDS = 400, 6
 # What an edit defines, in the languages people edit; lines of a diff begin with a sign.
 _DEFINITION = re.compile(
     r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)\s+)*"
@@ -177,8 +188,9 @@ class _Reader:
 
     def _user(self, position: int, message: Message) -> None:
         if is_typed_by_user(message):
-            self.facts.requests.append(message.text)
-            self.facts.unanswered = True
+            if not is_noise(message.text):
+                self.facts.requests.append(message.text)
+                self.facts.unanswered = True
             self._mentions(message.text, position, 3.0)
         else:
             if message.path:
@@ -190,9 +202,7 @@ class _Reader:
         self.facts.unanswered = False
         if message.text.strip():
             self.facts.statements.append(message.text)
-            self.facts.decisions += [
-                one_line(said, 220) for said in _SENTENCE.findall(_shortened(message.text)) if _DECISION.search(said)
-            ]
+            self.facts.decisions += decisions_in(_shortened(message.text))
             self._mentions(message.text, position, 1.5)
             self.facts.todos += [(text.strip(), mark in "xX") for mark, text in _TODO.findall(message.text)]
         self.waiting = list(message.tool_calls)
@@ -201,8 +211,9 @@ class _Reader:
             self._call(position, call)
 
     def _mentions(self, text: str, position: int, weight: float) -> None:
+        text = without_examples(_shortened(text))
         self._names(text, position, weight)
-        for path in PATH.findall(_shortened(text)):
+        for path in PATH.findall(text):
             self._file(path, "seen", position)
 
     def _call(self, position: int, call: ToolCall) -> None:
@@ -272,6 +283,8 @@ class _Reader:
         path = _cleaned(path)
         if path in NOT_A_FILE or not path or len(path) > 240 or "\n" in path:
             return
+        if action == "seen" and _MODULE.fullmatch(path):
+            return
         fact = self.facts.files.setdefault(path, FileFact(path, {}))
         fact.actions[action] = fact.actions.get(action, 0) + 1
         fact.weight += _WEIGHTS[action] * self._age(position) ** 2
@@ -297,6 +310,20 @@ class _Reader:
 
 def _cleaned(path: str) -> str:
     return path.strip().lstrip("@").rstrip("/.,:;").removeprefix("./")
+
+
+def decisions_in(text: str) -> list[str]:
+    """Return the sentences in which the assistant says what it found out or decided; headings and openings say none."""
+    said = (sentence.strip() for sentence in _SENTENCE.findall(text))
+    return [
+        one_line(sentence, 220)
+        for sentence in said
+        if 12 <= len(sentence) <= _DECISION_CHARS
+        and _DECISION.search(sentence)
+        and not sentence.startswith("#")
+        and not sentence.rstrip("*_ ").endswith(":")
+        and len(_WORDS.findall(sentence)) >= _DECISION_WORDS
+    ]
 
 
 def is_code_name(name: str) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from codecompanion.context.noise import is_noise
 from codecompanion.context.sections import Schema, guess_schema, parse_sections, replace_section
 from codecompanion.context.transcript import shorten_middle
 from codecompanion.context.work import Env, Messages, Outcome, Work
@@ -27,13 +28,6 @@ _SMALLEST_QUOTE = 24
 _LEAST_BUDGET = 1000
 _SHARE_OF_WINDOW = 8
 _LEAST_ROOM = 60
-_NOISE = re.compile(
-    r"/[A-Za-z][\w-]*"
-    r"|(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+"
-    r"|(?:(?:many\s+)?thanks?(?:\s+you)?(?:\s+(?:a lot|so much|very much))?|thx|ty|danke|merci|gracias|ok(?:ay)?|great"
-    r"|perfect|cool|nice|hi|hello|bye)[\s.!,:)👍]*",
-    re.IGNORECASE,
-)
 
 Count = Callable[[str], int]
 
@@ -95,11 +89,6 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
 def is_given(work: Work) -> bool:
     """Return whether the summary is a caller's text in no known form: nothing is added to that."""
     return work.details.get("written_by") == "caller" and _section(work.summary) is None
-
-
-def is_noise(text: str) -> bool:
-    """Return whether a message says nothing that anybody needs again: thanks, a bare command, a command's XML."""
-    return _NOISE.fullmatch(text.strip()) is not None
 
 
 def gather_quotes(removed: Messages | Sequence[Message], max_chars: int) -> Quotes:

@@ -1,0 +1,83 @@
+"""What of a chat says nothing that anybody needs again: thanks, bare commands, pasted output, examples (issue 9).
+
+Noise is neither quoted nor called a request. Whoever doubts keeps the text: a command that carries a sentence
+(`/ask how …`) is none, and what an example names counts as soon as it occurs anywhere else.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST = 400
+_CHATTER = (
+    r"(?:many\s+)?thanks?(?:\s+you)?(?:\s+(?:a lot|so much|very much|again))?|thx|ty|danke|merci|gracias|ok(?:ay)?|kk?"
+    r"|great|perfect|cool|nice|awesome|wow|yay|lol|hi|hey|hello|yo|bye|ls|pwd|exit|quit|clear"
+)
+_NOTHING_SAID = re.compile(rf"(?:{_CHATTER})(?:[\s.,!]+(?:{_CHATTER}))*[\s.!,:)👍]*", re.IGNORECASE)
+_COMMAND_XML = re.compile(r"(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+")
+_COMMAND = re.compile(r"/[A-Za-z][\w-]*(?=\s|$)")
+# A word of a sentence: no path, option, name or number.
+_WORD = re.compile(r"[A-Za-z][a-z']*[?.,!:]?")
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+_STEERING = re.compile(
+    r"(?:please|y(?:es|ep|eah|up)?|sure|right|fine|good|continue|go (?:on|ahead)|keep going|carry on|proceed|next|again"
+    r"|(?:try|do it) again|do (?:it|that|this)|no(?:pe)?|(?:ja|nein|weiter|bitte))(?:[\s,.!]+|$)",
+    re.IGNORECASE,
+)
+_PROMPT = re.compile(r"(?:[$%❯➜#]\s|>>> |E {3,}\S|Traceback \(most recent|(?:~|/)\S*(?: \([^)\n]*\))?$)")
+_DEMONSTRATION = re.compile(
+    r"^-{3,} ?DEMONSTRATION ?-{3,}$.*?^-{3,} ?END OF DEMONSTRATION ?-{3,}$|<(examples?)>.*?</\1>",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+# The words that open an example, the rest of their sentence, and the code they point at.
+_EXAMPLE = re.compile(
+    r"(?:\b(?:for example|for instance|such as|imagine|suppose|something like|zum beispiel)\b|\be\.g\.|\bz\. ?B\.)"
+    r"(?:[^\n.!?]|[.!?](?=\S))*(?:[.!?]|(?<=:)\s*^```.*?^```|$)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+
+
+def is_noise(text: str) -> bool:
+    """Return whether a message says nothing that anybody needs again: thanks, a bare command, a command's XML."""
+    text = text.strip()
+    if not text or len(text) > _LONGEST:
+        return False
+    if _NOTHING_SAID.fullmatch(text) or _COMMAND_XML.fullmatch(text):
+        return True
+    return all(_is_bare_command(line.strip()) for line in text.split("\n") if line.strip())
+
+
+def _is_bare_command(line: str) -> bool:
+    """Return whether a line is a command without a sentence: `/exit`, `/add src/a.py`; not `/ask how does it work`."""
+    command = _COMMAND.match(line)
+    if command is None or _FOREIGN.search(line):
+        return False
+    return _words(line[command.end() :]) < 2
+
+
+def _words(text: str) -> int:
+    """Return how many words of a sentence a text has; letters of another alphabet are one each."""
+    return sum(_WORD.fullmatch(word) is not None for word in text.split()) + len(_FOREIGN.findall(text))
+
+
+def has_substance(text: str) -> bool:
+    """Return whether a message says what is wanted: no noise, no mere yes or go on, no pasted output alone."""
+    text = text.strip()
+    if not text or is_noise(text):
+        return False
+    if len(text) <= _LONGEST and not _STEERING.sub("", text).strip(" .,!"):
+        return False
+    return not _PROMPT.match(text.partition("\n")[0]) or _ends_in_a_sentence(text)
+
+
+def _ends_in_a_sentence(text: str) -> bool:
+    """Return whether a paragraph of the user's own stands behind what was pasted."""
+    _, gap, last = text[-2 * _LONGEST :].rpartition("\n\n")
+    return bool(gap) and _words(last) >= 3
+
+
+def without_examples(text: str) -> str:
+    """Return a text without what it calls an example: the names in there belong to no work that was done."""
+    if "DEMONSTRATION" in text or "<example" in text:
+        text = _DEMONSTRATION.sub("\n", text)
+    return _EXAMPLE.sub("", text)
