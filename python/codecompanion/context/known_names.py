@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from codecompanion.context.ledger_facts import COLOUR, read_arguments, strings_in
+from codecompanion.context.planned_files import without_planned
 from codecompanion.messages import SUMMARY_TAG, ImagePart, Message
 from codecompanion.placeholders import UNVERIFIED
 
@@ -64,12 +65,15 @@ def is_hash(word: str) -> bool:
 
 
 def known_in(messages: Sequence[Message]) -> Known:
-    """Return what occurs in the messages, arguments of calls included; what a summary of them marked does not count."""
+    """Return what occurs in the messages, arguments of calls included.
+
+    What a summary among them marked, or said was to be written, does not count.
+    """
     return read_known(text for message in messages for text in _texts_of(message))
 
 
 def _texts_of(message: Message) -> Iterator[str]:
-    yield _without_marked(message.text) if message.tag == SUMMARY_TAG else message.text
+    yield without_planned(_without_marked(message.text)) if message.tag == SUMMARY_TAG else message.text
     if message.path:
         yield message.path
     for call in message.tool_calls:

@@ -1,11 +1,12 @@
 """`verify_summary`: names and numbers of a summary that occur nowhere in the history are marked (lesson 11).
 
 A model that writes a summary invents: 3 % of the file names in real ones exist nowhere. Every path, every word that
-can only be an identifier, every word in backticks and every number is looked up in what the stage started from
-(messages, arguments of calls, earlier summaries). What is not found gets ` (unverified)` behind it, outside of its
-backticks; for a code block the mark is a line below. Nothing is removed: the next model and the user see what not to
-rely on. What an earlier summary marked does not become true by having been written once. A summary that code wrote
-invents nothing, it only cuts names short: it is left alone.
+can only be an identifier, every word in backticks, every version and every measure (`1.5s`) is looked up in what the
+stage started from (messages, arguments of calls, earlier summaries). Plain numbers are not, as a summary counts for
+itself, nor status codes, nor files that the text says are to be written. What is not found gets ` (unverified)` behind
+it, outside of its backticks; for a code block the mark is a line below. Nothing is removed: the next model and the user
+see what not to rely on. What an earlier summary marked does not become true by having been written once. A summary that
+code wrote invents nothing, it only cuts names short: it is left alone.
 
 One pass over the history makes the sets (`known_names`), one over the prose asks them. Belongs behind the model's text
 and before code adds its own (quotes, ledger).
@@ -20,6 +21,7 @@ import msgspec
 
 from codecompanion.context.known_names import NUMBER, WORD, Known, is_hash, known_in
 from codecompanion.context.ledger_facts import NOT_A_FILE, PATH, is_code_name
+from codecompanion.context.planned_files import PLACE, planned_files
 from codecompanion.context.sections import lines_and_fences
 from codecompanion.context.user_quotes import is_given
 from codecompanion.context.work import Env, Outcome, Work
@@ -29,13 +31,10 @@ _LISTED = 20
 _MARK_BEGINS = f" {UNVERIFIED[:-1]}"
 _MARK = re.compile(rf"{re.escape(UNVERIFIED[:-1])}(?:: [^)\n]*)?\)")
 _COUNTED = re.compile(rf"{NUMBER.pattern}(?P<unit>[A-Za-z]{{0,3}})(?![A-Za-z0-9_$])")
+_VERSION = re.compile(r"\d+(?:\.\d+){2,}")
+_STATUS_CODES = re.compile(r"[1-5]\d\ds")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _URL = re.compile(r"\bhttps?://[^\s<>()\[\]\"'`]+(?<![.,;:!?*_])")
-# Folders and files without a known ending: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.
-_PLACE = re.compile(
-    r"(?<![\w/.<~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?![\w<.])"
-    r"|(?<![\w/.<~-])(?:~/|\.{1,2}/|/(?=[\w.@+-]+/))[\w.@+-]*\w(?:/[\w.@+-]*\w)*"
-)
 _ORDINAL = re.compile(r"\s*(?:[-*+>]\s+)*(?:#{1,6}\s+)?(?:\*\*|__)?\d{1,3}[.)]\s")
 _ESCAPED = re.compile(r"\\(?=[_*`$#.-])")
 # What anybody may mention without having seen it, and what a language defines.
@@ -75,11 +74,15 @@ def mark_unverified(text: str, known: Known, params: VerifySummary) -> tuple[str
     checker = _Checker(known, params)
     lines = lines_and_fences(text)
     out: list[str] = []
+    planned = planned_files([line for line, _ in lines])
     for place, (line, fence) in enumerate(lines):
+        checker.planned = planned[place]
         out.append(line if fence or _MARK.match(line) else checker.mark_line(line))
         following = lines[place + 1] if place + 1 < len(lines) else ("", 0)
         if fence and following[1] != fence and not _MARK.match(following[0]):
-            code = "".join(inside for inside, number in lines if number == fence).split("\n", 1)[-1]
+            inside = [at for at, (_, number) in enumerate(lines[: place + 1]) if number == fence]
+            checker.planned = planned[inside[-1]]
+            code = "".join(lines[at][0] for at in inside).split("\n", 1)[-1]
             out.append(checker.line_below(code, line))
     return "".join(out), len(checker.looked_up), list(checker.missing)
 
@@ -91,6 +94,7 @@ class _Checker:
         self.known, self.params = known, params
         self.looked_up: set[str] = set()
         self.missing: dict[str, None] = {}
+        self.planned: frozenset[str] = frozenset()
 
     def mark_line(self, line: str) -> str:
         """Return one line of prose with marks."""
@@ -140,12 +144,12 @@ class _Checker:
         plain, places = _unescape(text)
         found: list[tuple[int, int, str]] = []
         if self.params.paths:
-            found += [(m.start(), m.end(), m.group()) for form in (_URL, PATH, _PLACE) for m in form.finditer(plain)]
+            found += [(m.start(), m.end(), m.group()) for form in (_URL, PATH, PLACE) for m in form.finditer(plain)]
         if self.params.numbers:
             found += [
                 (m.start(), m.end(), m.group()[: len(m.group()) - len(m["unit"])])
                 for m in _COUNTED.finditer(plain)
-                if _stands_alone(plain, m.start())
+                if _stands_alone(plain, m.start()) and _is_checked(m)
             ]
         if self.params.names:
             found += [(m.start(), m.end(), m.group()) for m in WORD.finditer(plain) if _is_name(m.group())]
@@ -157,7 +161,7 @@ class _Checker:
 
     def _knows(self, name: str) -> bool:
         """Return whether the name occurs in the history."""
-        if name in NOT_A_FILE:
+        if name in NOT_A_FILE or name in self.planned:
             return True
         self.looked_up.add(name)
         if NUMBER.fullmatch(name):
@@ -190,6 +194,13 @@ def _is_name(word: str) -> bool:
 def _is_quoted_name(word: str) -> bool:
     """Return whether a word in backticks stands for something that exists."""
     return word.isidentifier() and len(word) > 2 and word not in _COMMON
+
+
+def _is_checked(number: re.Match[str]) -> bool:
+    """Return whether a number is looked up: a version or a measure is, a plain number or a status code is not."""
+    if _VERSION.fullmatch(number.group()):
+        return True
+    return bool(number["unit"]) and not _STATUS_CODES.fullmatch(number.group())
 
 
 def _stands_alone(text: str, start: int) -> bool:

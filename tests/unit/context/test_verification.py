@@ -66,7 +66,7 @@ def test_what_occurs_is_not_marked(text):
         ("/repo/src/main.go", "/repo/src/main.go (unverified)"),
         ("see src/other/ too", "see src/other/ (unverified) too"),
         ("parse_header and fooBar", "parse_header (unverified) and fooBar"),
-        ("all 777 tests", "all 777 (unverified) tests"),
+        ("since 3.12.7 only", "since 3.12.7 (unverified) only"),
         ("it took 1.5s.", "it took 1.5s (unverified)."),
         ("commit 0f5e6d7 fixed it", "commit 0f5e6d7 (unverified) fixed it"),
         ("`frobnicate()` is gone", "`frobnicate()` (unverified) is gone"),
@@ -85,15 +85,75 @@ def test_what_does_not_occur_is_marked_behind_the_name(text, expected):
     assert marked(expected) == expected, "a mark is not marked again"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "all 777 tests pass, 3 of 12 are new, 99.5 % of 1,234,567 lines",
+        "it answers 404, HTTP 503 or a 500; clients got 429s",
+        "step 7 of section 4.2 in 2031, port 9999",
+        "colours are 54, 162 and 0.8",
+    ],
+)
+def test_plain_numbers_and_status_codes_are_not_marked(text):
+    """Issue 9: a summary counts for itself, and a code of HTTP is no name."""
+    assert marked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Create src/new_part.py with the parser",
+        "- write the tests in `tests/test_new.py`, then run them",
+        "Next: add a new file docs/more.md and lib/extra/",
+        "src/new_part.py is still to be written",
+        "`src/new_part.py` does not exist yet.",
+        "src/new_part.py (new) will hold it",
+        "Move it to src/new_part.py.",
+        "Files to create:\n- src/one.py\n- src/two.py: the rest",
+        "## Proposed structure\n```\nsrc/one.py\nsrc/two.py\n```",
+        "Split config.py into src/one.py, src/two.py and src/three.py",
+    ],
+)
+def test_files_that_are_to_be_written_are_not_marked(text):
+    """Issue 9: they cannot occur yet."""
+    assert marked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Created src/new_part.py with the parser",
+        "src/new_part.py was created. Write more.",
+        "I have written src/new_part.py",
+        "Write the parser. It is read by src/new_part.py",
+        "see src/new_part.py",
+        "Files to create:\n- src/one.py (it was added)\n\nsrc/new_part.py is read",
+    ],
+)
+def test_a_claim_that_a_file_is_there_is_checked(text):
+    """Lesson 11: only what is still to be done is exempt."""
+    assert " (unverified)" in marked(text)
+
+
+def test_a_file_that_was_only_planned_does_not_become_true():
+    """A second compaction reads the plan in the first summary; that the file was created is a claim all the same."""
+    planned = "Create src/new_part.py. config.py is read."
+    history = (Message(id="s", role="user", tag=SUMMARY_TAG, content=planned),)
+    assert marked(planned, history) == planned
+    assert marked("src/new_part.py was created, config.py too", history).count("(unverified)") == 1
+    quoted = (Message(id="s", role="user", tag=SUMMARY_TAG, content="> create src/new_part.py"),)
+    assert marked("see src/new_part.py", quoted) == "see src/new_part.py"
+
+
 def test_a_part_of_a_name_is_another_name():
     """`parse` does not become true because `parseHeader` exists, nor `load_conf`."""
     assert marked("load_conf, `Header`") == "load_conf (unverified), `Header` (unverified)"
 
 
 def test_kinds_can_be_left_out():
-    text = "newThing in no/such.py 777"
-    assert marked(text, names=False) == "newThing in no/such.py (unverified) 777 (unverified)"
-    assert marked(text, paths=False, names=False) == "newThing in no/such.py 777 (unverified)"
+    text = "newThing in no/such.py 7.7s"
+    assert marked(text, names=False) == "newThing in no/such.py (unverified) 7.7s (unverified)"
+    assert marked(text, paths=False, names=False) == "newThing in no/such.py 7.7s (unverified)"
     assert marked(text, paths=False, names=False, numbers=False) == text
 
 
@@ -188,7 +248,7 @@ def test_every_invented_name_is_marked(invented, around, others):
     """However it is dressed: it ends with the mark, and nothing of the text is lost."""
     prefix = "9" if invented[-1].isdigit() and invented[0].isdigit() else "zz_"
     head, slash, tail = invented.rpartition("/")
-    name = f"{head}{slash}{prefix}{tail}" if prefix != "9" else f"77777{invented}"
+    name = f"{head}{slash}{prefix}{tail}" if prefix != "9" else f"77777.{invented.replace('.', '')}.7"
     history = tuple(told(other, place) for other, place in others)
     text, _, missing = mark_unverified(around.format(name), known_in(history), VerifySummary())
     assert name in missing
