@@ -14,7 +14,7 @@ from functools import reduce
 
 from codecompanion.context.artifact_render import GOAL_BYTES, cut_bytes
 from codecompanion.context.demands import asks_for_no_work, sentences
-from codecompanion.context.user_quotes import is_noise
+from codecompanion.context.noise import is_noise
 
 _STEER = (
     r"(?:please|ok(?:ay)?|y(?:es|ep|eah)?|sure|right|fine|good|great|perfect|nice|cool|wow|thanks?(?: you)?|thx|ty"

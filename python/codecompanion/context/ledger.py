@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from codecompanion.context.goal import is_usable_goal
 from codecompanion.context.ledger_facts import Facts, describe_call, gather
 from codecompanion.context.ledger_lines import (
     LONGEST_TOKEN,
@@ -25,7 +26,7 @@ from codecompanion.context.ledger_lines import (
     todo_lines,
     write_within,
 )
-from codecompanion.context.noise import has_substance
+from codecompanion.context.noise import is_pasted
 from codecompanion.context.sections import Role, Schema, guess_schema, load_schema, parse_sections
 from codecompanion.context.user_quotes import Quote, Quotes, fit_quotes, read_quotes, render_quotes
 from codecompanion.messages import Message
@@ -116,7 +117,8 @@ def _carry(earlier: Sequence[str]) -> dict[Role, list[str]]:
 
 def _request(carried: list[str], facts: Facts, limit: int, count: Count) -> list[str]:
     lines = _without_bare_label(fit(_before_latest(carried), limit // 2, count))
-    substantial = [text for text in facts.requests if has_substance(text)] or facts.requests
+    substantial = [text for text in facts.requests if is_usable_goal(text) and not is_pasted(text)]
+    substantial = substantial or facts.requests
     first = substantial[:1] if not carried else []
     latest = substantial[-1:] if len(substantial) > len(first) else []
     for label, texts in ((_FIRST, first), (_LATEST, latest)):

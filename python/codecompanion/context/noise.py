@@ -19,11 +19,6 @@ _COMMAND = re.compile(r"/[A-Za-z][\w-]*(?=\s|$)")
 # A word of a sentence: no path, option, name or number.
 _WORD = re.compile(r"[A-Za-z][a-z']*[?.,!:]?")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
-_STEERING = re.compile(
-    r"(?:please|y(?:es|ep|eah|up)?|sure|right|fine|good|continue|go (?:on|ahead)|keep going|carry on|proceed|next|again"
-    r"|(?:try|do it) again|do (?:it|that|this)|no(?:pe)?|(?:ja|nein|weiter|bitte))(?:[\s,.!]+|$)",
-    re.IGNORECASE,
-)
 _PROMPT = re.compile(r"(?:[$%❯➜#]\s|>>> |E {3,}\S|Traceback \(most recent|(?:~|/)\S*(?: \([^)\n]*\))?$)")
 _DEMONSTRATION = re.compile(
     r"^-{3,} ?DEMONSTRATION ?-{3,}$.*?^-{3,} ?END OF DEMONSTRATION ?-{3,}$|<(examples?)>.*?</\1>",
@@ -60,14 +55,10 @@ def _words(text: str) -> int:
     return sum(_WORD.fullmatch(word) is not None for word in text.split()) + len(_FOREIGN.findall(text))
 
 
-def has_substance(text: str) -> bool:
-    """Return whether a message says what is wanted: no noise, no mere yes or go on, no pasted output alone."""
+def is_pasted(text: str) -> bool:
+    """Return whether a message is output that was pasted, with nothing of the user's own behind it."""
     text = text.strip()
-    if not text or is_noise(text):
-        return False
-    if len(text) <= _LONGEST and not _STEERING.sub("", text).strip(" .,!"):
-        return False
-    return not _PROMPT.match(text.partition("\n")[0]) or _ends_in_a_sentence(text)
+    return _PROMPT.match(text.partition("\n")[0]) is not None and not _ends_in_a_sentence(text)
 
 
 def _ends_in_a_sentence(text: str) -> bool:
