@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from codecompanion.context.goal import is_usable_goal
 from codecompanion.context.ledger import summarise
 from codecompanion.context.ledger_facts import PATH, decisions_in, gather
-from codecompanion.context.noise import has_substance, is_noise, without_examples
+from codecompanion.context.noise import is_noise, is_pasted, without_examples
 from codecompanion.context.sections import load_schema, parse_sections
 from codecompanion.messages import ToolCall
 from codecompanion.tokens import estimate_text
@@ -34,7 +35,7 @@ def section(messages, role, schema=CW_9):
 def test_short_noise_is_noise(text):
     """Issue 9: `/exit`, "thanks" and command XML are nobody's request."""
     assert is_noise(text)
-    assert not has_substance(text)
+    assert not is_usable_goal(text)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +51,13 @@ def test_what_the_user_wants_is_none(text):
     assert not is_noise(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["yes", "yes, please", "go on", "continue", "$ ls\na.py\nb.py", "~/work (main)\n➜ make"]
-)
-def test_a_yes_and_pasted_output_are_quoted_but_are_no_request(text):
-    """They may answer a question, so that they stay among the user's messages."""
+@pytest.mark.parametrize("text", ["$ ls\na.py\nb.py", "~/work (main)\n➜ make", "E   AssertionError: x"])
+def test_pasted_output_is_quoted_but_is_no_request(text):
+    """It may be what the user wants to be looked at, so that it stays among the user's messages."""
     assert not is_noise(text)
-    assert not has_substance(text)
-    assert has_substance(f"{text}\n\nwhy is the second file still there")
+    assert is_pasted(text)
+    assert not is_pasted(f"{text}\n\nwhy is the second file still there")
+    assert not is_pasted(f"why is this so?\n{text}")
 
 
 def test_noise_is_not_quoted():
