@@ -190,6 +190,7 @@
 ---A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
 ---where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
 ---granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
+---`kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -203,6 +204,7 @@
 ---@field after string
 ---@field why string
 ---@field prefix string
+---@field kind "call"|"rules"
 
 ---The question was answered (or the turn cancelled): the block goes away.
 ---@class CodeCompanion.Event.ApprovalClosed

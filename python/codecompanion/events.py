@@ -230,6 +230,7 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
     where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
     granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
+    `kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
     """
 
     call_id: str
@@ -242,6 +243,7 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     after: str = ""
     why: str = ""
     prefix: str = ""
+    kind: Literal["call", "rules"] = "call"
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):

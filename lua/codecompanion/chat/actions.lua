@@ -65,7 +65,8 @@ function M.close(chat)
   if not require("codecompanion.chat.status").is_busy(chat) then
     return chats.close(chat)
   end
-  local what = #chat.approvals > 0 and "cancels what waits for your approval" or "stops the running turn"
+  local waiting = #require("codecompanion.chat.attention").waiting(chat) > 0
+  local what = waiting and "cancels what waits for your approval" or "stops the running turn"
   local answers = {
     { key = "h", label = "hide, it goes on" },
     { key = "c", label = "close" },

@@ -15,7 +15,7 @@ local ACTIVITY, METER = 1, 2
 ---@return string
 local function stop_hint(chat)
   local keymaps = require("codecompanion.chat.keymaps")
-  if #chat.approvals > 0 then
+  if #require("codecompanion.chat.attention").waiting(chat) > 0 then
     local there = keymaps.keys("next_approval", "n")[1]
     return there and (" · %s goes there"):format(there) or ""
   end

@@ -116,7 +116,9 @@ local ACTIONS = {
     send(chat, approval, "always")
   end,
   approve_prefix = function(chat, approval)
-    if approval.event.prefix == "" or approval.event.why ~= "" then
+    if approval.event.kind == "rules" then
+      return say.hint("These are files, no command; g1 reads them in this chat")
+    elseif approval.event.prefix == "" or approval.event.why ~= "" then
       return say.line("No prefix is offered: what this could run is not known; g2 allows exactly it.")
     end
     local opts = { prompt = "Always run commands with this prefix: ", default = approval.event.prefix }
@@ -127,11 +129,17 @@ local ACTIONS = {
     end)
   end,
   reject = function(chat, approval)
+    if approval.event.kind == "rules" then
+      return send(chat, approval, "reject") -- nobody reads a reason
+    end
     ask_for({ prompt = "Reason for rejecting it (optional): " }, function(reason)
       send(chat, approval, "reject", { reason = reason })
     end)
   end,
   cancel_all = function(chat, approval)
+    if approval.event.kind == "rules" then
+      return say.hint("Nothing waits for this answer: leave it, or say no with g3")
+    end
     send(chat, approval, "cancel")
   end,
   show_diff = function(chat, approval)
@@ -235,8 +243,11 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
 function M.requested(chat, event)
-  event =
-    vim.tbl_extend("keep", event, { path = "", before = "", after = "", why = "", prefix = "", filetype = "text" })
+  event = vim.tbl_extend(
+    "keep",
+    event,
+    { path = "", before = "", after = "", why = "", prefix = "", filetype = "text", kind = "call" }
+  )
   local before = chat.tail_kind
   local block = draw.append(chat, require("codecompanion.chat.approval_block").block(chat, event))
   local approval = chat.put_away[event.call_id]
@@ -316,15 +327,21 @@ function M.closed(chat, call_id)
   end
 end
 
----All questions go away (the host is gone, the turn is over).
+---The questions go away: those of tool calls when the turn is over, all of them when the host is gone.
 ---@param chat CodeCompanion.Chat
-function M.close_all(chat)
-  while #chat.approvals > 0 do
-    take_away(chat, chat.approvals[1].call_id)
+---@param all? boolean
+function M.close_all(chat, all)
+  local function ends(approval)
+    return all or approval.event.kind ~= "rules"
+  end
+  for _, approval in ipairs(vim.tbl_filter(ends, chat.approvals)) do
+    take_away(chat, approval.call_id)
   end
   for call_id, approval in pairs(chat.put_away) do
-    chat.put_away[call_id] = nil
-    diff_view().closed(chat, approval)
+    if ends(approval) then
+      chat.put_away[call_id] = nil
+      diff_view().closed(chat, approval)
+    end
   end
 end
 

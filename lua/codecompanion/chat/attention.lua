@@ -45,6 +45,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
 function M.approval(chat, event)
+  if event.kind == "rules" then
+    return
+  end
   local hidden = unseen(chat)
   if hidden then
     local what = event.title ~= "" and event.title or event.name
@@ -71,11 +74,25 @@ function M.finished(chat, event)
   require("codecompanion.chat.autocmds").fire(chat, "ChatDone", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
+---Whether something waits for the answer; a question about rules waits quietly, and the chat goes on without it.
+---@param approval CodeCompanion.Approval
+---@return boolean
+local function is_pressing(approval)
+  return approval.event.kind ~= "rules"
+end
+
+---The tool calls that wait for an answer and are drawn.
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Approval[]
+function M.waiting(chat)
+  return vim.tbl_filter(is_pressing, chat.approvals or {})
+end
+
 ---Whether a tool call of the chat waits for an answer, be it drawn or not.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
-  return #chat.approvals > 0 or next(chat.put_away) ~= nil
+  return #M.waiting(chat) > 0 or vim.iter(vim.tbl_values(chat.put_away)):any(is_pressing)
 end
 
 ---For status lines: the chats that wait for an answer, but for the one that is shown there.

@@ -149,7 +149,7 @@ function M.host_exit(chat, event)
   chat.attached, chat.awaiting = "no", nil
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   require("codecompanion.chat.activity").stop_retry(chat)
-  approval.close_all(chat)
+  approval.close_all(chat, true)
   recall_all(chat, event.never_ready)
 end
 

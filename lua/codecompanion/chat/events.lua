@@ -325,7 +325,7 @@ function M.host_exit(chat, event)
     end
   end
   chat.parts = {}
-  approval.close_all(chat)
+  approval.close_all(chat, true)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   local text = event.text or "The host has ended. The next action starts it again."
   if #chat.outgoing > 0 then

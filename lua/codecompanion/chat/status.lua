@@ -162,12 +162,13 @@ end
 ---@param brief? boolean Without the reason, for bars that are cut at the front
 ---@return string
 function M.activity(chat, brief)
+  local waiting = require("codecompanion.chat.attention").waiting(chat)
   if chat.retry then
     local left = math.ceil((chat.retry.due - vim.uv.now()) / 1000)
     local again = left > 0 and ("trying again in %d s"):format(left) or "trying again"
     return brief and again or ("%s · %s"):format(chat.retry.reason, again)
-  elseif chat.approvals and #chat.approvals > 0 then
-    local title = chat.approvals[1].event.title
+  elseif #waiting > 0 then
+    local title = waiting[1].event.title
     local what = not brief and title ~= "" and require("codecompanion.chat.visible").line(title).text
     return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
   elseif chat.compaction then

@@ -81,6 +81,7 @@ from codecompanion.session.going_on import check_incomplete
 from codecompanion.session.inspection import inspect, original, state_of
 from codecompanion.session.lost_history import LostHistory
 from codecompanion.session.opening import open_new, open_stored
+from codecompanion.session.outside_rules import settle_outside_rules
 from codecompanion.session.policy_choice import choose_policy, list_policies
 from codecompanion.session.preview import compare_with_last, preview
 from codecompanion.session.redraw import redraw
@@ -384,7 +385,7 @@ class Runtime:
             case AddRules():
                 await self._add_rules(session, request.group)
             case Approve():
-                session.desk.answer(request)
+                await session.desk.take(request)
             case SetYolo():
                 session.desk.approvals = session.desk.approvals.with_yolo(request.on)
             case SetModel():
@@ -459,6 +460,7 @@ class Runtime:
             self._emit(Notice(chat=session.chat_id, level=level, text=problem))
         for message in messages:
             await session.attach(message)
+        settle_outside_rules(session)
 
     async def _show_original(self, session: Session, item: str) -> dict[str, Any]:
         events = await asyncio.to_thread(self.services.store.load_events, session.chat_id)

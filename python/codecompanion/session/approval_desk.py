@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -48,11 +48,40 @@ class ApprovalDesk:
         self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
         self._open: dict[str, tuple[ApprovalQuestion, asyncio.Future[Approve]]] = {}
         self._asked: dict[str, ApprovalRequested] = {}
+        self._offers: dict[str, tuple[ApprovalRequested, Callable[[Approve], Awaitable[None]]]] = {}
 
     @property
     def questions(self) -> tuple[ApprovalRequested, ...]:
         """Return the questions that are open, as they were asked."""
-        return tuple(self._asked.values())
+        return (*self.offers, *self._asked.values())
+
+    @property
+    def offers(self) -> tuple[ApprovalRequested, ...]:
+        """Return the questions that nothing waits for."""
+        return tuple(question for question, _ in self._offers.values())
+
+    def offer(self, question: ApprovalRequested, on_answer: Callable[[Approve], Awaitable[None]]) -> None:
+        """Ask something that nothing waits for; it stays open until it is answered or withdrawn."""
+        self._offers[question.call_id] = question, on_answer
+        self._emit(question)
+
+    def withdraw(self, call_id: str, decision: Decision = "cancel") -> None:
+        """Take such a question away."""
+        del self._offers[call_id]
+        self._emit(ApprovalClosed(chat=self._chat_id, call_id=call_id, decision=decision))
+
+    async def take(self, given: Approve) -> None:
+        """Take an answer of the user's, to a call or to an offer.
+
+        Raises:
+            InputError: as `answer`.
+        """
+        _, on_answer = self._offers.get(given.call_id, (None, None))
+        if on_answer is None:
+            self.answer(given)
+            return
+        self.withdraw(given.call_id, given.decision)
+        await on_answer(given)
 
     async def ask(self, call: ToolCall, question: ApprovalQuestion) -> Verdict:
         """Return whether the call may run, and the proposal as the user left it.

@@ -10,6 +10,7 @@ from codecompanion.events import ChatOpened, Notice, Severity, StoredSubmit
 from codecompanion.history import ChatCreated, LogEvent, MessageAdded, ViewChanged, project
 from codecompanion.requests import OpenChat
 from codecompanion.session.log import ChatLog
+from codecompanion.session.outside_rules import ask_about_outside_rules
 from codecompanion.session.redraw import restored
 from codecompanion.session.restore import model_of, policy_of, repairs
 from codecompanion.session.services import Services
@@ -43,6 +44,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     for message in messages:
         await session.attach(message)
     _announce(session, resumed=False)
+    ask_about_outside_rules(session)
     return session
 
 
@@ -77,6 +79,8 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         return None
     await session.grants.restore()
     await _refresh_rules(session)
+    await session.context.rules.look_outside(services.root(session.snapshot))
+    ask_about_outside_rules(session)
     return session
 
 

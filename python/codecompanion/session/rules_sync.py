@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from codecompanion.errors import InputError, StoreError
@@ -24,19 +24,47 @@ class RuleKeeper:
         self._services = services
         self._items: dict[str, RulesItem] = {}
         self._told: frozenset[str] = frozenset()
+        self.held_back: tuple[RulesItem, ...] = ()
+        """Files outside of the repository that the user has not been asked about, or has not answered."""
 
     async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:
         """Return the rules every new chat starts with, and what could not be read.
 
-        What a project leads to outside of its repository is read only when the user asked for it as it is now; it is
-        said once where it is.
+        What a project leads to outside of its repository is read only when the user asked for it as it is now;
+        `held_back` are the others (`session.outside_rules`).
         """
         permits = await asyncio.to_thread(self._permits, root)
         loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, permits.allows)
-        fresh = [item for item in loaded.held_back if not permits.was_asked(item)]
-        if fresh:
-            await self._keep(root, permits.with_answer(fresh, allowed=False))
-        return self._messages(loaded.items), (*loaded.problems, *map(_held_back, fresh))
+        self._hold_back(loaded, permits)
+        return self._messages(loaded.items), loaded.problems
+
+    async def look_outside(self, root: Path) -> None:
+        """Find what is held back of a chat that was stored."""
+        permits = await asyncio.to_thread(self._permits, root)
+        self._hold_back(await asyncio.to_thread(autoload, self._services.settings.rules, root, permits.allows), permits)
+
+    async def read_outside(
+        self, asked: Sequence[RulesItem], root: Path, *, remember: bool
+    ) -> tuple[list[Message], tuple[str, ...]]:
+        """Return the rules that were asked about, as they were then, and what could not be read.
+
+        What they lead to themselves, and what has changed since, is held back in its turn.
+        """
+        permits = await asyncio.to_thread(self._permits, root)
+        has = [item for item in self._items.values() if item.outside]
+        allowed = permits.with_answer((*has, *asked), allowed=True)
+        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, allowed.allows)
+        if remember:
+            await self._keep(root, permits.with_answer(asked, allowed=True))
+        known = frozenset(item.real for item in self._items.values())
+        self._hold_back(loaded, allowed)
+        return self._messages(item for item in loaded.items if item.real not in known), loaded.problems
+
+    async def refuse(self, asked: Sequence[RulesItem], root: Path) -> None:
+        """Keep that these files are not to be read as they are."""
+        permits = await asyncio.to_thread(self._permits, root)
+        self.held_back = ()
+        await self._keep(root, permits.with_answer(asked, allowed=False))
 
     async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
         """Return the rules of a group the chat does not have yet, and what could not be read.
@@ -59,6 +87,8 @@ class RuleKeeper:
         if outside:
             permits = await asyncio.to_thread(self._permits, root)
             await self._keep(root, permits.with_answer(outside, allowed=True))
+            read = frozenset(item.real for item in outside)
+            self.held_back = tuple(item for item in self.held_back if item.real not in read)
         return self._messages(fresh), loaded.problems
 
     async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
@@ -96,6 +126,11 @@ class RuleKeeper:
         for label in labels:
             self._items.pop(label, None)
 
+    def _hold_back(self, loaded: RulesLoaded, permits: Permits) -> None:
+        known = frozenset(item.real for item in self._items.values())
+        held = (item for item in loaded.held_back if item.real not in known and not permits.was_asked(item))
+        self.held_back = tuple(held)
+
     def _permits(self, root: Path) -> Permits:
         return read_permits(self._services.store.load_permits(str(repository_of(root))))
 
@@ -120,10 +155,6 @@ class RuleKeeper:
             for message in view.messages
             if message.tag == RULES_TAG and message.path in fresh and message.text != fresh[message.path]
         )
-
-
-def _held_back(item: RulesItem) -> str:
-    return f"Not read: {item.path}; the rules here lead to it, out of the repository. /rules reads it."
 
 
 def _nothing_found(group: str, loaded: RulesLoaded) -> str:

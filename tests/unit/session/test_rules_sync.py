@@ -40,8 +40,10 @@ async def test_a_group_without_a_file_names_what_was_looked_for(tmp_path):
 
 
 async def _autoloaded(rules: RuleKeeper, root) -> tuple[list[str | None], tuple[str, ...]]:
+    """Return what was loaded, and what is held back."""
     messages, problems = await rules.autoload(root)
-    return [message.path for message in messages], problems
+    assert problems == ()
+    return [message.path for message in messages], tuple(item.path for item in rules.held_back)
 
 
 def _linked(tmp_path, monkeypatch, name: str = "diary.md") -> tuple[RuleKeeper, Path, Path]:
@@ -56,11 +58,13 @@ def _linked(tmp_path, monkeypatch, name: str = "diary.md") -> tuple[RuleKeeper, 
     return rules, root, home / name
 
 
-async def test_a_link_out_of_the_repository_is_said_once_and_not_read(tmp_path, monkeypatch):
-    """R-549: a cloned repository must not send the user's diary to a provider."""
+async def test_a_link_out_of_the_repository_is_held_back_until_it_is_answered(tmp_path, monkeypatch):
+    """R-549: a cloned repository must not send the user's diary to a provider; "no" is kept, silence is not."""
     rules, root, _ = _linked(tmp_path, monkeypatch)
-    sentence = "Not read: ~/diary.md; the rules here lead to it, out of the repository. /rules reads it."
-    assert await _autoloaded(rules, root) == ([], (sentence,))
+    assert await _autoloaded(rules, root) == ([], ("~/diary.md",))
+    later = RuleKeeper(rules._services)
+    assert await _autoloaded(later, root) == ([], ("~/diary.md",))
+    await later.refuse(later.held_back, root)
     assert await _autoloaded(RuleKeeper(rules._services), root) == ([], ())
 
 
@@ -75,11 +79,9 @@ async def test_what_the_user_asked_for_is_read_in_later_chats_until_it_changes(t
     other = tmp_path / "other"
     other.mkdir()
     (other / "AGENTS.md").symlink_to(diary)
-    paths, problems = await _autoloaded(RuleKeeper(rules._services), other)
-    assert (paths, len(problems)) == ([], 1)
+    assert await _autoloaded(RuleKeeper(rules._services), other) == ([], ("~/diary.md",))
     diary.write_text("Dear diary, a secret")
-    paths, problems = await _autoloaded(RuleKeeper(rules._services), root)
-    assert (paths, len(problems)) == ([], 1)
+    assert await _autoloaded(RuleKeeper(rules._services), root) == ([], ("~/diary.md",))
 
 
 async def test_an_include_that_leads_out_of_the_repository_is_held_back_too(tmp_path, monkeypatch):
@@ -95,8 +97,6 @@ async def test_an_include_that_leads_out_of_the_repository_is_held_back_too(tmp_
     changed = msgspec.structs.replace(rules._services.settings.rules, groups=groups)
     settings = msgspec.structs.replace(rules._services.settings, rules=changed)
     rules = RuleKeeper(replace(rules._services, settings=settings))
-    paths, problems = await _autoloaded(rules, root)
-    assert paths == ["AGENTS.md"]
-    assert problems[0].startswith("Not read: ~/.claude/own.md;")
+    assert await _autoloaded(rules, root) == (["AGENTS.md"], ("~/.claude/own.md",))
     messages, _ = await rules.add_group("default", root)
     assert [message.path for message in messages] == ["~/.claude/own.md"]
