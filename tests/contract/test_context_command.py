@@ -142,12 +142,40 @@ def test_set_on_the_command_line_takes_json():
     assert sum(m["content"] == TOOL_RESULT_CLEARED for m in json.loads(out)["messages"]) == 5
 
 
+def test_kodacodes_own_names_of_its_thresholds_can_be_set():
+    """R-305: on the command line and in a job; what is given decides."""
+    window = chars4(chat(6)) * 2
+    common = ("context", "--policy", "kodacode", "--window", str(window), "--count", "chars4")
+    early = ("--set", "compaction_threshold=0.4", "--set", "compaction_target_threshold=0.3")
+    assert "compacted" not in json.loads(run(*common, "-", stdin=lines(chat(6)))[1])["actions"]
+    status, out, _ = run(*common, *early, "-", stdin=lines(chat(6)))
+    assert (status, "compacted" in json.loads(out)["actions"]) == (0, True)
+    options = {"policy": "kodacode", "window": window, "count": "chars4", "set": {"compaction_threshold": 0.4}}
+    _, [answer], _ = jobs({"messages": chat(6), "options": options})
+    assert "compacted" in answer["actions"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "stdin", "said"),
     [
         (["context", "--set", "editing.trigger=1", "-"], "", "context_management.editing.trigger: 1 would mean"),
         (["context", "--set", "editing.triger=0.5", "-"], "", "expected editing.trigger"),
         (["context", "--set", "nonsense", "-"], "", "expected KEY=JSON"),
+        (
+            [
+                "context",
+                "--policy",
+                "kodacode",
+                "--set",
+                "compaction_threshold=0.5",
+                "--set",
+                "compaction.trigger=0.6",
+                "-",
+            ],
+            "",
+            "context_management.compaction.trigger: 0.6, but context_management.compaction_threshold is 0.5",
+        ),
+        (["context", "--set", "compaction_threshold=0.5", "-"], "", "policy codecompanion has no such option"),
         (["context", "--policy", "codecompanio", "-"], "", "expected codecompanion"),
         (["context", "--window", "-5", "-"], "", "window is -5"),
         (["context", "/does/not/exist.jsonl"], "", "/does/not/exist.jsonl"),

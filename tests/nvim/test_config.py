@@ -298,6 +298,46 @@ def test_the_old_name_with_a_bad_value_is_an_error_at_the_new_one(config: Config
     assert f"{CM}.compaction.trigger: 1 could mean" in config.setup(at(f"{CM}.trigger", "1")).errors
 
 
+def test_the_thresholds_have_the_names_of_kodacodes_document_too(config: Config) -> None:
+    """R-305: they reach the host as they are, normalised; what they mean is the policy's business."""
+    config.setup(at(CM, "{ compaction_threshold = '70%', compaction_target_threshold = 0.5 }"))
+    assert config.errors == ""
+    assert config.for_host()["chat"]["context_management"] == {
+        "compaction_threshold": pytest.approx(0.7),
+        "compaction_target_threshold": 0.5,
+    }
+    assert config.setup(at(CM, "{ compaction_threshold = 0.7, compaction = { trigger = 0.7 } }")).errors == ""
+    assert config.setup(at(CM, "{ compaction_threshold = '90k', compaction_target_threshold = 0.5 }")).errors == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "kept"),
+    [
+        ("{ compaction_threshold = 0.7, compaction = { trigger = 0.8 } }",
+         f"compaction_threshold: 0.7, but `{CM}.compaction.trigger` is 0.8, which is used: they are one setting; set"
+         " one of them", {"compaction": {"trigger": 0.8}}),
+        ("{ compaction_threshold = 0.7, compaction = { trigger = function() return 0.8 end } }",
+         f"compaction_threshold: 0.7, but `{CM}.compaction.trigger` is a function, which is used", {}),
+        ("{ compaction_threshold = 0.6, compaction_target_threshold = '80%' }",
+         "compaction_target_threshold: 0.8 is not below `compaction_threshold` (0.6); expected a smaller one",
+         {"compaction_threshold": 0.6}),
+        ("{ compaction = { trigger = '50k' }, compaction_target_threshold = '60k' }",
+         "compaction_target_threshold: 60000 is not below `compaction_threshold` (50000); expected a smaller one",
+         {"compaction": {"trigger": 50000}}),
+        ("{ compaction_threshold = false }", "compaction_threshold: got boolean false; expected number or string", {}),
+        ("{ compaction_target_threshold = 1 }", "compaction_target_threshold: 1 could mean 100 % or one token", {}),
+        ("{ compaction_treshold = 0.5 }", f"did you mean `{CM}.compaction_threshold`?", {}),
+    ],
+)  # fmt: skip
+def test_thresholds_in_conflict_are_a_mistake_that_names_both(
+    config: Config, options: str, said: str, kept: dict[str, Any]
+) -> None:
+    """R-305, lesson 13: what contradicts another option is told and not used."""
+    config.setup(at(CM, options))
+    assert said in config.errors
+    assert config.for_host()["chat"]["context_management"] == kept
+
+
 def test_only_what_the_user_set_reaches_the_policy(config: Config) -> None:
     """Policies bring defaults of their own; functions are evaluated per chat."""
     config.setup(

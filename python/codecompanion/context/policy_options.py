@@ -15,6 +15,9 @@ from codecompanion.errors import ConfigError
 
 COMMON_OPTIONS = ("enabled", "compaction.adapter", "compaction.fallback_to_chat_adapter")
 """What every policy understands below `context_management`."""
+TARGET_THRESHOLD = "compaction_target_threshold"
+_NAMES_OF_THRESHOLD = ("compaction_threshold", "compaction.trigger")
+"""As KodaCode's document names them (R-305), and our own name of the first."""
 
 
 def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy:
@@ -24,10 +27,13 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy
     `compaction.min_token_savings`, …; what exists is listed in the policy's own `options`.
 
     Raises:
-        ConfigError: unknown option, or a value of the wrong type; the text names the key path below `key`.
+        ConfigError: an unknown option, a value of the wrong type, options that contradict each other; names the
+            key path below `key`.
     """
     known = (*policy.options, *COMMON_OPTIONS)
-    for name, value in flatten(options, known).items():
+    given = flatten(options, known)
+    _refuse_contradictions(policy, given, key)
+    for name, value in given.items():
         path = f"{key}.{name}"
         refuse_nonsense(value, path)
         if name == "enabled":
@@ -41,6 +47,29 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy
         else:
             raise ConfigError(path, f"policy {policy.name} has no such option", nearest(name, known))
     return policy
+
+
+def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -> None:
+    """Refuse two names of one setting that differ, and KodaCode's target that is not below its threshold (R-305)."""
+    told: dict[str, str] = {}
+    for name in given:
+        place = policy.options.get(name, "")
+        other = told.setdefault(place, name) if place else name
+        if given[other] != given[name]:
+            raise ConfigError(
+                f"{key}.{name}",
+                f"{given[name]!r}, but {key}.{other} is {given[other]!r}: they are one setting",
+                "one of them",
+            )
+    target = given.get(TARGET_THRESHOLD)
+    threshold = next((given[name] for name in _NAMES_OF_THRESHOLD if name in given), None)
+    if target is None or threshold is None or TARGET_THRESHOLD not in policy.options:
+        return
+    at, above = parse_at(target, f"{key}.{TARGET_THRESHOLD}"), parse_at(threshold, f"{key}.{_NAMES_OF_THRESHOLD[0]}")
+    if at is not None and above is not None and (at < 1) == (above < 1) and at >= above:
+        raise ConfigError(
+            f"{key}.{TARGET_THRESHOLD}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one"
+        )
 
 
 def unknown_options(policy: Policy, options: Mapping[str, Any]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
 from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_options import COMMON_OPTIONS, flatten, with_options
+from codecompanion.context.policy_options import COMMON_OPTIONS, flatten, known_options, with_options
 from codecompanion.context.table_checks import nearest
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
@@ -212,6 +212,12 @@ def _check_options(services: Services) -> None:
                     with_options(policy, {name: value}, OPTIONS_KEY)
                 except ConfigError as error:
                     wrong[name] = str(error)
+    for policy in policies:
+        sound = {name: value for name, value in given.items() if name not in wrong}
+        try:
+            with_options(policy, known_options(policy, sound), OPTIONS_KEY)
+        except ConfigError as error:
+            wrong[error.key.removeprefix(f"{OPTIONS_KEY}.")] = str(error)
     if wrong:
         services.mistakes += [f"{problem}. The policy's own value is used instead." for problem in wrong.values()]
         _use(services, context_management={name: value for name, value in given.items() if name not in wrong})

@@ -341,6 +341,8 @@ class ContextControl:
         prepared = await self._run(recover(self.log.view, self.policy, self._env("", manual=True), target))
         smaller = self.measured().tokens
         await record.end(prepared.reports, smaller)
+        if smaller < refused:
+            await self.shaper.log_request()
         return smaller < refused
 
     def learn_size(self, refusal: BaseException) -> None:

@@ -52,7 +52,8 @@ class RequestShaper:
         self._kept, self._kept_cycle = Kept(), 0
         self._packets: dict[int, Message] = {}
         self._said: dict[int, dict[str, str]] = {}
-        self._read_cycle = self._logged_cycle = self._pressed_cycle = -1
+        self._read_cycle = self._pressed_cycle = -1
+        self._logged = -1, -1
         self._seen: tuple[tuple[object, ...], Shaped | None] = ((), None)
         self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], int]] = {}
         self._prior_turns = PriorTurns(control.log)
@@ -195,9 +196,7 @@ class RequestShaper:
             await self.fail(
                 PRESSURE, "the request is close to the input limit, and nothing more can be removed", shaped
             )
-        if control.policy.request_events and self._logged_cycle != cycle:
-            self._logged_cycle = cycle
-            await self._log_request(shaped)
+        await self.log_request()
 
     async def fail(self, reason: str, detail: str, shaped: Shaped | None = None, tokens: int = 0) -> None:
         """Log and tell that the history could not be made to fit, under the policy's names for it, if it has any.
@@ -228,8 +227,13 @@ class RequestShaper:
         if self._control.policy.stop_over_limit:
             await self.fail(UNREACHABLE, problem, tokens=tokens)
 
-    async def _log_request(self, shaped: Shaped) -> None:
-        log = self._control.log
+    async def log_request(self) -> None:
+        """Log what the next request is made of: the first of a turn, and the first behind a compaction (R-328)."""
+        control, log = self._control, self._control.log
+        at = log.view.cycle, log.compactions
+        if not control.policy.request_events or not control.policy.enabled or self._logged == at:
+            return
+        self._logged, shaped = at, self.current()
         turn_id = log.view.messages[-1].turn_id if log.view.messages else ""
         raw, left_out = await self._prior_turns.read()
         occasion = Occasion(
@@ -240,7 +244,7 @@ class RequestShaper:
             turn_id=turn_id,
             more={"compact": shaped.is_compact},
         )
-        await self._write(self._control.policy.request_events, occasion)
+        await self._write(control.policy.request_events, occasion)
 
     async def _write(self, names: Sequence[str], occasion: Occasion, compaction_id: str = "") -> None:
         control = self._control

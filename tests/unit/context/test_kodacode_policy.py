@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from codecompanion.context.artifact_schema import read_consolidated
-from codecompanion.context.budget import Room, aim_tokens
+from codecompanion.context.budget import Room, aim_tokens, threshold_tokens
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_options import with_options
 from codecompanion.context.policy_table import policy_from_table, policy_to_table
@@ -177,6 +177,53 @@ def test_a_threshold_that_is_none_is_refused(value):
     """R-306 as lesson 13 wants it: no silent default in place of what the user wrote, but an error naming the key."""
     with pytest.raises(ConfigError, match=r"context_management\.compaction\.trigger"):
         with_options(POLICY, {"compaction": {"trigger": value}}, "context_management")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"compaction_threshold": 0.7}, (70_000, 60_000)),
+        ({"compaction_target_threshold": 0.5}, (80_000, 50_000)),
+        ({"compaction_threshold": "70%", "compaction_target_threshold": "30k"}, (70_000, 30_000)),
+        ({"compaction_threshold": 0.5}, (50_000, 40_000)),  # R-306: the default target stays below it
+        ({"compaction_threshold": 0.7, "compaction.trigger": 0.7}, (70_000, 60_000)),
+    ],
+)
+def test_the_documents_own_names_are_options(options, expected):
+    """R-305 [decided]: `compaction_threshold`, `compaction_target_threshold`."""
+    (stage,) = with_options(POLICY, options, "k").stages
+    room = Room(window=100_000)
+    aim = aim_tokens(stage.trigger, stage.target, stage.target_gap, room)
+    assert (threshold_tokens(stage.trigger, room), aim) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "said"),
+    [
+        ({"compaction_threshold": 0.7, "compaction": {"trigger": 0.8}}, "compaction.trigger",
+         "0.8, but cm.compaction_threshold is 0.7: they are one setting; expected one of them"),
+        ({"compaction": {"target": 0.5}, "compaction_target_threshold": 0.4}, "compaction_target_threshold",
+         "0.4, but cm.compaction.target is 0.5: they are one setting; expected one of them"),
+        ({"compaction_threshold": 0.6, "compaction_target_threshold": 0.6}, "compaction_target_threshold",
+         "0.6 is not below the threshold (0.6); expected a smaller one"),
+        ({"compaction_target_threshold": "90%", "compaction": {"trigger": 0.8}}, "compaction_target_threshold",
+         "'90%' is not below the threshold (0.8); expected a smaller one"),
+        ({"compaction_threshold": 1}, "compaction_threshold", "1 would mean one token"),
+    ],
+)  # fmt: skip
+def test_thresholds_that_contradict_each_other_are_refused(options, key, said):
+    """R-305, lesson 13: nothing is guessed, nothing silently put in order; the sentence names both."""
+    with pytest.raises(ConfigError) as caught:
+        with_options(POLICY, options, "cm")
+    assert str(caught.value).startswith(f"cm.{key}: {said}")
+
+
+def test_a_policy_of_ones_own_may_use_the_documents_names():
+    """R-305: over what the policy it extends says, and under what the user sets for all chats."""
+    own = {"own": {"extends": "kodacode", "compaction_threshold": 0.7, "compaction_target_threshold": 0.4}}
+    policy = load_policy("own", own, "policies")
+    assert (policy.stages[0].trigger.at, policy.stages[0].target.at) == (0.7, 0.4)
+    assert with_options(policy, {"compaction": {"trigger": 0.9}}, "k").stages[0].trigger.at == 0.9
 
 
 def test_what_older_documents_had_is_no_default_but_can_be_said():

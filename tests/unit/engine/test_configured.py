@@ -120,6 +120,16 @@ async def test_the_host_knows_its_keys_before_the_first_tool_runs(
     assert hide("application/json5") == "application/json5"
 
 
+async def test_options_that_contradict_each_other_are_said_and_one_of_them_is_not_used(tmp_path: Path) -> None:
+    """R-305: no chat fails to open for it."""
+    both = {"compaction_threshold": 0.5, "compaction.trigger": 0.6, "compaction_target_threshold": 0.4}
+    told = await open_chats(tmp_path, 1, policy="kodacode", context_management=both)
+    notices = [event.text for event in told if isinstance(event, Notice)]
+    assert len(notices) == 1
+    assert "context_management.compaction.trigger: 0.6, but" in notices[0]
+    assert notices[0].endswith("they are one setting; expected one of them. The policy's own value is used instead.")
+
+
 MINE = {"extends": "cowork", "description": "Mine."}
 
 

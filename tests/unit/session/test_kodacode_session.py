@@ -388,6 +388,57 @@ async def test_which_turns_were_left_out_is_logged(tmp_path):
     assert all(value >= 0 for value in last.values() if isinstance(value, int))
 
 
+async def compacted_within_a_turn(tmp_path, *steps, window=6_000):
+    """Two finished turns, then one whose replies are `steps`; the compaction falls between two of its requests."""
+    (tmp_path / "a.txt").write_text("words and words\n" * 190)
+    adapter = ScriptedAdapter("s", [says("word " * 800), says("word " * 800), *steps, says("done")])
+    bench = Bench(tmp_path, adapter, window=window, settings=KODACODE)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert bench.of(Compacted) == []
+    session.submit(submit("read it", 3))
+    await bench.idle(session)
+    assert bench.bugs == []
+    assert bench.of(TurnFinished)[-1].reason == "done"
+    assert len(bench.of(Compacted)) == 1
+    return bench, adapter
+
+
+def events_behind(bench, request):
+    """Return the names of R-328 that were logged behind that many requests of the last turn."""
+    payloads = [e.payload for e in bench.store.load_events("chat-1")]
+    sent = [place for place, payload in enumerate(payloads) if isinstance(payload, RequestSent)][2:]
+    behind = payloads[sent[request - 1] : sent[request]]
+    names = ("prompt_compiled", "context_pruned")
+    return [event for event in behind if isinstance(event, PolicyEvent) and event.name in names]
+
+
+async def test_a_compaction_between_two_tool_rounds_logs_what_it_made_of_the_request(tmp_path):
+    """R-328: which turns were dropped behind the summary is said when it happens, not a turn later."""
+    reads = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(2)]
+    bench, adapter = await compacted_within_a_turn(tmp_path, *reads)
+    sizes = [len(events_behind(bench, n)) for n in range(1, len(adapter.requests) - 2)]
+    assert sorted(sizes) == [0] * (len(sizes) - 1) + [2], "one pair, for the request behind the compaction"
+    compiled, pruned = events_behind(bench, sizes.index(2) + 1)
+    assert (compiled.name, pruned.name) == ("prompt_compiled", "context_pruned")
+    assert pruned.fields["turn_ids"] == ["turn-1", "turn-2"]
+    assert pruned.fields["omitted_prior_turns"] == 2
+    summary = next(layer for layer in compiled.fields["layers"] if layer["name"] == "summary")
+    assert summary["status"] == "included"
+    told = [e.name for e in bench.of(Told) if e.name in ("prompt_compiled", "context_pruned")]
+    assert told == ["prompt_compiled", "context_pruned"] * 4
+
+
+async def test_a_compaction_behind_a_refusal_logs_what_is_sent_instead(tmp_path):
+    """R-328, R-335: the request that goes out a second time is another one."""
+    refused = (ContextOverflow("prompt is too long"),)
+    bench, adapter = await compacted_within_a_turn(tmp_path, refused, window=100_000)
+    assert len(adapter.requests) == 4
+    compiled, pruned = events_behind(bench, 1)
+    assert pruned.fields["omitted_prior_turns"] == 2
+    assert compiled.fields["cacheable_prefix"] > 0
+
+
 # ---- how replies shall be
 
 

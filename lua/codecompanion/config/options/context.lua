@@ -84,4 +84,22 @@ return {
       },
     },
   },
+  {
+    name = "compaction_threshold",
+    type = { "number", "string" },
+    optional = true,
+    check = check_trigger,
+    same_as = "compaction.trigger",
+    description = "KodaCode's own name of `compaction.trigger`, for policy `kodacode`: the share of the model's input"
+      .. " limit (0.8 there), or the number of tokens, above which older history is summarised.",
+  },
+  {
+    name = "compaction_target_threshold",
+    type = { "number", "string" },
+    optional = true,
+    check = check_trigger,
+    below = "compaction_threshold",
+    description = "For policy `kodacode`: any summary that brings the history to this share of the input limit (0.6"
+      .. " there), or to that number of tokens, is good enough. Smaller than `compaction_threshold`.",
+  },
 }
