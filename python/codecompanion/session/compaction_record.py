@@ -9,7 +9,8 @@ import msgspec
 
 from codecompanion.context.policy_schema import Card
 from codecompanion.context.work import Trigger
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Event
+from codecompanion.errors import CodeCompanionError
+from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Event, Notice, Severity
 from codecompanion.history import CompactionBegan, CompactionEnded, PolicyEvent, ViewChanged
 from codecompanion.messages import SUMMARY_TAG, Message
 from codecompanion.session.gone import place_of_card, summary_ids
@@ -53,7 +54,7 @@ class CompactionRecord:
         Returns the named events that were logged with it (`also` makes them): the caller tells them.
 
         Raises:
-            StoreError: it has not begun.
+            StoreError: it has not begun; the user has read so.
         """
         self.label = label
         if self.is_open:
@@ -69,7 +70,12 @@ class CompactionRecord:
             tokens_before=tokens_before,
             failed_event=failed_event,
         )
-        await self.log.write(began, *named)
+        try:
+            await self.log.write(began, *named)
+        except CodeCompanionError as error:
+            text = f"{card.failed}: {str(error).rstrip('.')}. Nothing was changed."
+            self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
+            raise
         self.is_open = True
         started = CompactionStarted(
             chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label, label=card.running

@@ -30,6 +30,7 @@ from codecompanion.context.shaping import Kept, Parts, Shaped, shape
 from codecompanion.context.work import Measure, Messages
 from codecompanion.errors import ContextOverflow
 from codecompanion.events import PolicyEvent as PolicyEventTold
+from codecompanion.events import Severity
 from codecompanion.history import PolicyEvent, View
 from codecompanion.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.requests import Snapshot
@@ -201,7 +202,8 @@ class RequestShaper:
     async def fail(self, reason: str, detail: str, shaped: Shaped | None = None, tokens: int = 0) -> None:
         """Log and tell that the history could not be made to fit, under the policy's names for it, if it has any.
 
-        It is a compaction that began and ended: both events, with one id, in one transaction (R-332).
+        It is a compaction that began and ended: both events, with one id, in one transaction (R-332). The user reads of
+        it unless the request is sent all the same (R-327).
         """
         shaped = shaped or self.current()
         stage = next((stage for stage in self._control.policy.stages if stage.emits.failed), None)
@@ -218,6 +220,8 @@ class RequestShaper:
         )
         names = [name for name in (stage.emits.started, stage.emits.failed) if name]
         await self._write(names, occasion, self._control.services.new_token())
+        if reason == UNREACHABLE:
+            self._control.notice(Severity.WARN, f"{stage.card.failed}: the request still does not fit.")
 
     async def give_up(self, problem: str, tokens: int = 0) -> None:
         """Log that nothing makes the request fit, where that is the policy's word for it (R-335).

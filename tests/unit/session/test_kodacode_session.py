@@ -9,7 +9,7 @@ import pytest
 from codecompanion.context.artifact_schema import read_consolidated
 from codecompanion.context.prompt_shape import TERSE
 from codecompanion.context.request_parts import text_bytes, turn_of
-from codecompanion.errors import ConfigError, ContextOverflow
+from codecompanion.errors import ConfigError, ContextOverflow, StoreUnavailable
 from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
 from codecompanion.events import PolicyEvent as Told
 from codecompanion.history import ChangeUndone, CompactionBegan, PolicyEvent, RequestSent, ViewChanged, project
@@ -358,6 +358,66 @@ async def test_a_cut_reply_is_continued_as_often_as_allowed(tmp_path, allowed, r
     session.submit(submit("go"))
     await bench.idle(session)
     assert len(adapter.requests) == requests
+
+
+# ---- when it fails
+
+FAILED = "History summary update failed"
+
+
+def said(bench):
+    """Return what the chat buffer shows in words, in order."""
+    shown = {Notice: "text", CompactionFailed: "reason", TurnFinished: "error"}
+    told = [getattr(event, shown[type(event)]) for event in bench.events if type(event) in shown]
+    return [text for text in told if text]
+
+
+@pytest.mark.parametrize("refused", [CompactionBegan, ViewChanged])
+async def test_a_summary_that_cannot_be_stored_is_told_in_the_documents_words(tmp_path, monkeypatch, refused):
+    """R-321, R-327: the runtime could not finish; no new summary, the history is as it was."""
+    bench, session, _ = await compacting(tmp_path, turns=3)
+    assert bench.of(Compacted) == []
+    before, write = session.log.view.messages, session.log.write
+
+    async def full_disk(*payloads):
+        if any(isinstance(payload, refused) for payload in payloads):
+            raise StoreUnavailable("the disk is full")
+        return await write(*payloads)
+
+    monkeypatch.setattr(session.log, "write", full_disk)
+    session.compact("")
+    await bench.idle(session)
+    assert f"{FAILED}: the disk is full. Nothing was changed." in said(bench)
+    assert session.log.view.messages == before
+    assert bench.of(Compacted) == []
+
+
+async def test_a_request_that_does_not_fit_behind_its_compaction_is_told_in_the_documents_words(tmp_path):
+    """R-327, R-335: with the event; the sentence behind it says what takes the room and what to do."""
+    bench = Bench(tmp_path, talker(20), window=4_000, settings=KODACODE)
+    session = await bench.open()
+    session.submit(submit("word " * 6_000))
+    await bench.idle(session)
+    assert len(named(bench, "context_compaction_failed")) == 1
+    first, then = said(bench)
+    assert first == f"{FAILED}: the request still does not fit."
+    assert then.startswith("Not sent: ")
+
+
+async def test_a_providers_refusal_is_told_so_too_and_mere_pressure_is_not(tmp_path):
+    """R-334, R-335: a request that is sent is no failure for the user."""
+    adapter = ScriptedAdapter("s", lambda request: (ContextOverflow("prompt is too long"),))
+    bench = Bench(tmp_path, adapter, settings=KODACODE)
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    assert f"{FAILED}: the request still does not fit." in said(bench)
+    (tmp_path / "pressed").mkdir()
+    pressed = Bench(tmp_path / "pressed", talker(20), window=6_000, settings=KODACODE)
+    session = await pressed.open()
+    await talk(pressed, session, 1, text="word " * 3_300)
+    assert named(pressed, "context_compaction_failed")[0].fields["reason"] == "input_limit_pressure"
+    assert not [text for text in said(pressed) if FAILED in text]
 
 
 # ---- what is said of the requests
