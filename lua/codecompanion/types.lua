@@ -1091,6 +1091,8 @@
 ---@field enabled? boolean|(fun(adapter: CodeCompanion.AdapterInfo): boolean)
 ---@field editing? CodeCompanion.Options.interactions.chat.opts.context_management.editing
 ---@field compaction? CodeCompanion.Options.interactions.chat.opts.context_management.compaction
+---@field compaction_threshold? number|string
+---@field compaction_target_threshold? number|string
 
 ---Context editing: replace old tool results by a placeholder.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.editing

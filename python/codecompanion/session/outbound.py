@@ -46,18 +46,24 @@ class OutboundQueue:
         """Let a message wait for the next request boundary."""
         self._waiting.append(submit)
 
-    def give_back_refused(self) -> Refusal | None:
-        """Give what can never be sent (R-524) back as drafts, before it is logged; return why, None when all can be."""
+    def refusal_of_all(self) -> Refusal | None:
+        """Return why nothing of what waits can ever be sent, None when something can or nothing waits."""
+        refusals = [self._refusal(submit) for submit in self._waiting]
+        return refusals[-1] if all(refusals) and refusals else None
+
+    def give_back_refused(self) -> None:
+        """Give what can never be sent (R-524) back as drafts, before it is logged."""
         waiting, self._waiting = self._waiting, deque[Submit]()
-        refused: Refusal | None = None
         for submit in waiting:
-            refusal = self._refuse(submit.text)
+            refusal = self._refusal(submit)
             if refusal is None:
                 self._waiting.append(submit)
-                continue
-            refused = Refusal(f"{refusal.why} Your message is back in the input.", refusal.tokens)
-            self._return(submit, refused.why)
-        return refused
+            else:
+                self._return(submit, refusal.why)
+
+    def _refusal(self, submit: Submit) -> Refusal | None:
+        refusal = self._refuse(submit.text)
+        return refusal and Refusal(f"{refusal.why} Your message is back in the input.", refusal.tokens)
 
     async def deliver(self, turn_id: str, cycle: int) -> None:
         """Log what waits, then show it as sent.

@@ -421,9 +421,12 @@ class Session:
     async def _turns(self, *, answer_again: str = "") -> None:
         """Run turns until nothing is queued; first one of this id that answers what was answered before."""
         while (self._queue or answer_again) and await self._may_spend():
-            refused = self._queue.give_back_refused()
-            if refused and not self._queue and not answer_again:
+            refused = self._queue.refusal_of_all()
+            if refused and not answer_again:
+                # Before it is given back: then the same sentence comes twice in a row, and is shown once.
                 await self.control.tell_refused(refused)
+            self._queue.give_back_refused()
+            if refused and not self._queue and not answer_again:
                 self.enter(State.IDLE)
                 self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=refused.why))
                 return

@@ -10,7 +10,15 @@ from codecompanion.context.artifact_schema import read_consolidated
 from codecompanion.context.prompt_shape import TERSE
 from codecompanion.context.request_parts import text_bytes, turn_of
 from codecompanion.errors import ConfigError, ContextOverflow, StoreUnavailable
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
+from codecompanion.events import (
+    Compacted,
+    CompactionFailed,
+    CompactionStarted,
+    Meter,
+    Notice,
+    SubmitFailed,
+    TurnFinished,
+)
 from codecompanion.events import PolicyEvent as Told
 from codecompanion.history import ChangeUndone, CompactionBegan, PolicyEvent, RequestSent, ViewChanged, project
 from codecompanion.messages import SUMMARY_TAG, Usage
@@ -402,6 +410,8 @@ async def test_a_request_that_does_not_fit_behind_its_compaction_is_told_in_the_
     first, then = said(bench)
     assert first == f"{FAILED}: the request still does not fit."
     assert then.startswith("Not sent: ")
+    told = [type(event) for event in bench.events if type(event) in (Notice, SubmitFailed, TurnFinished)]
+    assert told == [Notice, SubmitFailed, TurnFinished], "the same sentence twice in a row is shown once"
 
 
 async def test_a_providers_refusal_is_told_so_too_and_mere_pressure_is_not(tmp_path):
