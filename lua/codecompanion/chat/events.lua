@@ -20,6 +20,9 @@ local tools = require("codecompanion.chat.tools")
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
 local M = {}
 
+---So many hosts in a row are started to ask whether messages were stored: one may be killed while it starts.
+local ASKED_AGAIN = 3
+
 ---The model's header, once per turn.
 ---@param chat CodeCompanion.Chat
 ---@param adapter? string
@@ -347,9 +350,10 @@ function M.host_exit(chat, event)
     end
   end
   say.chat(chat, text, severity.WARN)
-  if #chat.unconfirmed > 0 and not chat.asked_again and vim.v.exiting == vim.NIL then
-    -- before the message is changed and sent once more: was it stored? Asked once, whatever becomes of the host.
-    chat.asked_again = true
+  local asked = chat.asked_again or 0
+  if #chat.unconfirmed > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
+    -- before the message is changed and sent once more: was it stored?
+    chat.asked_again = asked + 1
     vim.schedule(function()
       require("codecompanion.chat.session").attach(chat)
     end)

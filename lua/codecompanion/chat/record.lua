@@ -33,7 +33,7 @@ local made = 0
 ---@field outgoing CodeCompanion.Outgoing[]
 ---@field nonce string What makes the keys of its submits unique
 ---@field unconfirmed { key: string, text: string }[] Went back into the draft when the host died; it may have them
----@field asked_again? boolean The host was started again to ask for them
+---@field asked_again? integer How often the host was started again to ask for them
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
 ---@field put_away table<string, CodeCompanion.Approval> Open questions while the chat is being drawn anew
