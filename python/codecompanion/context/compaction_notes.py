@@ -27,19 +27,24 @@ def _is_by_model(report: StageReport) -> bool:
     return details.get("written_by") in ("model", "caller") or details.get("summary_source") == "utility"
 
 
+def why_not_by_model(report: StageReport) -> str:
+    """Return why the model that was asked did not write the summary, without a full stop; "" when it did."""
+    if _is_by_model(report):
+        return ""
+    details = report.work.details if report.work is not None else {}
+    why = details.get("failure") or details.get("summary_detail") or _last_problem(report) or "the model failed"
+    return str(why).rstrip(".")
+
+
 def notes_on(report: StageReport) -> str:
     """Return sentences for the user, "" when there is nothing to tell: who wrote the summary, what not to rely on."""
     if report.work is None:
         return ""
     details = report.work.details
     notes: list[str] = []
-    if (
-        report.asked
-        and details.get("written_by") not in ("model", "caller")
-        and details.get("summary_source") != "utility"
-    ):
-        why = details.get("failure") or details.get("summary_detail") or _last_problem(report)
-        notes.append(f"The summary was written without a model{f': {str(why).rstrip(chr(46))}' if why else ''}.")
+    why = why_not_by_model(report) if report.asked else ""
+    if why:
+        notes.append(f"The summary was written without a model: {why}.")
     unverified = int(details.get("unverified", 0))
     if unverified:
         names = [str(name) for name in details["unverified_names"]][:_SHOWN]

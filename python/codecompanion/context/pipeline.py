@@ -319,21 +319,25 @@ def _run_tier(
     stage: Stage, tier: Tier, work: Work, before: Measure, env: Env, trigger: Trigger
 ) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
     """Run one tier, with those who else may write its summary when a model failed (R-529, R-434, K9)."""
-    result, asked = yield from _drive(_run_steps(tier.steps, work, env), stage, trigger, before, use_chat_adapter=False)
+    result: Outcome = Failed("the model that writes summaries has failed too often")
+    asked = False
+    if env.asks_models or not any(other != CHAT_ADAPTER for other in tier.on_fail):
+        steps = _run_steps(tier.steps, work, env)
+        result, asked = yield from _drive(steps, stage, trigger, before, use_chat_adapter=False)
     for other in tier.on_fail:
         if not isinstance(result, Failed):
             break
-        if other == CHAT_ADAPTER:
-            chat_env = msgspec.structs.replace(env, summariser_window=env.window)
-            steps = _run_steps(tier.steps, work, chat_env)
-            result, _ = yield from _drive(steps, stage, trigger, before, use_chat_adapter=True)
-        else:
+        if other != CHAT_ADAPTER:
             why = result.reason
             steps = _run_steps(_without_model(tier.steps, other), work, env)
             result, _ = yield from _drive(steps, stage, trigger, before, use_chat_adapter=False)
             if isinstance(result, Work):
                 details = {**result.details, "summary_source": other, "failure": why}
                 result = msgspec.structs.replace(result, details=details)
+        elif env.asks_models:
+            chat_env = msgspec.structs.replace(env, summariser_window=env.window)
+            steps = _run_steps(tier.steps, work, chat_env)
+            result, _ = yield from _drive(steps, stage, trigger, before, use_chat_adapter=True)
     return result, asked
 
 

@@ -60,7 +60,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     messages of the whole log as they were before any compaction (None = the log is not at hand). `has_utility`:
     somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt. `exists` knows the
     files of the workspace. `sent` counts a request as it goes out, where that is shaped and so smaller than what
-    `measure` counts (R-338; None = it goes out as it is).
+    `measure` counts (R-338; None = it goes out as it is). `asks_models` false: whoever writes summaries has failed too
+    often, a tier that can do without a model does (R-532).
     """
 
     window: int
@@ -86,6 +87,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     last_flush: LastFlush = LastFlush()
     exists: Callable[[str], bool] = lambda path: False
     sent: Callable[[Messages], Measure] | None = None
+    asks_models: bool = True
 
     def fits(self, messages: Messages, measured: Measure) -> bool:
         """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).

@@ -14,9 +14,9 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.calibration import Calibration, wants_provider_count
-from codecompanion.context.budget import Room, is_crossed, threshold_tokens
+from codecompanion.context.budget import Room, threshold_tokens
 from codecompanion.context.cache_state import find_cache_state
-from codecompanion.context.pipeline import Preparation, Prepared, StageReport, compact, last_tier, prepare, recover
+from codecompanion.context.pipeline import Preparation, Prepared, compact, last_tier, prepare, recover
 from codecompanion.context.policy_schema import Stage, StageEvent
 from codecompanion.context.shaping import levels_of
 from codecompanion.context.work import Env, Measure, Messages
@@ -27,8 +27,8 @@ from codecompanion.models import ResolvedLimits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
+from codecompanion.session.compaction_watch import CompactionWatch, Standing
 from codecompanion.session.effects import EffectRunner
-from codecompanion.session.guards import CompactionGuard
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.native import forget_foreign_blocks
@@ -53,12 +53,6 @@ NEAR_WINDOW = 0.85
 """From this share of what the window leaves for a prompt on, a refusal without a known reason is put down to size."""
 _SIZE_STATUSES = frozenset({200, 400, 413, 422})
 
-_NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
-"""Why a stage had nothing to do yet: that is no try that failed (R-532)."""
-_ALWAYS = 2
-"""A stage with a trigger of so few tokens is asked before every request and decides by itself; there is no limit that
-the request could get below."""
-
 
 class ContextControl:
     """Everything about one chat's context window."""
@@ -66,7 +60,7 @@ class ContextControl:
     def __init__(self, services: Services, chat_id: str, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
         self.services, self._chat_id, self.log = services, chat_id, log
         self._on_compacting = on_compacting
-        self.guard = CompactionGuard()
+        self.watch = CompactionWatch(self.notice)
         self.window = WindowWatch(self)
         self._counts_late: set[tuple[str, str]] = set()
         self.native = NativeSide(self)
@@ -167,7 +161,7 @@ class ContextControl:
 
     def reset_guard(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
-        self.guard = CompactionGuard()
+        self.watch.reset()
 
     @property
     def limits(self) -> ResolvedLimits:
@@ -208,11 +202,13 @@ class ContextControl:
 
     def plan_request(self, *, summaries: bool = True) -> Preparation:
         """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked."""
-        rested = self.guard.allows(self.log.view.cycle, self.measured().tokens)
+        cycle, tokens = self.log.view.cycle, self.measured().tokens
+        rested = self.watch.compactions.allows(cycle, tokens)
         automatic = summaries and rested and not self.native.compact_at
         env = self._env("", manual=False)
         if self.policy.shape:
             env = msgspec.structs.replace(env, sent=self.shaper.measure)
+        env = msgspec.structs.replace(env, asks_models=self.watch.writer.allows(cycle, tokens))
         return prepare(
             self.log.view,
             self.policy,
@@ -242,7 +238,7 @@ class ContextControl:
         level = levels_of(self.policy, self.env(), self.log.view.messages).trigger
         await self.sources.read(self.policy, due=self.measured().tokens > level)
         prepared = await self._run(self.plan_request(summaries=summaries))
-        self._watch(prepared)
+        self.watch.take(prepared, self.standing())
         self._offer_recall()
         asks = self.pause.is_on  # then what does not fit is the user's to decide: `Pause.question`
         if not asks and self.native.compact_at and self.measured().tokens > self.limits.context_window:
@@ -502,41 +498,9 @@ class ContextControl:
         calibration = self.services.calibration(wanted.name, model)
         return limits.context_window, calibration.ratio * (1 + calibration.margin)
 
-    def _watch(self, prepared: Prepared) -> None:
-        """Keep the guard: a compaction that failed, was not worth it, or did not help counts (R-532, lesson 5)."""
-        for report in prepared.reports:
-            stage = next((stage for stage in self.policy.stages if stage.id == report.stage), None)
-            if stage is None or not stage.summarises or report.reason in _NOT_TRIED:
-                continue
-            self.keep_guard(self._problem(report, stage), report.after)
-
-    def keep_guard(self, problem: str, after: Measure) -> None:
-        """Keep the guard behind an automatic compaction; `problem` "" = it helped."""
-        if not problem:
-            self.guard = self.guard.after_success()
-            return
-        cycle, cooldown = self.log.view.cycle, self.policy.cooldown
-        self.guard = self.guard.after_failure(cycle, after.tokens, self.limits.context_window, cooldown)
-        if not self.guard.allows(cycle, after.tokens):
-            self.notice(
-                Severity.WARN,
-                f"Automatic compaction is paused for your next {cooldown.cycles} messages (fewer if the chat grows"
-                f" a lot) after {cooldown.failures} tries: {problem.rstrip('.')}. /compact still works.",
-            )
-
-    def _problem(self, report: StageReport, stage: Stage) -> str:
-        if report.outcome != "changed":
-            return report.detail
-        if stage.trigger.at == _ALWAYS or not is_crossed(stage.trigger, report.after, self.room):
-            return ""
-        return self.no_help(report.after)
-
-    def no_help(self, after: Measure) -> str:
-        """Return why a compaction was in vain that left so much."""
-        return (
-            f"the compacted request still has {after.tokens} tokens, above the trigger"
-            f" (system prompt and tools alone take {self.meter.measure(()).tokens})"
-        )
+    def standing(self) -> Standing:
+        """Return what an automatic compaction is judged by now."""
+        return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
 
     def meter_event(self) -> Meter:
         """Return the meter as the editor shows it: the request as it would be sent (R-302)."""

@@ -45,10 +45,18 @@ REST_ENDS_WITH_GROWTH = 0.05
 """Share of the window a request must have grown by to end a rest early: one long loop is a single cycle."""
 
 
+REST_GROWS_TO = 8
+"""Each rest without a success in between is twice as long as the one before, up to this many times the first."""
+
+
 class CompactionGuard(msgspec.Struct, frozen=True):
-    """How automatic compaction has fared: failures in a row, and the cycle and size it rests until (exclusive)."""
+    """How automatic compaction has fared: failures in a row, rests since the last success, and what a rest lasts until.
+
+    A rest ends with the cycle or the size of the request (tokens) that it names.
+    """
 
     failures: int = 0
+    rests: int = 0
     resting_until_cycle: int = 0
     resting_until_tokens: int = 0
 
@@ -63,10 +71,16 @@ class CompactionGuard(msgspec.Struct, frozen=True):
     def after_failure(self, cycle: int, tokens: int, window: int, cooldown: Cooldown) -> CompactionGuard:
         """Return the guard after a failed or useless compaction; resting begins with the last one allowed.
 
-        After a rest there is one try before the next one.
+        After a rest there is one try before the next, longer one. In a small window one tool result is growth enough:
+        a rest ends early only above the size that ended the one before.
         """
         failures = self.failures + 1
         if failures < cooldown.failures:
-            return CompactionGuard(failures, self.resting_until_cycle, self.resting_until_tokens)
-        growth = int(REST_ENDS_WITH_GROWTH * window)
-        return CompactionGuard(cooldown.failures - 1, cycle + cooldown.cycles, tokens + growth)
+            return msgspec.structs.replace(self, failures=failures)
+        longer = min(2**self.rests, REST_GROWS_TO)
+        return CompactionGuard(
+            cooldown.failures - 1,
+            self.rests + 1,
+            cycle + longer * cooldown.cycles,
+            max(tokens, self.resting_until_tokens) + longer * int(REST_ENDS_WITH_GROWTH * window),
+        )

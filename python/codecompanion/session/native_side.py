@@ -51,9 +51,9 @@ class NativeSide:
         Nothing is asked for while there is nothing to summarise, and later where it did not help (R-532, lesson 5).
         """
         control, self._asked = self._control, self.compact_at
-        rests = not control.guard.allows(control.log.view.cycle, control.measured().tokens)
+        rests = not control.watch.compactions.allows(control.log.view.cycle, control.measured().tokens)
         if self._asked and rests:
-            limits, later = control.limits, control.guard.resting_until_tokens
+            limits, later = control.limits, control.watch.compactions.resting_until_tokens
             self._asked = later if self._asked < later <= limits.context_window - limits.max_output_tokens else 0
         if control.pause.is_on:
             self._asked = 0
@@ -120,13 +120,17 @@ class NativeSide:
         measured, compact_at = control.measured(), self.compact_at
         if not self._stands_on_demanded or not self.compacts_on_demand or measured.tokens < compact_at:
             return
-        if not control.guard.allows(control.log.view.cycle, measured.tokens) or not self.has_something_to_compact:
+        if (
+            not control.watch.compactions.allows(control.log.view.cycle, measured.tokens)
+            or not self.has_something_to_compact
+        ):
             return
         if "context_compacted" in control.pause.resting:
             return
         compaction, after = await self.compact("proactive", ""), control.measured()
         problem = str(compaction.error or "")
-        control.keep_guard(problem or (control.no_help(after) if after.tokens >= compact_at else ""), after)
+        standing = control.standing()
+        control.watch.keep(problem or (standing.no_help(after) if after.tokens >= compact_at else ""), after, standing)
 
     @property
     def _stands_on_demanded(self) -> bool:
@@ -149,7 +153,8 @@ class NativeSide:
         self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._stands_on_demanded)
         if compacted:
             after = control.measured()
-            control.keep_guard(control.no_help(after) if after.tokens >= at > 0 else "", after)
+            standing = control.standing()
+            control.watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing)
 
     def expect(self, *, missed: bool) -> None:
         """Take over when an endpoint misses one compaction after the other: it ignores the threshold."""

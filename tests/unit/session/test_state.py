@@ -66,3 +66,15 @@ def test_a_rest_ends_early_when_the_chat_keeps_growing():
     for _ in range(3):
         guard = guard.after_failure(5, 900, 1000, Cooldown(failures=3, cycles=2))
     assert [guard.allows(5, tokens) for tokens in (900, 949, 950)] == [False, False, True]
+
+
+def test_rests_become_longer_until_a_compaction_helps():
+    """R-532: with a summariser that always fails, a 1,000-token window is not asked again for every tool result."""
+    guard, asked = CompactionGuard(), []
+    for turn in range(40):
+        for tokens in (880, 940, 990, 1000):
+            if guard.allows(turn, tokens):
+                asked.append(turn)
+                guard = guard.after_failure(turn, tokens, 1000, Cooldown(failures=3, cycles=2))
+    assert asked == [0, 0, 0, 2, 6, 14, 30]
+    assert guard.after_success() == CompactionGuard()

@@ -1,0 +1,99 @@
+"""How the automatic compactions of one chat fare: which are tried again, who is asked, what the user reads (R-532).
+
+Two guards: one for compactions that failed or were in vain, one for the model that writes summaries. Where a policy can
+do without that model, a compaction succeeds although the model failed, and asking it every time is a hidden cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from codecompanion.context.budget import Room, is_crossed
+from codecompanion.context.compaction_notes import why_not_by_model
+from codecompanion.context.pipeline import Prepared, StageReport
+from codecompanion.context.policy_schema import Policy, Stage
+from codecompanion.context.work import Measure
+from codecompanion.events import Severity
+from codecompanion.session.guards import CompactionGuard
+
+_NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
+"""Why a stage had nothing to do yet: that is no try that failed."""
+_ALWAYS = 2
+"""A stage with a trigger of so few tokens is asked before every request and decides by itself: there is no limit that
+the request could get below."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What a compaction is judged by: `overhead` is what system prompt and tool schemas take, in tokens."""
+
+    policy: Policy
+    room: Room
+    cycle: int
+    overhead: int
+
+    def no_help(self, after: Measure) -> str:
+        """Return why a compaction was in vain that left so much."""
+        return (
+            f"the compacted request still has {after.tokens} tokens, above the trigger"
+            f" (system prompt and tools alone take {self.overhead})"
+        )
+
+    def problem(self, report: StageReport, stage: Stage) -> str:
+        """Return what was wrong with a compaction, "" = it helped."""
+        if report.outcome != "changed":
+            return report.detail
+        if stage.trigger.at == _ALWAYS or not is_crossed(stage.trigger, report.after, self.room):
+            return ""
+        return self.no_help(report.after)
+
+
+class CompactionWatch:
+    """The guards of one chat. Each says once that it has begun to rest, until something has helped again."""
+
+    def __init__(self, notice: Callable[[Severity, str], None]) -> None:
+        self._notice = notice
+        self.compactions = CompactionGuard()
+        self.writer = CompactionGuard()
+
+    def reset(self) -> None:
+        """Forget failures: the view was cleared, the model changed, or the user compacted with success."""
+        self.compactions = self.writer = CompactionGuard()
+
+    def take(self, prepared: Prepared, standing: Standing) -> None:
+        """Take in what became of the automatic compactions of one preparation."""
+        for report in prepared.reports:
+            stage = next((stage for stage in standing.policy.stages if stage.id == report.stage), None)
+            if stage is None or not stage.summarises or report.reason in _NOT_TRIED:
+                continue
+            self.keep(standing.problem(report, stage), report.after, standing)
+            if report.asked and report.work is not None:
+                self._keep_writer(why_not_by_model(report), report.before, standing)
+
+    def keep(self, problem: str, after: Measure, standing: Standing) -> None:
+        """Take in one automatic compaction; `problem` "" = it helped."""
+        if not problem:
+            self.compactions = self.compactions.after_success()
+            return
+        cooldown = standing.policy.cooldown
+        self.compactions = self.compactions.after_failure(standing.cycle, after.tokens, standing.room.window, cooldown)
+        if self.compactions.rests == 1:
+            self._notice(
+                Severity.WARN,
+                f"Automatic compaction is paused after {cooldown.failures} tries: {problem.rstrip('.')}. It tries again"
+                " later, less and less often; /compact works now.",
+            )
+
+    def _keep_writer(self, why: str, before: Measure, standing: Standing) -> None:
+        if not why:
+            self.writer = self.writer.after_success()
+            return
+        cooldown = standing.policy.cooldown
+        self.writer = self.writer.after_failure(standing.cycle, before.tokens, standing.room.window, cooldown)
+        if self.writer.rests == 1:
+            self._notice(
+                Severity.WARN,
+                f"Summaries are written without a model for now: it failed {cooldown.failures} times in a row. It is"
+                " asked again later, less and less often; /compact asks it now.",
+            )
