@@ -116,7 +116,7 @@ def test_the_first_tab_finds_the_titles_and_starts_the_host(chat: ChatDriver) ->
     completed = "return vim.fn.getcompletion('CodeCompanionChat Resume slo', 'cmdline')"
     chat.nvim.feed(":")
     chat.nvim.wait_for(lambda: chat.sent("list_sessions"), "the question")
-    chat.nvim.settle()  # the answer is there
+    chat.nvim.wait_for(lambda: chat.nvim.lua(completed) == ["slow one"], "the answer")
     chat.nvim.feed("CodeCompanionChat Resume slo<Tab>")
     chat.nvim.wait_screen(":CodeCompanionChat Resume slow one")
     chat.nvim.feed("<C-c>")
