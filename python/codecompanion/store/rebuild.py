@@ -18,7 +18,6 @@ import msgspec
 from codecompanion.errors import LeaseHeld
 from codecompanion.history import EventPayload, Insertion, LogEvent, MessageAdded, View, ViewChanged, apply, project
 from codecompanion.store import lease, sessions
-from codecompanion.store.db import RESTORE
 from codecompanion.store.lease import Owner
 from codecompanion.store.lost_file import Renewed
 from codecompanion.store.sessions import Totals
@@ -63,14 +62,12 @@ class Loss(msgspec.Struct, frozen=True):
         """Return what is said of it where it concerns no chat."""
         state = self.renewed.state
         if state == "sound":
-            return "The chat history file was away for a moment; nothing is lost"
+            return "Chat history away for a moment; nothing is lost"
         if self.renewed.is_whole:
-            return f"The chat history file was {state} while open; it was written again, nothing is lost"
+            return f"Chat history {state} while open; written again, nothing is lost"
         again = sum(1 for chat in self.rebuilt if chat.extent not in ("taken", "failed"))
-        kept = f"{again} open chat{'' if again == 1 else 's'} written into it; " if again else ""
-        if state == "replaced":
-            return f"Another file took the place of the chat history and is used now; {kept}{RESTORE}"
-        return f"The chat history file was {state} while open; a new one was begun; {kept}{RESTORE}"
+        kept = f"{again} chat{'' if again == 1 else 's'} rebuilt" if again else "a new one is used"
+        return f"Chat history {state} while open; {kept}; see :CodeCompanionRestore"
 
 
 def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat]) -> Remains:

@@ -58,10 +58,10 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 
 
 
 @contextlib.contextmanager
-def opened_folder(path: Path, *, make: bool = False) -> Iterator[int]:
+def opened_folder(path: Path, *, make: bool = False, private: bool = False) -> Iterator[int]:
     """Yield a descriptor of the folder: what is done relative to it is done there, whatever its path means by then.
 
-    `make`: missing folders are made.
+    `make`: missing folders are made; `private`: for their owner alone.
 
     Raises:
         ToolError: a part of the path is a symbolic link.
@@ -70,7 +70,7 @@ def opened_folder(path: Path, *, make: bool = False) -> Iterator[int]:
     descriptor = os.open(path.anchor, _FOLDER)
     try:
         for depth, name in enumerate(path.parts[1:], 2):
-            below = _step(descriptor, name, Path(*path.parts[:depth]), make)
+            below = _step(descriptor, name, Path(*path.parts[:depth]), (0o700 if private else 0o777) if make else None)
             os.close(descriptor)
             descriptor = below
         yield descriptor
@@ -78,11 +78,11 @@ def opened_folder(path: Path, *, make: bool = False) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _step(above: int, name: str, path: Path, make: bool) -> int:
+def _step(above: int, name: str, path: Path, mode: int | None) -> int:
     try:
-        if make:
+        if mode is not None:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=above)
+                os.mkdir(name, mode, dir_fd=above)
         return os.open(name, _FOLDER, dir_fd=above)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP) and _is_link(above, name):
@@ -105,7 +105,7 @@ def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, pri
     """
     temporary = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
     try:
-        with opened_folder(path.parent, make=True) as folder:
+        with opened_folder(path.parent, make=True, private=private) as folder:
             before = _writable_status(path, folder)
             try:
                 _write_new(temporary, content, before, folder, private)

@@ -97,10 +97,7 @@ async def test_an_emptied_file_gets_the_open_chat_again(host, told):
     assert project(events).messages == session.log.view.messages
     assert [m.text for m in session.log.view.messages if m.role == "user"] == ["question 0", "question 1"]
     assert [e.seq for e in events] == sorted({e.seq for e in events})
-    assert told == [
-        "The chat history file was emptied while open; a new one was begun; 1 open chat written into it;"
-        " :CodeCompanionRestore brings chats back from their checkpoints"
-    ]
+    assert told == ["Chat history emptied while open; 1 chat rebuilt; see :CodeCompanionRestore"]
     (said,) = notices(bench)
     assert said.startswith("The chat history file was emptied while open. Stored again: the 2 messages the model sees.")
     assert "Not kept: " in said
@@ -146,7 +143,7 @@ async def test_a_file_deleted_while_a_reply_streams_is_written_again_with_everyt
         file.unlink()
     pause.set()
     await bench.idle(session)
-    assert told == ["The chat history file was deleted while open; it was written again, nothing is lost"]
+    assert told == ["Chat history deleted while open; written again, nothing is lost"]
     assert project(stored(path)).messages == session.log.view.messages
 
 
@@ -179,7 +176,7 @@ async def test_a_backup_in_its_place_gets_what_it_lacks(host, told, tmp_path):
     await settled(bench)
     assert bench.store.load_events("chat-1")[: len(before)] == before
     assert project(stored(path)).messages == session.log.view.messages
-    assert told[0].startswith("Another file took the place of the chat history and is used now; 1 open chat written")
+    assert told[0].startswith("Chat history replaced while open; 1 chat rebuilt; ")
     assert notices(bench)[0].endswith("stored again with everything; nothing of it is lost.")
 
 

@@ -42,9 +42,7 @@ def test_a_deleted_database_is_written_again_with_everything(
     for file in tmp_path.glob("sessions.db*"):
         file.unlink()
     store.append("c", [said("three")]).result()
-    assert [str(problem) for problem in told] == [
-        "The chat history file was deleted while open; it was written again, nothing is lost"
-    ]
+    assert [str(problem) for problem in told] == ["Chat history deleted while open; written again, nothing is lost"]
     assert texts(store) == ["one", "two", "three"]
     assert (tmp_path / "sessions.db").stat().st_mode & 0o777 == 0o600
     store.append("c", [said("four")]).result()
@@ -77,7 +75,7 @@ def test_an_emptied_database_is_begun_anew_and_the_way_back_is_named(
     (tmp_path / "sessions.db").write_bytes(b"")
     store.append("c", [said("two")]).result()
     assert len(told) == 1
-    assert str(told[0]).startswith("The chat history file was emptied while open; ")
+    assert str(told[0]).startswith("Chat history emptied while open; ")
     assert "two" in texts(store)
     if "nothing is lost" in str(told[0]):
         assert texts(store) == ["one", "two"]

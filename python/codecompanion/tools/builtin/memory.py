@@ -18,7 +18,7 @@ from codecompanion.errors import OutsideWorkspace, ToolError
 from codecompanion.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import count, parameters
-from codecompanion.tools.disk import Check, in_thread, write_atomic
+from codecompanion.tools.disk import Check, in_thread, opened_folder, write_atomic
 from codecompanion.tools.edit import replace_text
 
 ROOT = "/memories"
@@ -218,8 +218,8 @@ def _rename(arguments: dict[str, Any], folder: Path) -> ToolOutput:
         raise ToolError(f"There is no {old}; view {ROOT} lists what there is.")
     if target.exists():
         raise ToolError(f"{new} exists already; delete it first or choose another name.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source.rename(target)
+    with opened_folder(target.parent, make=True, private=True):
+        source.rename(target)
     return ToolOutput(text=f"Renamed {old} to {new}.", summary="renamed")
 
 

@@ -44,6 +44,7 @@ async def test_only_the_user_can_read_a_note(memory: Path, call: Call) -> None:
     """Lesson 44: also one that others could read before."""
     await call("memory", command="create", path="/memories/a.md", file_text="one\n")
     assert (memory / "a.md").stat().st_mode & 0o777 == 0o600
+    assert memory.stat().st_mode & 0o077 == 0
     (memory / "a.md").chmod(0o644)
     await call("memory", command="insert", path="/memories/a.md", insert_line=1, insert_text="two")
     assert (memory / "a.md").stat().st_mode & 0o777 == 0o600
