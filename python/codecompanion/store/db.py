@@ -26,11 +26,11 @@ _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
     sqlite3.SQLITE_IOERR: "the disk refused to write; check free space, quota and the disk's health",
-    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that the folder exists and is writable",
+    sqlite3.SQLITE_READONLY: "the file is read-only; make it and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened; check that the folder exists and is writable",
     sqlite3.SQLITE_PERM: "permission was refused; make the file and its folder writable",
-    sqlite3.SQLITE_BUSY: "another process keeps it locked; close other Neovims using it and try again",
-    sqlite3.SQLITE_LOCKED: "another process keeps it locked; close other Neovims using it and try again",
+    sqlite3.SQLITE_BUSY: "another process keeps the file locked; close other Neovims using it and try again",
+    sqlite3.SQLITE_LOCKED: "another process keeps the file locked; close other Neovims using it and try again",
 }
 _OS_ADVICE = {
     errno.ENOSPC: "the disk is full; free some space and try again",
@@ -55,7 +55,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def explain(error: Exception, path: Path | None) -> StoreError:
-    """Return the error as one of ours, with the path and what to do."""
+    """Return the error as one of ours: what is wrong, what to do, and behind that the path."""
     if isinstance(error, StoreError):
         return error
     place = str(path) if path else "the store in memory"
@@ -64,10 +64,10 @@ def explain(error: Exception, path: Path | None) -> StoreError:
     if isinstance(error, sqlite3.Error):
         advice = _UNWRITABLE.get(primary_code(error))
         if advice:
-            return StoreUnavailable(f"cannot use {place}: {advice} ({error})")
+            return StoreUnavailable(f"{advice} (cannot use {place}: {error})")
     if isinstance(error, OSError):
         advice = _OS_ADVICE.get(error.errno or 0, error.strerror or str(error))
-        return StoreUnavailable(f"cannot use {error.filename or place}: {advice}")
+        return StoreUnavailable(f"{advice} (cannot use {error.filename or place})")
     return StoreError(f"{place}: {type(error).__name__}: {error}")
 
 

@@ -98,7 +98,7 @@ async def test_a_chosen_checkpoint_is_restored(tmp_path):
     assert restored["source"] == 1
     gone = await restore_chat(bench.services, "chat-1/gone", "")
     assert gone["source"] == 1
-    assert "Skipped: cannot use " in gone["note"]
+    assert "(cannot use " in gone["note"]
 
 
 async def test_without_the_database_the_chat_takes_its_own_id(tmp_path):

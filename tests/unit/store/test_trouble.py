@@ -106,7 +106,7 @@ except StoreUnavailable as error:
     [
         ("parent", "permission was refused; make the folder writable"),
         ("folder", "permission was refused; make the folder writable"),
-        ("file", "it is read-only; make the file and its folder writable"),
+        ("file", "the file is read-only; make it and its folder writable"),
     ],
 )
 def test_what_cannot_be_written_is_said_with_path_and_advice(start: Start, desk: Desk, what: str, advice: str) -> None:
@@ -126,9 +126,8 @@ def test_what_cannot_be_written_is_said_with_path_and_advice(start: Start, desk:
         Path(place).chmod(0o755)
         if desk.folder.exists():
             desk.folder.chmod(0o755)
-    assert answer.startswith("cannot use "), answer
+    assert answer.startswith(f"{advice} (cannot use "), answer
     assert str(desk.folder) in answer
-    assert advice in answer
 
 
 def test_a_full_disk_fails_the_append_and_nothing_else(desk: Desk) -> None:
@@ -138,7 +137,7 @@ def test_a_full_disk_fails_the_append_and_nothing_else(desk: Desk) -> None:
     pages = store._writer.submit(lambda db: db.execute("PRAGMA page_count").fetchone()[0]).result()
     store._writer.submit(lambda db: db.execute(f"PRAGMA max_page_count = {pages + 2}").fetchone()).result()
     futures = [store.append("c", [said("x" * 100_000)]), store.append("c", [said("small")])]
-    with pytest.raises(StoreUnavailable, match=r"sessions\.db: the disk is full; free some space"):
+    with pytest.raises(StoreUnavailable, match=r"^the disk is full; free some space .*sessions\.db"):
         futures[0].result()
     first += futures[1].result()
     assert store.load_events("c") == first
@@ -176,7 +175,8 @@ def test_files_that_may_not_grow_are_told_and_what_was_durable_stays(desk: Desk,
     """)
     output = process.communicate()[0].splitlines()
     durable, sentence = output[0].split(" ", 1)
-    assert "sessions.db: the disk" in sentence
+    assert sentence.startswith("the disk ")
+    assert "sessions.db" in sentence
     assert output[1] == "1"
     assert "blobs" in output[2]
     store = desk.open()
