@@ -116,7 +116,7 @@ def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
     """
     form = schema if schema.headings == "labels" else _form_of(text, schema)
     if form is None:
-        return f"it has none of the {len(schema.section)} sections asked for"
+        return f"the answer has none of the {len(schema.section)} sections asked for"
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
     said = [body for body in bodies if body]
     telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
@@ -125,7 +125,7 @@ def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
         return "" if telling else "it says nothing under the labels asked for"
     asked = len(form.section)
     if 2 * len(answered) < asked:
-        return f"it has {len(answered)} of the {asked} sections asked for"
+        return f"the answer has {len(answered)} of the {asked} sections asked for"
     return "" if len(telling) >= min(2, asked) else "its sections say nothing"
 
 
@@ -140,8 +140,8 @@ def _not_about(text: str, told: Sequence[str]) -> str:
     """Return why a free text is no summary, "" when it is one: long enough, and about what it stands for."""
     least = min(LEAST_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else LEAST_CHARS
     if _length(text) <= least:
-        return f"it is too short for a summary ({len(text)} characters)"
-    return "" if not told or _is_about(text, told) else "it has nothing to do with the conversation"
+        return f"the answer is too short for a summary ({len(text)} characters)"
+    return "" if not told or _is_about(text, told) else "the answer has nothing to do with the conversation"
 
 
 def _length(text: str) -> int:
