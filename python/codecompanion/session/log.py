@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
+from codecompanion.errors import StoreError
 from codecompanion.history import (
     ChangeUndone,
     EventPayload,
@@ -53,6 +55,7 @@ class ChatLog:
         """Whether messages left or joined the view in a way that no event of its own tells the editor."""
         self.typed = 0
         """How many messages of the user's the log has."""
+        self._late: tuple[EventPayload, ...] = ()
         self._order = asyncio.Lock()
 
     async def write(self, *payloads: EventPayload) -> Sequence[LogEvent]:
@@ -60,14 +63,28 @@ class ChatLog:
 
         A cancelled caller does not undo the write: what was handed to the store is applied to the view.
 
+        What could not be written before (`write_later`) is written in front of them.
+
         Raises:
             StoreError: nothing was written.
         """
         return await asyncio.shield(asyncio.ensure_future(self._write(payloads)))
 
+    def write_later(self, *payloads: EventPayload) -> None:
+        """Write these in front of whatever is written next: the store did not take them when it was their turn."""
+        self._late += payloads
+
+    async def write_late(self) -> None:
+        """Try once more what could not be written, before the chat is closed; the user knows that it was not."""
+        if self._late:
+            with contextlib.suppress(StoreError):
+                await self.write()
+
     async def _write(self, payloads: Sequence[EventPayload]) -> Sequence[LogEvent]:
         async with self._order:
-            events = await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
+            late = self._late
+            events = await asyncio.wrap_future(self._store.append(self.chat_id, (*late, *payloads)))
+            self._late = self._late[len(late) :]
             for event in events:
                 self.view = apply(self.view, event)
                 self.chain = chain_after(self.chain, event.payload)
@@ -82,7 +99,7 @@ class ChatLog:
                     self.untold = self.untold or event.payload.kind not in _TOLD_BY_THEMSELVES
                     self.compactions += event.payload.kind == "compacted"
                     self.has_removed = self.has_removed or takes_away(event.payload)
-            return events
+            return events[len(late) :]
 
     async def events(self) -> Sequence[LogEvent]:
         """Return the whole log, from the store."""

@@ -147,9 +147,9 @@ class Session:
         await self._queue.deliver(turn_id, cycle)
         self.show_meter()
 
-    def give_back_queued(self) -> None:
+    def give_back_queued(self, why: str) -> None:
         """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
-        self._queue.give_back("Not sent, because the turn ended early; your message is back in the input.")
+        self._queue.give_back(why or "Not sent, because the turn ended early; your message is back in the input.")
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
@@ -362,6 +362,7 @@ class Session:
     async def close(self) -> None:
         """Stop, and keep what the chat has come to (R-466)."""
         await self.stop()
+        await self.log.write_late()
         await self.effects.close()
 
     # ---- inside

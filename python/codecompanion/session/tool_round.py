@@ -204,12 +204,21 @@ class ToolRound:
             self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=text))
             question = current
 
+    async def _store(self, text: str) -> str:
+        """Return the sha256 of a long result, "" when there is no room for it: the model gets its ends all the same."""
+        try:
+            return await self._services.store_text(text)
+        except StoreError as error:
+            told = f"Only the ends of a long result are kept: {error}"
+            self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=told))
+            return ""
+
     async def _record(self, index: int, ran: _Ran) -> None:
         """Log the result, then show it; from here on the call counts as answered."""
         services = self._services
         text, blob = ran.output.text, ""
         if len(text) > services.limit_chars:
-            blob = await services.store_text(text)
+            blob = await self._store(text)
             text = shorten(text, services.limit_chars, blob)
         message = services.counted(
             Message(

@@ -8,12 +8,20 @@ Every exit leaves a valid history: unanswered calls are completed, what arrived 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
 from codecompanion.adapters.base import Finished
-from codecompanion.errors import CodeCompanionError, ContextOverflow, OpaqueRefused, RequestRejected
+from codecompanion.errors import (
+    CodeCompanionError,
+    ContextOverflow,
+    OpaqueRefused,
+    RequestRejected,
+    StoreError,
+    StoreUnavailable,
+)
 from codecompanion.events import Notice, ReplyFinished, ReplyStarted, Severity, TurnFinished
 from codecompanion.history import (
     EventPayload,
@@ -298,7 +306,11 @@ class Turn:
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
         reported = self._reported(message.id, finished, estimated, empty=empty)
         payloads += [msgspec.structs.replace(usage, request_id=record.id) for usage in reported]
-        await session.log.write(*payloads, record.ended(finished.stop))
+        try:
+            await session.log.write(*payloads, record.ended(finished.stop))
+        except StoreError as failure:
+            self._keep_for_later(message, reply, payloads[len(payloads) - len(reported) :])
+            raise StoreUnavailable(f"The reply is not stored yet: {failure}") from failure
         if usage is not None and not empty and not self._is_switched:
             cleared = sum(edit.cleared_tokens for edit in finished.server_edits)
             session.control.learn(usage, estimated, compacted=compacted, cleared=cleared)
@@ -323,6 +335,14 @@ class Turn:
                 f" ({edit.cleared_tokens:,} tokens; {edit.kind})."
             )
         session.show_meter()
+
+    def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
+        """Let a reply that was shown be stored with what comes next; its calls do not count, they were not run."""
+        if message.tool_calls:
+            reply.finished = None
+            message = msgspec.structs.replace(self._message(reply, None), id=message.id)
+        kept: tuple[EventPayload, ...] = (MessageAdded(message=message),) if message.text.strip() else ()
+        self._session.log.write_later(*kept, *reported)
 
     def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[UsageReported]:
         """Return what is logged of the figures of a reply, nothing when the provider gave none."""
@@ -378,13 +398,14 @@ class Turn:
             elif self._reply is not None:
                 message = self._message(self._reply, None)
                 self.arrived = self._reply, message.id
-                await session.log.write(MessageAdded(message=message))
+                session.log.write_later(MessageAdded(message=message))
+                await session.log.write()
                 session.emit(ReplyFinished(chat=session.chat_id, message_id=message.id, stop="cut"))
             calls = open_tool_calls(session.log.view)
             if calls:
                 await session.tool_round(calls, self.cycle, self.turn_id).complete_as_cancelled()
         except CodeCompanionError as failure:
-            self._notice(f"The part that arrived could not be stored: {failure}")
+            self._notice(f"The part that arrived is not stored yet: {failure}")
         self._reply = self.arrived = None
 
     async def _end(self, reason: Reason, error: str) -> None:
@@ -393,13 +414,16 @@ class Turn:
             await session.log.write(TurnEnded(turn_id=self.turn_id, reason=reason, error=error))
         except CodeCompanionError as failure:
             error = error or str(failure)
+        if error and session.has_queued:
+            # One sentence for both: the same twice is shown once.
+            error = f"{error.rstrip('.')}. Your message is back in the input."
         duration_ms = round((session.services.clock() - self._started_at) * 1000)
         session.enter(State.IDLE)
         session.show_meter()
         session.emit(TurnFinished(chat=session.chat_id, reason=reason, error=error, duration_ms=duration_ms))
         if reason != "done":
             # In the same step: what comes once the end has been told is the next turn's.
-            session.give_back_queued()
+            session.give_back_queued(error)
 
     def _notice(self, text: str) -> None:
         self._session.emit(Notice(chat=self._session.chat_id, level=Severity.INFO, text=text))

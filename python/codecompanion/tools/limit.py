@@ -19,7 +19,7 @@ def shorten(text: str, limit_chars: int, stored_as: str) -> str:
     """Return the text, or its head and tail with a note between them, at most `limit_chars` characters.
 
     Cut at line borders where that keeps at least half of each end, else within a line. `stored_as` is the sha256 of
-    the stored whole.
+    the stored whole, "" when it could not be stored.
 
     Raises:
         ValueError: `limit_chars` is below `MIN_LIMIT_CHARS`.
@@ -67,8 +67,10 @@ def _worded(left_out: int, total: int, lines: tuple[int, int, int], column: int 
     where = f"start_line {first}, end_line {last}"
     if column is not None:
         where += f", start_column {column}"
+    what = f"[… {left_out:,} of {total:,} characters are left out here: lines {first:,} to {last:,} of {count:,}. "
+    if not stored_as:
+        return f"{what}They could not be stored either. …]"
     return (
-        f"[… {left_out:,} of {total:,} characters are left out here: lines {first:,} to {last:,} of {count:,}. "
-        f'The whole result is stored; read more of it with read_file, path "{STORED_PREFIX}{stored_as}", {where}, '
-        "in parts. …]"
+        f'{what}The whole result is stored; read more of it with read_file, path "{STORED_PREFIX}{stored_as}", '
+        f"{where}, in parts. …]"
     )

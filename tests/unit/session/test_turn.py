@@ -331,7 +331,7 @@ async def test_a_reply_cut_in_the_middle_is_kept_and_marked(tmp_path):
     await bench.idle(session)
     assert session.log.view.messages[-1].cut
     assert bench.of(ReplyFinished)[-1].stop == "cut"
-    assert bench.of(TurnFinished)[-1].error == "s: cut."
+    assert bench.of(TurnFinished)[-1].error == "s: cut. The part that arrived is kept; /continue continues it."
 
 
 async def test_a_reply_without_an_end_marker_is_no_answer(tmp_path):
@@ -695,8 +695,10 @@ async def test_a_message_that_cannot_be_stored_goes_back_as_a_draft(tmp_path, mo
     session.submit(submit("precious"))
     await bench.idle(session)
     assert bench.of(MessageSent) == []
-    assert bench.of(SubmitFailed)[0].text == "precious"
-    assert "disk is full" in bench.of(TurnFinished)[0].error
+    [returned], [ended] = bench.of(SubmitFailed), bench.of(TurnFinished)
+    assert returned.text == "precious"
+    assert ended.error == "the disk is full. Your message is back in the input."
+    assert returned.error == ended.error, "the same sentence twice is shown once"
 
 
 async def test_usage_makes_the_meter_exact_and_is_learned_from(tmp_path):

@@ -1,0 +1,65 @@
+"""Replies and results that the store does not take, and replies that broke: lessons 36, 39, 47."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import pytest
+
+from codecompanion.errors import StoreUnavailable
+from codecompanion.events import Notice, TurnFinished
+from codecompanion.history import MessageAdded
+from codecompanion.invariants import violations
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_turn import READ, stored_view
+
+
+@pytest.mark.parametrize("reply", ["text", "text and calls"])
+async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(tmp_path, monkeypatch, reply):
+    """Lesson 36: what was shown is not lost; a call in it was not run and does not count."""
+    first = calls(READ, text="shown") if reply == "text and calls" else says("shown")
+    bench = Bench(tmp_path, ScriptedAdapter("s", [first, says("second")]))
+    session = await bench.open()
+    append = type(bench.store).append
+
+    def full(store, chat_id, payloads):
+        if not any(isinstance(payload, MessageAdded) and payload.message.role == "assistant" for payload in payloads):
+            return append(store, chat_id, payloads)
+        future: Future = Future()
+        future.set_exception(StoreUnavailable("the disk is full"))
+        return future
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(bench.store), "append", full)
+        session.submit(submit("q", 1))
+        await bench.idle(session)
+    assert bench.of(TurnFinished)[0].error == "The reply is not stored yet: the disk is full"
+    session.submit(submit("r", 2))
+    await bench.idle(session)
+    view = session.log.view.messages
+    assert [(m.text, m.cut) for m in view if m.role == "assistant"] == [
+        ("shown", reply == "text and calls"),
+        ("second", False),
+    ]
+    assert violations(view) == []
+    assert stored_view(bench).messages == view
+
+
+async def test_a_long_result_that_cannot_be_stored_whole_is_kept_in_part(tmp_path, monkeypatch):
+    """Lesson 47: the model gets its ends, the user is told; the turn goes on."""
+    (tmp_path / "a.txt").write_text("\n".join(f"line {i} of the long file" for i in range(1900)))
+    bench = Bench(tmp_path, ScriptedAdapter("s", [calls(READ), says("ok")]), tools={"max_result_chars": 2000})
+    session = await bench.open()
+
+    def full(store, content):
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(type(bench.store), "put_blob", full)
+    session.submit(submit("go"))
+    await bench.idle(session)
+    result = session.log.view.messages[2]
+    assert (result.blob, len(result.text) <= 2000) == ("", True)
+    assert "They could not be stored either" in result.text
+    assert "stored:" not in result.text
+    assert [n.text for n in bench.of(Notice)] == ["Only the ends of a long result are kept: the disk is full"]
+    assert bench.of(TurnFinished)[0].reason == "done"
