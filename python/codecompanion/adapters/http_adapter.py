@@ -281,8 +281,7 @@ class HttpAdapter:
             await response.aclose()
         if error is not None:
             if isinstance(error, NetworkFailed | StreamCut) and decoder.seen_output:
-                said = str(error).replace(" Send again to ask once more.", "")
-                error = StreamCut(f"{said} The part that arrived is kept; /continue continues it.")
+                error = StreamCut(str(error).replace(" Send again to ask once more.", ""))
             raise error
 
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:

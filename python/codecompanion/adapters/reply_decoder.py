@@ -94,18 +94,14 @@ class ReplyDecoder:
         self._flush()
         if self.seen_output:
             said = what_provider_said(payload, self._endpoint)
-            self.problem = self._cut(
-                f"the provider aborted the reply: {said} The part that arrived is kept; /continue continues it."
-            )
+            self.problem = self._cut(f"the provider aborted the reply: {said}")
         else:
             self.problem = error_from_payload(payload, self._endpoint)
 
     def _why_incomplete(self) -> AdapterError:
         """Return the error for a body that ended without an end marker."""
         if self.seen_output:
-            return self._cut(
-                "the reply was cut off before its end. The part that arrived is kept; /continue continues it."
-            )
+            return self._cut("the reply was cut off before its end.")
         if self._begun:
             return self._cut("the reply ended before it started.")
         stray = self._sse.stray.strip()

@@ -58,11 +58,7 @@ async def read_reply(
             await _drain(pieces)
             break
         if is_late():
-            raise StreamCut(
-                endpoint.say(
-                    "the reply took longer than the time limit. The part that arrived is kept; /continue continues it."
-                )
-            )
+            raise StreamCut(endpoint.say("the reply took longer than the time limit."))
     for event in decoder.finish():
         yield event
     if decoder.problem is not None:
@@ -80,11 +76,7 @@ async def _limited(pieces: AsyncIterator[bytes], endpoint: Endpoint) -> AsyncGen
         left -= len(piece)
         if left < 0:
             size = MOST_REPLY_BYTES // (1024 * 1024)
-            raise StreamCut(
-                endpoint.say(
-                    f"the reply is larger than {size} MB. The part that arrived is kept; /continue continues it."
-                )
-            )
+            raise StreamCut(endpoint.say(f"the reply is larger than {size} MB."))
         yield piece
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from codecompanion.adapters.base import Finished
 from codecompanion.errors import (
+    AdapterError,
     CodeCompanionError,
     ContextOverflow,
     OpaqueRefused,
@@ -85,7 +86,7 @@ class Turn:
                 task.uncancel()
             reason, self.was_stopped = "stopped", True
         except CodeCompanionError as failure:
-            reason, error = "failed", str(failure)
+            reason, error = "failed", self._told(failure)
         except Exception as failure:
             reason, error = "failed", session.services.report_bug(failure)
         try:
@@ -343,6 +344,13 @@ class Turn:
             message = msgspec.structs.replace(self._message(reply, None), id=message.id)
         kept: tuple[EventPayload, ...] = (MessageAdded(message=message),) if message.text.strip() else ()
         self._session.log.write_later(*kept, *reported)
+
+    def _told(self, failure: CodeCompanionError) -> str:
+        """Return what the user is told of a failure: also what is kept of a reply that was arriving (lesson 39)."""
+        told = str(failure)
+        if isinstance(failure, AdapterError) and self._reply is not None and not self._reply.is_empty:
+            told = told.rstrip(".") + ". The part that arrived is kept; /continue continues it."
+        return told
 
     def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[UsageReported]:
         """Return what is logged of the figures of a reply, nothing when the provider gave none."""

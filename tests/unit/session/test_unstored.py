@@ -6,7 +6,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from codecompanion.errors import StoreUnavailable
+from codecompanion.adapters.base import TextDelta, ToolCallStarted
+from codecompanion.errors import StoreUnavailable, StreamCut
 from codecompanion.events import Notice, TurnFinished
 from codecompanion.history import MessageAdded
 from codecompanion.invariants import violations
@@ -43,6 +44,20 @@ async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(
     ]
     assert violations(view) == []
     assert stored_view(bench).messages == view
+
+
+async def test_what_is_kept_of_a_broken_reply_is_said_where_something_is(tmp_path):
+    """Lesson 39: of half a tool call nothing is kept."""
+    cut = StreamCut("s: the connection broke.")
+    bench = Bench(tmp_path, ScriptedAdapter("s", [[TextDelta("half"), cut], [ToolCallStarted("read_file"), cut]]))
+    session = await bench.open()
+    for number in (1, 2):
+        session.submit(submit(f"m{number}", number))
+        await bench.idle(session)
+    assert [end.error for end in bench.of(TurnFinished)] == [
+        "s: the connection broke. The part that arrived is kept; /continue continues it.",
+        "s: the connection broke.",
+    ]
 
 
 async def test_a_long_result_that_cannot_be_stored_whole_is_kept_in_part(tmp_path, monkeypatch):
