@@ -181,8 +181,8 @@ def _fitting_stop(said: Sequence[Said]) -> str:
 
 
 def _parsed(arguments: str) -> Any:
-    """Return the input of a call; arguments that were cut (`max_tokens`) are no JSON, then it is empty."""
+    """Return the input of a call; arguments that were cut (`max_tokens`) or are too deep are no JSON: it is empty."""
     try:
         return json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}

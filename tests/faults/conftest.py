@@ -1,0 +1,7 @@
+"""Assertions of the scene tell what was seen."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite("tests.faults.scene")

@@ -1,0 +1,106 @@
+"""What can go wrong, as data: the answers of a server, and a row of the table.
+
+An answer names no wire format; `wires.py` makes the bytes of each of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["status", "stream", "tool", "summary", "clock", "disk", "window", "usage"]
+WireName = Literal["chat", "responses", "messages"]
+ALL: tuple[WireName, ...] = ("chat", "responses", "messages")
+Place = Literal["before the first byte", "in the text", "in a call", "behind the text"]
+
+
+@dataclass(frozen=True)
+class Refuses:
+    """An HTTP status with the provider's error body; with `body` exactly these bytes."""
+
+    status: int
+    message: str = "No."
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call of a reply; `arguments` is JSON text, or what a model takes for it."""
+
+    name: str
+    arguments: str = "{}"
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Says:
+    """A streamed reply. `ends_at`: the connection breaks there; with `quietly` the body ends as if it were whole.
+
+    error: an error event in the middle of the text, behind which the body ends. insert: raw bytes in the middle of it.
+    silent_at: nothing more is sent from there on. usage: reported instead of the server's own figures, {} = nothing.
+    unmarked: the end of the reply has no reason (`finish_reason`), only the stream's own end.
+    """
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    thinking: str = ""
+    usage: Mapping[str, Any] | None = None
+    ends_at: Place | None = None
+    quietly: bool = False
+    silent_at: Place | None = None
+    error: str = ""
+    insert: bytes = b""
+    stop: Literal["", "length"] = ""
+    unmarked: bool = False
+
+
+@dataclass(frozen=True)
+class Sends:
+    """Exactly these bytes with status 200."""
+
+    body: bytes
+    content_type: str = "text/event-stream"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Answers = Refuses | Says | Sends
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One fault: it strikes when the second of four messages is sent, or lasts from the first on.
+
+    kind, name: what goes wrong, in words. expect: what becomes of it, in words.
+    answers: what the server says to the second message, one request after the other, instead of answering it.
+    says: what stands in the first 80 columns of the one sentence that the user is told, "" = nothing is said.
+    arrives: how often the second message reaches the server as something new; more than once only with `because`.
+    answered: whether it has an answer at the end. returned: it is back in the input instead, and was never shown as
+    sent. kept: whether a part of the reply stays, marked as cut.
+    All other fields: see `scene.py`.
+    """
+
+    kind: Kind
+    name: str
+    expect: str
+    answers: tuple[Answers, ...] = ()
+    says: str = ""
+    arrives: int = 1
+    because: str = ""
+    answered: bool = True
+    returned: bool = False
+    kept: bool = False
+    wires: tuple[WireName, ...] = ALL
+    disk: str = ""
+    clock_jumps_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    summary: tuple[Answers, ...] = ()
+    usage: Mapping[WireName, Mapping[str, Any]] | None = None
+    window: int = 100_000
+    server_window: int = 0
+    past_words: int = 0
+    text: str = ""
+    quiet_s: float = 0.0
+    offers_tools: bool = True
+    compact_at: int = 0

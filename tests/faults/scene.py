@@ -1,0 +1,268 @@
+"""One row of the table played through one wire format: a real chat, adapter, store and server; then the four questions.
+
+The user sends four messages. The fault strikes with the second one (or lasts from the first on), ends before the third,
+and the host is restarted before the fourth. What the fields of a row mean that are no questions:
+
+From the first message on: `usage` (reported instead of the server's figures), `window` (configured, 0 = nowhere),
+`server_window` (what the server takes, 0 = anything), `compact_at` (from how many tokens on), `offers_tools`,
+`past_words` (of which the first reply has three times as many). With the second message: `text` (what it says), `disk`
+(what happens to the store, see `disks.py`), `summary` (what the summariser answers), `quiet_s` (the endpoint counts as
+gone after so long a silence). `clock_jumps_s`: by how much the wall clock jumps before the second and the third message
+and before the restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.registry import make_wire
+from codecompanion.errors import StoreError
+from codecompanion.events import (
+    CompactionFailed,
+    MessageSent,
+    Notice,
+    RequestFailed,
+    SubmitFailed,
+    Text,
+    TurnFinished,
+)
+from codecompanion.history import MessageAdded
+from codecompanion.invariants import violations
+from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from codecompanion.store import Store, open_store
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.registry import ToolRegistry
+from tests.adapters.loopback import LoopbackServer
+from tests.faults.disks import DISKS
+from tests.faults.faults import Answers, Row, Says
+from tests.faults.raising_tool import RAISING_TOOL
+from tests.faults.wires import KEY, Wire, adapter_settings
+from tests.summaries import nine_sections
+from tests.unit.session.fakes import Bench, submit
+
+COLUMNS = 80
+FIRST, SECOND, THIRD, FOURTH = (f"Message {word}: what comes next?" for word in ("one", "two", "three", "four"))
+SUMMARY = nine_sections("The user asks what comes next, in message one and message two, and gets an answer each time.")
+
+
+class Host(Bench):
+    """A host with a store on disk, whose wall clock the test sets; `reports` is what the store had to say."""
+
+    reports: list[str]
+
+    def __init__(
+        self, root: Path, adapter: HttpAdapter, settings: Any, row: Row, store: Store, now: list[float]
+    ) -> None:
+        tools = {} if row.offers_tools else {"enabled": False}
+        own = {"context_management": {"compaction": {"trigger": row.compact_at}}} if row.compact_at else {}
+        super().__init__(root, adapter, store=store, settings=own, tools=tools, checks_usage=True)  # type: ignore[arg-type]
+        self.services.adapters.add(adapter, settings)
+        self.services.clock = lambda: now[0]
+        self.services.lookup = lambda name, model: None
+        self.services.tools = ToolRegistry((*BUILTIN_TOOLS, RAISING_TOOL), self.services.settings.tools.entries)
+
+
+class Scene:
+    """A row being played."""
+
+    def __init__(self, row: Row, wire: Wire, root: Path) -> None:
+        self.row, self.wire, self.root = row, wire, root
+        self.second = row.text or SECOND
+        self.now = [1_800_000_000.0]
+        self.waiting = list(row.answers)
+        self.summaries = list(row.summary)
+        self.sent: list[str] = []
+        self.returned: list[str] = []
+        self.bodies: list[Mapping[str, Any]] = []
+        self._adapters: list[HttpAdapter] = []
+        self._numbers = 0
+        self._spoiled: Any = None
+
+    async def play(self) -> None:
+        """Tell the story, and ask the four questions."""
+        (self.root / "work").mkdir()
+        (self.root / "work" / "big.txt").write_text("a line of a long file, with some words in it\n" * 60_000)
+        async with self.wire.serve(self.reply, self.row.server_window) as server:
+            try:
+                await self._play(server)
+            finally:
+                for adapter in self._adapters:
+                    await adapter.aclose()
+
+    async def _play(self, server: LoopbackServer) -> None:
+        row = self.row
+        host = self._open_host(server)
+        session = await host.open()
+        await self._ask(host, session, FIRST)
+        self._jump(0)
+        self._spoil(host, server)
+        await self._ask(host, session, self.second)
+        self._mend(host, server)
+        self._jump(1)
+        await self._ask(host, session, THIRD)
+        self._check_answered(session, THIRD)
+        self._check_told(self._listen(host))
+        shown = _shown(host)
+        await session.close()
+        host.store.close()
+        self._jump(2)
+        again = self._open_host(server)
+        resumed = await again.resume()
+        assert resumed is not None
+        await self._ask(again, resumed, FOURTH)
+        self._check_answered(resumed, FOURTH)
+        self._check_nothing_lost(_messages(again.store), shown)
+        self._check_told(self._listen(again), again=True)
+        await resumed.close()
+        again.store.close()
+        self._check_arrived(server)
+        assert host.bugs == again.bugs == [], (host.bugs, again.bugs)
+        if not row.server_window:
+            assert self.wire.refusals(server) == []
+
+    # ---- the story
+
+    def reply(self, body: Mapping[str, Any]) -> Answers:
+        """Return what the server says to a request."""
+        self.bodies.append(body)
+        newest, lies = self.wire.newest_text(body), (self.row.usage or {}).get(self.wire.name)
+        if newest == "":
+            return self.waiting.pop(0) if self.waiting and self.row.kind != "tool" else Says("Done.", usage=lies)
+        if newest == self.second and self.waiting:
+            return self.waiting.pop(0)
+        if newest in (FIRST, self.second, THIRD, FOURTH):
+            more = " and so on" * self.row.past_words if newest == FIRST else ""
+            return Says(f"You said: {newest[:40]}{more}", usage=lies)
+        if newest.startswith(("Go on", "Continue")):
+            return Says("The rest.", usage=lies)
+        if not self.summaries:
+            return Says(SUMMARY)
+        return self.summaries.pop(0) if len(self.summaries) > 1 else self.summaries[0]
+
+    def _open_host(self, server: LoopbackServer) -> Host:
+        async def no_wait(seconds: float) -> None:
+            return None
+
+        limits = {"context_window": self.row.window, "idle_timeout_s": 0.0}
+        settings = adapter_settings(self.wire, server.url, **limits)
+        reports: list[str] = []
+        store = open_store(self.root / "data", lambda: self.now[0], lambda problem: reports.append(_as_told(problem)))
+        wire = make_wire(settings, lambda sha: b"")
+        adapter = HttpAdapter(settings, wire, read_key=lambda _: KEY, sleep=no_wait, random=lambda: 0.5)
+        self._adapters.append(adapter)
+        host = Host(self.root / "work", adapter, settings, self.row, store, self.now)
+        host.reports = reports
+        return host
+
+    async def _ask(self, host: Host, session: Session, text: str) -> None:
+        self._numbers += 1
+        session.submit(submit(text, self._numbers))
+        await host.until(lambda: session.state is State.IDLE and session._task is None, limit_s=60)
+
+    def _jump(self, number: int) -> None:
+        self.now[0] += self.row.clock_jumps_s[number]
+
+    def _spoil(self, host: Host, server: LoopbackServer) -> None:
+        if self.row.quiet_s:
+            adapter = self._adapters[-1]
+            adapter._settings = adapter_settings(self.wire, server.url, idle_timeout_s=self.row.quiet_s)
+        if self.row.disk:
+            self._spoiled = DISKS[self.row.disk]
+            if self._spoiled.in_reply:
+                original = server.answer
+
+                def answer(request: Any) -> Any:
+                    server.answer = original  # type: ignore[method-assign]
+                    self._spoiled.spoil(host.store)
+                    return original(request)
+
+                server.answer = answer  # type: ignore[method-assign]
+            else:
+                self._spoiled.spoil(host.store)
+
+    def _mend(self, host: Host, server: LoopbackServer) -> None:
+        if self._spoiled is not None:
+            self._spoiled.mend(host.store)
+        if self.row.quiet_s:
+            self._adapters[-1]._settings = adapter_settings(self.wire, server.url, context_window=self.row.window)
+        self.waiting.clear()
+        self.summaries.clear()
+
+    # ---- the four questions
+
+    def _check_answered(self, session: Session, text: str) -> None:
+        """Assert that the chat is usable: this message has its answer, and the history is one a provider takes."""
+        view = session.log.view.messages
+        asked = max(k for k, message in enumerate(view) if message.text == text)
+        assert [(m.role, m.cut) for m in view[asked + 1 :]] == [("assistant", False)], view[asked:]
+        assert violations(view) == []
+
+    def _check_nothing_lost(self, stored: list[Message], shown: str) -> None:
+        """Assert that what was typed is stored once or back in the input, and what was shown of replies is stored."""
+        row = self.row
+        typed = [message.text for message in stored if is_typed_by_user(message)]
+        expected = [FIRST, *([] if row.returned else [self.second]), THIRD, FOURTH]
+        assert typed == expected
+        said = "".join(message.text for message in stored if message.role == "assistant" and not message.tag)
+        assert said.startswith(shown), (said[-200:], shown[-200:])
+        assert sum(message.cut for message in stored) == row.kept
+        if not row.returned:
+            second, third = (next(k for k, m in enumerate(stored) if m.text == text) for text in (self.second, THIRD))
+            replies = [m for m in stored[second:third] if m.role == "assistant" and not m.tool_calls and not m.cut]
+            assert bool(replies) == row.answered, stored[second:third]
+
+    def _listen(self, host: Host) -> list[str]:
+        """Return what the user was told by this host; the same again is shown once."""
+        self.sent += [event.text for event in host.of(MessageSent)]
+        self.returned += [event.text for event in host.of(SubmitFailed)]
+        told, host.reports = [*host.reports], []
+        for event in host.events:
+            match event:
+                case Notice(text=text) | RequestFailed(error=text) | SubmitFailed(error=text):
+                    told.append(text)
+                case TurnFinished(error=text) | CompactionFailed(reason=text):
+                    told.append(text)
+                case _:
+                    continue
+        return [text for text, _ in groupby(text for text in told if text)]
+
+    def _check_told(self, told: list[str], *, again: bool = False) -> None:
+        """Assert that the user was told one thing, useful half first, or nothing; once more at most after a restart."""
+        wanted = 1 if self.row.says else 0
+        assert len(told) == wanted or (again and not told), told
+        for text in told:
+            assert "\n" not in text
+            assert self.row.says in text[:COLUMNS], text
+
+    def _check_arrived(self, server: LoopbackServer) -> None:
+        """Assert that each message reached the server as something new as often as the row says, and never twice."""
+        row, wire = self.row, self.wire
+        assert [text for text in self.returned if text != self.second] == []
+        assert (self.second in self.returned) == row.returned
+        assert self.sent == [FIRST, *([] if row.returned else [self.second]), THIRD, FOURTH]
+        wanted = {FIRST: 1, self.second: 0 if row.returned else row.arrives, THIRD: 1, FOURTH: 1}
+        newest = [wire.newest_text(request.json) for request in server.requests if request.method == "POST"]
+        assert {text: newest.count(text) for text in wanted} == wanted
+        for body in self.bodies:
+            texts = wire.user_texts(body)
+            assert all(texts.count(text) <= 1 for text in wanted), texts
+
+
+def _as_told(problem: StoreError) -> str:
+    """Return what the store has to say as the engine tells it."""
+    return str(problem)[:1].upper() + str(problem)[1:]
+
+
+def _shown(host: Host) -> str:
+    """Return the text of all replies as it was shown."""
+    return "".join(event.text for event in host.of(Text))
+
+
+def _messages(store: Store) -> list[Message]:
+    return [e.payload.message for e in store.load_events("chat-1") if isinstance(e.payload, MessageAdded)]

@@ -1,0 +1,407 @@
+"""The table: what can go wrong between a user and an answer, and what becomes of it.
+
+Each row is one fault, in the formats where it makes sense. Whatever happens, four things hold (`test_faults.py`): the
+chat is usable afterwards, nothing shown as sent is lost, each message was sent exactly once, and the user is told one
+sentence whose useful half comes first, or nothing.
+"""
+
+from __future__ import annotations
+
+from tests.faults.faults import Call, Refuses, Row, Says, Sends, WireName
+from tests.summaries import nine_sections
+
+# A row is a few full lines, not one for each of its words.
+# fmt: off
+
+LONG = "There is much to say about what comes next, and none of it is short. " * 12
+REFUSED = "it was refused, so nobody has worked on it"
+SMALLER = "what was refused was not worked on, and the next one is another, smaller request"
+NOTHING_CAME = "nothing of a reply had come, and it is asked once more, not three times"
+
+
+# ---- status: the endpoint refuses
+
+OVERFLOWS = {
+    "in OpenAI's words": Refuses(
+        400, "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+        "context_length_exceeded",
+    ),
+    "in vLLM's words": Refuses(
+        400, "This model's maximum context length is 8192 tokens. However, you requested 9001 tokens (8001 in the"
+        " messages, 1000 in the completion). Please reduce the length of the messages or completion.",
+    ),
+    "in llama.cpp's words": Refuses(
+        400, "the request exceeds the available context size, try increasing it", "exceed_context_size_error",
+    ),
+    "in Anthropic's words": Refuses(400, "prompt is too long: 9001 tokens > 8192 maximum"),
+    "in Kimi's words": Refuses(400, "Invalid request: Your request exceeded model token limit: 8192"),
+    "in Zhipu's words": Refuses(400, "Prompt 超长", "1261"),
+    "as 413": Refuses(413, "Request Entity Too Large"),
+    "as a web page of 413": Refuses(413, body=b"<html><title>413 Request Entity Too Large</title></html>"),
+    "as 422": Refuses(422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192."),
+}
+
+STATUS = (
+    *(
+        Row(
+            kind="status", name=f"too long, {how}", answers=(refusal,), past_words=2_000, arrives=2, because=SMALLER,
+            says="takes 8,192 tokens, not 100,000" if "8192" in refusal.message else "",
+            expect="compacted, and sent again in a smaller request; the card says so, and a named window is learned",
+        )
+        for how, refusal in OVERFLOWS.items()
+    ),
+    Row(
+        kind="status", name="400 for a reason of its own", answers=(Refuses(400, "Invalid value: 'tools'."),),
+        answered=False, says="refused the request (400)", expect="told with the provider's words; not tried again",
+    ),
+    Row(
+        kind="status", name="400 for an unknown model", answered=False,
+        answers=(Refuses(400, "The model `test-model` does not exist", "model_not_found"),),
+        says="the endpoint does not know the model", expect="told as what it is, with the key that chooses another",
+    ),
+    Row(
+        kind="status", name="401", answers=(Refuses(401, "Incorrect API key provided: sk-te****."),), answered=False,
+        says="the key in TEST_KEY was refused (401)", expect="told where the key came from; read anew the next time",
+    ),
+    Row(
+        kind="status", name="402, no credit", answers=(Refuses(402, "Insufficient Balance"),), answered=False,
+        says="the account has no credit left (402)", expect="told; trying again does not help",
+    ),
+    Row(
+        kind="status", name="403", answers=(Refuses(403, "Your region is not supported."),), answered=False,
+        says="access was denied (403)", expect="told with the provider's words; not tried again",
+    ),
+    Row(
+        kind="status", name="404 for an unknown model", answered=False,
+        answers=(Refuses(404, "The model `test-model` does not exist", "model_not_found"),),
+        says="the endpoint does not know the model", expect="told as what it is, with the key that chooses another",
+    ),
+    Row(
+        kind="status", name="404 for a wrong address", answers=(Refuses(404, "Not Found"),), answered=False,
+        says="nothing found at http://127.0.0.1", expect="told with the address and the settings to check",
+    ),
+    Row(
+        kind="status", name="408 once", answers=(Refuses(408, "Request Timeout"),), arrives=2, because=REFUSED,
+        expect="asked once more, and answered",
+    ),
+    Row(
+        kind="status", name="408 again and again", answers=(Refuses(408, "Request Timeout"),) * 9, answered=False,
+        arrives=2, because="a request that may have been worked on is repeated once at most",
+        says="the provider did not answer in time (408)", expect="told after the second try",
+    ),
+    Row(
+        kind="status", name="409", answers=(Refuses(409, "Conflict"),), arrives=2, because=REFUSED,
+        expect="asked once more, and answered",
+    ),
+    *(
+        Row(
+            kind="status", name=f"429, {how}", answers=(Refuses(429, "Slow down", headers={"retry-after": wish}),),
+            arrives=2, because=REFUSED, expect="waited for as long as makes sense, then answered",
+        )
+        for how, wish in {
+            "retry-after 2": "2",
+            "retry-after -5": "-5",
+            "retry-after NaN": "NaN",
+            "retry-after a word": "soon",
+            "retry-after in the past": "Wed, 21 Oct 2015 07:28:00 GMT",
+            "retry-after 1e309": "1e309",
+        }.items()
+    ),
+    Row(
+        kind="status", name="429, retry-after an hour", answered=False,
+        answers=(Refuses(429, "Slow down", headers={"retry-after": "3600"}),), says="too many requests (429)",
+        expect="not waited for; the user is told how long and decides",
+    ),
+    Row(
+        kind="status", name="429, no credit", answered=False,
+        answers=(Refuses(429, "You exceeded your current quota", "insufficient_quota"),),
+        says="the account has no credit left (429)", expect="told; trying again does not help",
+    ),
+    *(
+        Row(
+            kind="status", name=f"{status} once", answers=(Refuses(status, "Oops"),), arrives=2, because=REFUSED,
+            expect="tried again, and answered",
+        )
+        for status in (500, 502, 503, 529)
+    ),
+    Row(
+        kind="status", name="500 again and again", answers=(Refuses(500, "Oops"),) * 9, answered=False, arrives=4,
+        because=REFUSED, says="the provider failed (500)", expect="told after three tries more",
+    ),
+    Row(
+        kind="status", name="502 as a web page", answered=False, arrives=4, because=REFUSED,
+        answers=(Refuses(502, body=b"<html><title>502 Bad Gateway</title></html>"),) * 9,
+        says="the provider failed (502)", expect="told in a sentence without the page",
+    ),
+)
+
+# ---- stream: the reply breaks
+
+STREAM = (
+    Row(
+        kind="stream", name="cut before its first byte", answers=(Says("Hello", ends_at="before the first byte"),),
+        arrives=2, because=NOTHING_CAME, expect="asked once more, and answered",
+    ),
+    Row(
+        kind="stream", name="cut before its first byte, again and again", arrives=2, because=NOTHING_CAME,
+        answers=(Says("Hello", ends_at="before the first byte"),) * 9, answered=False, says="the connection broke",
+        expect="told after the second try",
+    ),
+    Row(
+        kind="stream", name="cut in the text", answers=(Says(LONG, ends_at="in the text"),), answered=False, kept=True,
+        says="the connection broke", expect="what arrived is kept and marked as cut",
+    ),
+    Row(
+        kind="stream", name="ended in the text without its end marker", answered=False, kept=True,
+        answers=(Says(LONG, ends_at="in the text", quietly=True),), says="the reply was cut off before its end",
+        expect="never taken for a whole reply (lesson 39)",
+    ),
+    Row(
+        kind="stream", name="cut in a tool call", answered=False,
+        answers=(Says(calls=(Call("read_file", '{"path": "big.txt", "start": 1}'),), ends_at="in a call"),),
+        says="the connection broke", expect="the call never runs",
+    ),
+    Row(
+        kind="stream", name="[DONE] without a finish_reason", answers=(Says("You said it all.", unmarked=True),),
+        wires=("chat",), expect="the reply is complete when its parts are",
+    ),
+    Row(
+        kind="stream", name="an error event in the text", answers=(Says(LONG, error="The engine is on fire"),),
+        answered=False, kept=True, says="the provider", expect="told with the provider's words; what arrived is kept",
+    ),
+    Row(
+        kind="stream", name="a line that is no JSON", answers=(Says(LONG, insert=b"data: {garbage\n\n"),),
+        answered=False, kept=True, says="the reply cannot be read", expect="told; what arrived before is kept",
+    ),
+    Row(
+        kind="stream", name="an empty reply", answers=(Says(""),), says="The model sent an empty reply",
+        expect="told that it was empty; the chat goes on",
+    ),
+    Row(
+        kind="stream", name="nothing but a body of no bytes", answers=(Sends(b""),) * 9, answered=False, arrives=2,
+        because=NOTHING_CAME, says="the reply was empty", expect="told after the second try",
+    ),
+    Row(
+        kind="stream", name="silence before the first byte", answers=(Says(LONG, silent_at="before the first byte"),),
+        quiet_s=0.1, answered=False, says="the provider sent nothing for 0.1 s",
+        expect="told, with the option; not asked again, because it may be at work",
+    ),
+    Row(
+        kind="stream", name="silence in the text", answers=(Says(LONG, silent_at="in the text"),), quiet_s=0.1,
+        answered=False, kept=True, says="the provider sent nothing for 0.1 s", expect="told; what arrived is kept",
+    ),
+    Row(
+        kind="stream", name="bytes that are not the gzip they claim to be", answered=False,
+        answers=(Sends(b"garbage" * 99, headers={"Content-Encoding": "gzip"}),) * 9, says="the reply cannot be read",
+        expect="told in a sentence",
+    ),
+    Row(
+        kind="stream", name="a line of five megabytes", answered=False, kept=True,
+        answers=(Says(LONG, insert=b"data: " + b"x" * 5_000_000 + b"\n\n"),), says="cannot be read",
+        expect="told; what arrived before is kept",
+    ),
+    Row(
+        kind="stream", name="a comment of five megabytes",
+        answers=(Says(LONG, insert=b": " + b"x" * 5_000_000 + b"\n\n"),), expect="left out as any comment is",
+    ),
+    Row(
+        kind="stream", name="a line that is no UTF-8", answers=(Says(LONG, insert=b"data: \xff\xfe\xff\n\n"),),
+        answered=False, kept=True, says="cannot be read", expect="told; what arrived before is kept",
+    ),
+    Row(
+        kind="stream", name="a web page with status 200", answered=False,
+        answers=(Sends(b"<html><title>Log in</title></html>", "text/html"),), says="answered with text/html",
+        expect="told whose page it is, and what to check",
+    ),
+    Row(
+        kind="stream", name="the output limit in the text", answers=(Says("The first half", stop="length"),),
+        says="Asked the model to continue its reply", expect="the rest is asked for once",
+    ),
+)
+
+# ---- tool: what a model writes into a call
+
+
+def calls(*wanted: Call) -> tuple[Says, ...]:
+    """Return a reply that calls tools."""
+    return (Says(calls=wanted),)
+
+
+def nested(levels: int) -> str:
+    """Return JSON of so many levels."""
+    return '{"path": ' + '{"a":' * levels + "1" + "}" * levels + "}"
+
+
+TOOL = tuple(
+    Row(kind="tool", name=name, answers=calls(*wanted), expect=expect)
+    for name, wanted, expect in (
+        ("arguments cut in the middle", [Call("read_file", '{"path": "bi')], "the model reads what is wrong"),
+        ("arguments of 2,000 levels", [Call("read_file", nested(2_000))], "the model reads what is wrong"),
+        ("a list without an end", [Call("read_file", '{"path": ' + "[" * 5_000)], "the model reads what is wrong"),
+        ("NUL in a path", [Call("read_file", '{"path": "a\\u0000b"}')], "the model reads what is wrong"),
+        ("half a surrogate", [Call("read_file", '{"path": "\\ud800"}')], "the model reads what is wrong"),
+        ("no object", [Call("read_file", "[1, 2]")], "the model reads what is wrong"),
+        ("an unknown tool", [Call("launch_rocket", '{"at": "noon"}')], "the model reads which tools there are"),
+        ("a huge id", [Call("read_file", '{"path": "x.txt"}', "i" * 20_000)], "the id is replaced by a short one"),
+        ("a huge result", [Call("read_file", '{"path": "big.txt"}')], "cut in the view, whole in the store"),
+        ("a tool that breaks", [Call("breaks")], "the model reads that it failed; nothing else is hurt"),
+        (
+            "two calls with one id",
+            [Call("read_file", '{"path": "x.txt"}', "same"), Call("read_file", '{"path": "y.txt"}', "same")],
+            "both get their result, and ids of their own on the wire",
+        ),
+    )
+)
+
+# ---- summary: what the summariser answers when the chat has to be compacted before the second message
+
+SUMMARIES = {
+    "ok": (Says("ok"),),
+    "a refusal": (Says("I cannot help with that."),),
+    "an error passed off as an answer": (Says("Error: 500 Internal Server Error"),),
+    "nothing": (Says(""),),
+    "thinking only": (Says("", thinking="I should summarise what was said, section by section. " * 20),),
+    "unrelated prose": (Says("The sea was calm that morning, and the gulls had little to say to each other. " * 9),),
+    "a failure": (Refuses(500, "Oops"),),
+    "too much": (Says(nine_sections("What comes next? " * 6_000)),),
+    "a cut text": (Says("1. Primary Request and Intent:\nThe user", stop="length"),),
+    "a tool call": (Says(calls=(Call("read_file", '{"path": "big.txt"}'),)),),
+}
+SUMMARY = tuple(
+    Row(
+        kind="summary", name=f"the summariser answers with {what}", summary=answers, past_words=4_000,
+        compact_at=8_000, says="" if what == "too much" else "Compaction failed: ",
+        expect="never taken for a summary; told, and nothing is changed",
+    )
+    for what, answers in SUMMARIES.items()
+)
+
+# ---- clock: the wall clock jumps before the second message, before the third, before the restart
+
+DAY, YEAR = 86_400.0, 31_536_000.0
+CLOCK = tuple(
+    Row(kind="clock", name=name, clock_jumps_s=jumps, expect="nobody notices: order comes from the log")
+    for name, jumps in {
+        "a day back": (-DAY, 0.0, 0.0),
+        "a day back, then two forward": (-DAY, 2 * DAY, 0.0),
+        "a year forward, then back": (YEAR, -YEAR, 0.0),
+        "to 1970": (-1_800_000_000.0, 0.0, 0.0),
+        "back across the restart": (0.0, 0.0, -YEAR),
+    }.items()
+)
+
+# ---- disk: the store cannot be written when the second message comes, or when its reply does
+
+SHORT_OF_SPACE = "Message two, which is long: " + "what comes next? " * 3_000
+DISK = (
+    Row(
+        kind="disk", name="it turns read-only", disk="read-only", returned=True, answered=False,
+        says="the file is read-only", expect="not shown as sent; back in the input",
+    ),
+    Row(
+        kind="disk", name="it is full", disk="full", text=SHORT_OF_SPACE, returned=True, answered=False,
+        says="the disk is full", expect="not shown as sent; back in the input",
+    ),
+    Row(
+        kind="disk", name="another process keeps it locked", disk="locked", returned=True, answered=False,
+        says="another process keeps the file locked", expect="not shown as sent; back in the input",
+    ),
+    Row(
+        kind="disk", name="it turns read-only while the reply arrives", disk="read-only in the reply",
+        says="The reply is not stored yet: the file is read-only",
+        expect="shown and told; stored with the next message",
+    ),
+    Row(
+        kind="disk", name="it is full when the reply arrives", disk="full in the reply", answers=(Says(LONG * 90),),
+        says="The reply is not stored yet: the disk is full", expect="shown and told; stored with the next message",
+    ),
+    Row(
+        kind="disk", name="it is locked while the reply arrives", disk="locked in the reply",
+        says="The reply is not stored yet: another process keeps",
+        expect="shown and told; stored with the next message",
+    ),
+    Row(
+        kind="disk", name="the file is deleted", disk="deleted", says="was deleted while open; it was written again",
+        expect="noticed before the next write, said, and written again with everything",
+    ),
+    Row(
+        kind="disk", name="the file is deleted while the reply arrives", disk="deleted in the reply",
+        says="was deleted while open; it was written again", expect="written again with everything",
+    ),
+    Row(
+        kind="disk", name="large results have no place", disk="no place for large results",
+        answers=calls(Call("read_file", '{"path": "big.txt"}')),
+        says="Only the ends of a long result are kept: the disk is full", expect="the model gets the ends of it; told",
+    ),
+)
+
+# ---- window: how much the model takes
+
+WINDOW = (
+    Row(
+        kind="window", name="unknown", window=0, says="is unknown: 32,000 tokens are assumed",
+        wires=("chat", "responses"), expect="assumed, and said once, with the line to set",
+    ),
+    Row(
+        kind="window", name="4k, with tools and a history", window=4_000, offers_tools=False, past_words=700,
+        expect="compacted as often as needed; every message is answered",
+    ),
+    Row(
+        kind="window", name="a message that can never fit", window=16_000, text="word " * 40_000, returned=True,
+        answered=False, says="Not sent: ", expect="not sent; back in the input, with what takes the room",
+    ),
+    Row(
+        kind="window", name="smaller on the server than believed", window=100_000, server_window=12_000,
+        past_words=6_000, arrives=2, because=SMALLER, says="takes 12,000 tokens, not 100,000",
+        wires=("chat", "messages"), expect="the true size is learned, the chat compacted, and the message answered",
+    ),
+    Row(
+        kind="window", name="smaller on the server, which does not say how small", window=100_000,
+        server_window=12_000, past_words=6_000, arrives=2, because=SMALLER, wires=("responses",),
+        expect="the chat is compacted and the message answered; the card says so",
+    ),
+)
+
+# ---- usage: what the server reports of each request
+
+
+def reported(prompt: object, output: object, cached: object = 0) -> dict[WireName, dict[str, object]]:
+    """Return the same figures as each format words them."""
+    tokens = {"input_tokens": prompt, "output_tokens": output}
+    written = 0 if isinstance(prompt, int) else prompt
+    return {
+        "chat": {
+            "prompt_tokens": prompt,
+            "completion_tokens": output,
+            "prompt_tokens_details": {"cached_tokens": cached},
+        },
+        "responses": {**tokens, "input_tokens_details": {"cached_tokens": cached}},
+        "messages": {**tokens, "cache_read_input_tokens": cached, "cache_creation_input_tokens": written},
+    }
+
+
+USAGES = {
+    "zero": (reported(0, 0), "reports too few tokens"),
+    "negative": (reported(-20_000, -5), ""),
+    "50 of 20,000": (reported(50, 20), "reports too few tokens"),
+    "2³¹-1": (reported(2**31 - 1, 20), "reports"),
+    "cached tokens only": (reported(0, 20, 300), "reports too few tokens"),
+    "strings": (reported("12000", "twenty"), ""),
+    "null": (reported(None, None, None), ""),
+    "a number in words beside a list": (reported("many", [1, 2], {"a": 1}), ""),
+}
+USAGE = (
+    *(
+        Row(
+            kind="usage", name=f"usage is {what}", usage=usage, past_words=4_000, says=says,
+            expect="the estimate stays in force; told once where it cannot be true",
+        )
+        for what, (usage, says) in USAGES.items()
+    ),
+    Row(
+        kind="usage", name="no usage at all", usage={"chat": {}}, wires=("chat",), past_words=4_000,
+        expect="the estimate stays in force",
+    ),
+)
+
+TABLE: tuple[Row, ...] = (*STATUS, *STREAM, *TOOL, *SUMMARY, *CLOCK, *DISK, *WINDOW, *USAGE)

@@ -1,0 +1,244 @@
+"""The three wire formats of the table: a server that judges, an adapter for it, and the bytes of each answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from codecompanion.adapters.base import AdapterSettings
+from tests.adapters import anthropic_answers as messages
+from tests.adapters import chat_answers as chat
+from tests.adapters import responses_answers as responses
+from tests.adapters.answers import END, Answer, plain
+from tests.adapters.anthropic_models import HAIKU
+from tests.adapters.anthropic_server import AnthropicServer
+from tests.adapters.chat_server import ChatServer
+from tests.adapters.loopback import LoopbackServer
+from tests.adapters.responses_rules import Rules
+from tests.adapters.responses_server import ResponsesServer
+from tests.faults.faults import Answers, Place, Refuses, Says, Sends, WireName
+
+KEY = "sk-test"
+LARGE = 1_000_000
+Body = Mapping[str, Any]
+Reply = Callable[[Body], Answers]
+"""Return what the server says to a request, by its body."""
+
+
+class Wire(Protocol):
+    """One wire format. `events_before` the first piece of a text, and of a call's arguments."""
+
+    name: WireName
+    text_at: int
+    call_at: int
+
+    def serve(self, reply: Reply, window: int) -> LoopbackServer:
+        """Return a server that answers so, and refuses prompts of more tokens than `window` (0 = its own limit)."""
+
+    def entry(self, url: str) -> dict[str, Any]:
+        """Return what an adapter of this format is made of."""
+
+    def user_texts(self, body: Body) -> list[str]:
+        """Return what the user's messages in a request say, oldest first."""
+
+    def newest_text(self, body: Body) -> str:
+        """Return the text of the message that a request ends with, "" when it ends with a tool result."""
+
+    def refusals(self, server: Any) -> list[str]:
+        """Return what the server itself had to refuse."""
+
+
+def adapter_settings(wire: Wire, url: str, **fields: Any) -> AdapterSettings:
+    """Return the settings of an adapter of that format."""
+    return AdapterSettings(**{"name": wire.name, "base_url": url, "key": "TEST_KEY", **wire.entry(url), **fields})
+
+
+def _refusal(given: Refuses, body: Any) -> Answer:
+    if given.body is not None:
+        return plain(given.body, content_type="text/html", status=given.status, headers=dict(given.headers))
+    return chat.json_answer(body, status=given.status, headers=dict(given.headers))
+
+
+def _chunk_chars(says: Says) -> int:
+    """Return how much of the text is in one event: long texts are not what a row is about."""
+    return 4 if len(says.text) < 2_000 else 1_000
+
+
+def _faults(says: Says, text_at: int, call_at: int) -> dict[str, Any]:
+    """Return the arguments of `Faults`."""
+    places: dict[Place, int] = {
+        "before the first byte": 0,
+        "in the text": text_at + 2,
+        "in a call": call_at + 2,
+        "behind the text": text_at + -(-len(says.text) // _chunk_chars(says)),
+    }
+    faults: dict[str, Any] = {}
+    if says.ends_at is not None:
+        faults = {"break_after": places[says.ends_at]}
+    if says.silent_at is not None:
+        faults = {"gate": asyncio.Event(), "gate_after": places[says.silent_at]}
+    if says.insert or says.error:
+        faults = {"insert": says.insert, "insert_at": places["in the text"]}
+    if says.error:
+        faults["break_after"] = places["in the text"] + 1
+    if says.error or (says.quietly and says.ends_at):
+        faults["break_with"] = END
+    return faults
+
+
+class Chat:
+    """OpenAI's Chat Completions, as compatible endpoints speak it."""
+
+    name: WireName = "chat"
+    text_at, call_at = 1, 2
+
+    def serve(self, reply: Reply, window: int) -> ChatServer:
+        def answer(request: Any) -> Any:
+            return self.bytes_of(reply(request.json))
+
+        return ChatServer(window=window or LARGE, default=answer)
+
+    def entry(self, url: str) -> dict[str, Any]:
+        return {"kind": "openai_compatible", "model": "test-model"}
+
+    def bytes_of(self, given: Answers) -> Any:
+        match given:
+            case Refuses():
+                error = {"message": given.message, "type": "invalid_request_error", "param": None, "code": given.code}
+                return _refusal(given, {"error": error})
+            case Sends():
+                return plain(given.body, content_type=given.content_type, headers=dict(given.headers))
+        if given.error:
+            error_line = b'data: {"error": {"message": "%s", "code": "server_error"}}\n\n' % given.error.encode()
+            given = replace(given, insert=error_line)
+        faults = _faults(given, self.text_at, self.call_at)
+        if given.unmarked:
+            faults = _faults(replace(given, ends_at="behind the text"), self.text_at, self.call_at)
+            faults["break_with"] = b"data: [DONE]\n\n"
+        calls = [chat.Call(call.name, call.arguments, call.id or f"call_{k}") for k, call in enumerate(given.calls)]
+        more = {"reasoning": given.thinking, "finish": given.stop or None, **faults}
+        more["chunk_chars"] = _chunk_chars(given)
+        if given.usage is None:
+            return chat.counted(given.text, calls=calls, **more)
+        return chat.reply(given.text, calls=calls, usage=dict(given.usage) or None, **more)
+
+    def user_texts(self, body: Body) -> list[str]:
+        return [_text_of(message["content"]) for message in body["messages"] if message["role"] == "user"]
+
+    def newest_text(self, body: Body) -> str:
+        last = body["messages"][-1]
+        return _text_of(last["content"]) if last["role"] == "user" else ""
+
+    def refusals(self, server: Any) -> list[str]:
+        return [refusal.message for refusal in server.refusals]
+
+
+class Responses:
+    """OpenAI's Responses."""
+
+    name: WireName = "responses"
+    text_at, call_at = 4, 3
+
+    def serve(self, reply: Reply, window: int) -> ResponsesServer:
+        def answer(accepted: Any) -> Any:
+            return self.bytes_of(reply(accepted.body))
+
+        return ResponsesServer(rules=Rules(("test-model",), window or LARGE), default=answer)
+
+    def entry(self, url: str) -> dict[str, Any]:
+        # The provider's own compaction has tests of its own; here the chat's is looked at, as in the other formats.
+        return {"kind": "openai_responses", "model": "test-model", "options": {"compaction": False}}
+
+    def bytes_of(self, given: Answers) -> Any:
+        match given:
+            case Refuses():
+                error = {"message": given.message, "type": "invalid_request_error", "param": None, "code": given.code}
+                return _refusal(given, {"error": error})
+            case Sends():
+                return plain(given.body, content_type=given.content_type, headers=dict(given.headers))
+        if given.error:
+            named = {"error_code": "server_error", "error_message": given.error, "as_event": True}
+            return responses.reply(given.text, after=self.text_at + 2, **named)
+        calls = [responses.Call(call.name, call.arguments, call.id) for call in given.calls]
+        more = {"chunk_chars": _chunk_chars(given), **_faults(given, self.text_at, self.call_at)}
+        if given.stop:
+            more["incomplete"] = "max_output_tokens"
+        thought = [given.thinking] if given.thinking else None
+        usage = None if given.usage is None else dict(given.usage)
+        return responses.reply(given.text, reasoning=thought, calls=calls, usage=usage, **more)
+
+    def user_texts(self, body: Body) -> list[str]:
+        return [_text_of(item["content"]) for item in body["input"] if item.get("role") == "user"]
+
+    def newest_text(self, body: Body) -> str:
+        last = body["input"][-1]
+        return _text_of(last["content"]) if last.get("role") == "user" else ""
+
+    def refusals(self, server: Any) -> list[str]:
+        return [refusal.message for refusal in server.refusals]
+
+
+class Messages:
+    """Anthropic's Messages."""
+
+    name: WireName = "messages"
+    text_at, call_at = 3, 4
+
+    def serve(self, reply: Reply, window: int) -> AnthropicServer:
+        def answer(checked: Any) -> Any:
+            return self.bytes_of(reply(checked.body))
+
+        return AnthropicServer(models=(replace(HAIKU, window=window or LARGE),), default=answer)
+
+    def entry(self, url: str) -> dict[str, Any]:
+        return {"kind": "anthropic", "model": HAIKU.id}
+
+    def bytes_of(self, given: Answers) -> Any:
+        match given:
+            case Refuses():
+                error: dict[str, Any] = {"type": given.code or "invalid_request_error", "message": given.message}
+                return _refusal(given, {"type": "error", "error": error, "request_id": messages.REQUEST_ID})
+            case Sends():
+                return plain(given.body, content_type=given.content_type, headers=dict(given.headers))
+        if given.error:
+            given = replace(given, insert=messages.error_event("api_error", given.error))
+        pieces: list[Any] = [messages.Thinking(given.thinking)] if given.thinking else []
+        pieces += [messages.Text(given.text)] if given.text else []
+        pieces += [messages.Call(call.name, call.arguments, call.id) for call in given.calls]
+        return messages.Reply(
+            tuple(pieces),
+            stop="max_tokens" if given.stop else None,
+            chunk_chars=_chunk_chars(given),
+            faults=messages.Faults(**_faults(given, self.text_at, self.call_at)),
+            usage=dict(given.usage or {}),
+        )
+
+    def user_texts(self, body: Body) -> list[str]:
+        return [text for message in body["messages"] if message["role"] == "user" for text in _texts_of(message)]
+
+    def newest_text(self, body: Body) -> str:
+        last = body["messages"][-1]
+        texts = _texts_of(last) if last["role"] == "user" else []
+        ends_with_result = isinstance(last["content"], list) and last["content"][-1]["type"] == "tool_result"
+        return "" if ends_with_result or not texts else texts[-1]
+
+    def refusals(self, server: Any) -> list[str]:
+        return [refusal.message for refusal in server.refusals]
+
+
+def _texts_of(message: Body) -> list[str]:
+    content = message["content"]
+    if isinstance(content, str):
+        return [content]
+    return [block["text"] for block in content if block["type"] == "text"]
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)
+
+
+WIRES: dict[WireName, Wire] = {"chat": Chat(), "responses": Responses(), "messages": Messages()}
