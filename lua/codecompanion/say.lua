@@ -144,7 +144,7 @@ function M.nothing()
 end
 
 ---How a sentence is put into the buffer of a chat; the chat gives it when it is loaded.
----@type fun(chat: CodeCompanion.Chat, text: string, level: CodeCompanion.Severity, hint?: string)?
+---@type fun(chat: table, text: string, level: CodeCompanion.Severity, hint?: string, while_paused?: boolean)?
 M.draw = nil
 
 ---Say something in the buffer of a chat, below what is there; the same sentence twice in a row is said once.
@@ -152,12 +152,13 @@ M.draw = nil
 ---@param text string
 ---@param level? CodeCompanion.Severity INFO when not given
 ---@param hint? string What can be done about it now
-function M.chat(chat, text, level, hint)
+---@param while_paused? boolean It is taken away when editing and compaction are not paused any more
+function M.chat(chat, text, level, hint, while_paused)
   if chat.tail_kind == "notice" and chat.said == text then
     return -- one failure may be reported for several requests
   end
   if M.draw then
-    M.draw(chat, text, level or severity.INFO, hint)
+    M.draw(chat, text, level or severity.INFO, hint, while_paused)
     chat.said = text
   else
     M.line(text, level)

@@ -21,12 +21,13 @@
 ---@field result any
 ---@field error string
 
----One sentence for the user.
+---One sentence for the user. One that is told `while_paused` goes when the meter says that nothing is paused.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
 ---@field level "DEBUG"|"INFO"|"WARN"|"ERROR"
 ---@field text string
+---@field while_paused boolean
 
 ---A submit that was stored before the host could say so.
 ---@class CodeCompanion.Wire.StoredSubmit

@@ -47,10 +47,11 @@ class Reply(Event, frozen=True, kw_only=True, tag="reply"):
 
 
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
-    """One sentence for the user."""
+    """One sentence for the user. One that is told `while_paused` goes when the meter says that nothing is paused."""
 
     level: Severity
     text: str
+    while_paused: bool = False
 
 
 class StoredSubmit(msgspec.Struct, frozen=True):

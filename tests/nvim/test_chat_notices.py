@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from chat_driver import ChatDriver
 from codecompanion import events
 from codecompanion.events import Entry, Severity
@@ -105,3 +107,52 @@ def test_a_message_that_comes_back_is_not_asked_again(chat: ChatDriver) -> None:
     chat.push(events.State(state="cancelling", label="stopping"))
     chat.push(events.SubmitFailed(submit_id=number, text="important", error="Not sent; you stopped."))
     assert "· Not sent; you stopped." in chat.text(), "who stopped needs no error"
+
+
+def meter(*, paused: bool) -> events.Meter:
+    return events.Meter(tokens=100, window=1000, ratio=0.1, exact=True, edit_at=0.5, compact_at=0.8, paused=paused)
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_what_was_said_about_a_pause_goes_with_the_pause(chat: ChatDriver, loaded: bool) -> None:
+    """R-545: after `/redo` nothing is paused, whatever was said since; drawn again it is not there either."""
+    chat.accept("question")
+    before = chat.text()
+    told = events.Notice(level=Severity.WARN, text="Compaction is paused until then.", while_paused=True)
+    chat.push(meter(paused=True), told, events.Notice(level=Severity.WARN, text="something else"))
+    assert "Compaction is paused until then." in chat.text()
+    if not loaded:
+        chat.nvim.command("enew | bdelete #")
+    chat.push(meter(paused=True))
+    chat.push(meter(paused=False))
+    chat.push(meter(paused=False))
+    if loaded:
+        assert chat.text() == before.replace("\n## Me\n", "\n! something else\n\n## Me\n")
+        assert draw_again(chat, USER) == chat.text()
+    else:
+        chat.nvim.command("buffer #")
+        chat.push(events.Redrawn(), events.Restored(entries=(USER,), first=True, last=True))
+    assert "something else" in chat.text()
+    assert "Compaction is paused until then." not in chat.text()
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("how", ["message", "continue", "notice"])
+def test_what_can_be_done_now_is_said_until_something_comes_after_it(chat: ChatDriver, how: str, resumed: bool) -> None:
+    """`gr asks again` beside "Stopped." goes as a redraw would have it: with what comes next."""
+    if resumed:
+        chat.push(events.Restored(entries=(USER, REPLY, STOPPED), first=True, last=True))
+    else:
+        chat.accept("question")
+        chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="half"))
+        chat.push(events.ReplyFinished(message_id="r", stop="cut"), events.TurnFinished(reason="stopped"))
+    chat.nvim.wait_screen(r"· Stopped\. · gr asks again")
+    if how == "notice":
+        chat.push(events.Notice(level=Severity.WARN, text="something else"))
+    else:
+        chat.push(events.State(state="preparing"))
+    if how == "message":
+        chat.accept("next")
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="and the rest"))
+    assert "asks again" not in chat.nvim.wait_screen("and the rest")
+    assert "Stopped." in chat.text()

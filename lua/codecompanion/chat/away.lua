@@ -140,7 +140,7 @@ end
 
 function M.notice(chat, event)
   if event.level == "ERROR" or event.level == "WARN" then
-    require("codecompanion.chat.notices").remember_away(chat, event.text, severity[event.level])
+    require("codecompanion.chat.notices").remember_away(chat, event.text, severity[event.level], event.while_paused)
     require("codecompanion.say").line(event.text, severity[event.level])
   end
 end

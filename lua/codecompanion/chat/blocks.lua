@@ -13,6 +13,7 @@
 ---@field virtual? { [1]: string, [2]: string }[] A line of virtual text instead of lines
 ---@field virtual_id? integer Its extmark, once it is drawn
 ---@field change? CodeCompanion.Change The change of the view that it tells of
+---@field notice? CodeCompanion.Notice What it says, as it is remembered
 
 local api = vim.api
 local fit = require("codecompanion.chat.fit")

@@ -80,16 +80,22 @@ function M.decorate(chat, row, block)
   end
   for _, mark in ipairs(block.marks or {}) do
     if mark.to > mark.from then
-      api.nvim_buf_set_extmark(bufnr, M.decor, row + mark.row, mark.from, {
+      local id = api.nvim_buf_set_extmark(bufnr, M.decor, row + mark.row, mark.from, {
         end_col = mark.to,
         hl_group = mark.group,
         priority = 110,
       })
+      if block.notice then
+        block.notice.mark = id
+      end
     end
   end
   for _, text in ipairs(block.eol or {}) do
     local opts = { virt_text = text.chunks, virt_text_pos = text.pos or "eol", hl_mode = "combine" }
-    api.nvim_buf_set_extmark(bufnr, M.decor, row + text.row, text.col or 0, opts)
+    local id = api.nvim_buf_set_extmark(bufnr, M.decor, row + text.row, text.col or 0, opts)
+    if block.kind == "notice" then
+      chat.hint_mark = id
+    end
   end
   if block.virtual then
     local below = { { "", block.virtual[1][2] } } -- it stands below a blank line; what follows gets one, too
@@ -241,12 +247,22 @@ function M.touch(chat)
   end
 end
 
+---Take away what the newest notice says can be done: something has come after it.
+---@param chat CodeCompanion.Chat
+function M.forget_hint(chat)
+  if chat.hint_mark then
+    api.nvim_buf_del_extmark(chat.bufnr, M.decor, chat.hint_mark)
+    chat.hint_mark = nil
+  end
+end
+
 ---Append a block where the machine writes.
 ---@param chat CodeCompanion.Chat
 ---@param block CodeCompanion.Block
 ---@return CodeCompanion.Block
 function M.append(chat, block)
   buffer.ensure_input(chat)
+  M.forget_hint(chat)
   local tail = buffer.position(chat, "tail")
   if tail > 0 and tight(chat.tail_kind, block.kind) then
     block.row = tail - 1

@@ -96,6 +96,9 @@ end
 
 function M.state(chat, event)
   chat.state, chat.label = event.state, blocks.plain(event.label or "")
+  if chat.state ~= "idle" then
+    draw.forget_hint(chat)
+  end
   activity.count_wait(chat)
 end
 
@@ -189,6 +192,9 @@ function M.meter(chat, event)
     compact_at = event.compact_at,
     paused = event.paused,
   }
+  if not event.paused then
+    notices.pause_is_over(chat)
+  end
 end
 
 function M.context_items(chat, event)
@@ -310,7 +316,7 @@ function M.request_failed(chat, event)
 end
 
 function M.notice(chat, event)
-  say.chat(chat, event.text, severity[event.level])
+  say.chat(chat, event.text, severity[event.level], nil, event.while_paused)
 end
 
 ---The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
@@ -367,10 +373,11 @@ function M.after(chat)
   status.publish(chat)
 end
 
-say.draw = function(chat, text, level, hint)
+say.draw = function(chat, text, level, hint, while_paused)
   stream.finish(chat)
-  notices.remember(chat, text, level, hint)
-  draw.append(chat, blocks.notice(text, level, hint))
+  local block = blocks.notice(text, level, hint)
+  block.notice = notices.remember(chat, text, level, hint, while_paused)
+  draw.append(chat, block)
 end
 
 return M

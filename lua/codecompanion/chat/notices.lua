@@ -16,6 +16,8 @@ local AT_END = "end"
 ---@field hint? string What can be done about it, as long as nothing comes after it
 ---@field after string What it stands below: the key of a message, a call or a card, "" above all of them
 ---@field opening? boolean It is said whenever the chat is opened in the host
+---@field while_paused? boolean It holds as long as nothing is edited or compacted by itself
+---@field mark? integer Extmark of its line, once it is drawn
 
 ---What items of the buffer and entries of the log are found by.
 local IDS = {
@@ -60,22 +62,54 @@ end
 ---@param text string
 ---@param level CodeCompanion.Severity
 ---@param hint? string
-function M.remember(chat, text, level, hint)
+---@param while_paused? boolean
+---@return CodeCompanion.Notice
+function M.remember(chat, text, level, hint, while_paused)
   local list = chat.notices
   local notice = { text = text, level = level, hint = hint, after = key_above(chat), opening = chat.is_opening }
+  notice.while_paused = while_paused or nil
   list[#list + 1] = notice
   chat.restore.noted[notice] = true
   if #list > MOST then
     table.remove(list, 1)
   end
+  return notice
 end
 
 ---Keep what was said while nothing could be drawn: it stands at the end of what is drawn next.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level CodeCompanion.Severity
-function M.remember_away(chat, text, level)
-  chat.notices[#chat.notices + 1] = { text = text, level = level, after = AT_END }
+---@param while_paused? boolean
+function M.remember_away(chat, text, level, while_paused)
+  chat.notices[#chat.notices + 1] = { text = text, level = level, after = AT_END, while_paused = while_paused }
+end
+
+---Take the line of a notice away, and the blank one below it.
+---@param chat CodeCompanion.Chat
+---@param notice CodeCompanion.Notice
+local function erase(chat, notice)
+  local at = notice.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, notice.mark, { details = true })
+  if not at or not at[1] or at[3].end_col == 0 then
+    return -- it is not drawn
+  end
+  local row = at[1]
+  if row + 2 == buffer.position(chat, "tail") then
+    chat.tail_kind = nil
+  end
+  buffer.remove(chat, row, row + 2)
+end
+
+---What was said about a pause does not hold any more.
+---@param chat CodeCompanion.Chat
+function M.pause_is_over(chat)
+  local is_loaded = api.nvim_buf_is_loaded(chat.bufnr)
+  chat.notices = vim.tbl_filter(function(notice)
+    if notice.while_paused and is_loaded then
+      erase(chat, notice)
+    end
+    return not notice.while_paused
+  end, chat.notices)
 end
 
 ---The chat is being opened in the host, which says again what is to be said then.
@@ -112,7 +146,7 @@ end
 ---@param notice CodeCompanion.Notice
 ---@return table entry
 local function as_entry(notice)
-  return { kind = "note", text = notice.text, severity = notice.level, hint = notice.hint }
+  return { kind = "note", text = notice.text, severity = notice.level, hint = notice.hint, notice = notice }
 end
 
 ---What follows a message: notes of the log that were not said in this Neovim, then all that was, in its order.

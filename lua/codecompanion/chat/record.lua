@@ -28,6 +28,7 @@ local made = 0
 ---@field touched boolean Something was written into it
 ---@field header boolean The model's header of this turn stands
 ---@field tail_kind? string Kind of the block that was drawn last
+---@field hint_mark? integer Extmark of what the newest notice says can be done
 ---@field before_header? string Kind of the block above the model's last header
 ---@field submit_id integer
 ---@field outgoing CodeCompanion.Outgoing[]
@@ -152,7 +153,7 @@ function M.reset(chat)
   chat.answers_replaced, chat.runs_drawn, chat.refreshing = {}, 0, nil
   chat.parts, chat.by_message, chat.gone, chat.context_items, chat.context_fold = {}, {}, {}, {}, nil
   chat.context_shown, chat.just_detached, chat.undo_soon = nil, nil, nil
-  chat.cleared, chat.marked = {}, nil
+  chat.cleared, chat.marked, chat.hint_mark = {}, nil, nil
   chat.changes, chat.next_undo, chat.next_redo, chat.undo_kind = {}, nil, nil, nil
   chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}
   chat.restore = nothing_to_restore()

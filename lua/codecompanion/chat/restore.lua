@@ -50,7 +50,9 @@ local function add_entry(chat, entry, list, header)
     list[#list + 1] = blocks.cleared(entry)
     return false
   elseif entry.kind == "note" then
-    list[#list + 1] = blocks.notice(entry.text or "", entry.severity or severity[entry.level], entry.hint)
+    local block = blocks.notice(entry.text or "", entry.severity or severity[entry.level], entry.hint)
+    block.notice = entry.notice
+    list[#list + 1] = block
     return header
   end
   if not header or entry.opens then

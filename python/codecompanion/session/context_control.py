@@ -546,6 +546,6 @@ class ContextControl:
         """Return the size of the next request as it stands."""
         return self.meter.measure(self.log.view.messages)
 
-    def notice(self, level: Severity, text: str) -> None:
-        """Tell the user something in one sentence."""
-        self.services.emit(Notice(chat=self._chat_id, level=level, text=text))
+    def notice(self, level: Severity, text: str, *, while_paused: bool = False) -> None:
+        """Tell the user something in one sentence; what holds only `while_paused` is taken away afterwards."""
+        self.services.emit(Notice(chat=self._chat_id, level=level, text=text, while_paused=while_paused))

@@ -113,11 +113,12 @@ class ViewEdits:
         """Say what the next request will do about it; the size itself is what the meter shows."""
         question = self.control.pause.question()
         if question:
-            self.control.notice(Severity.WARN, question.replace("Not sent", "Too large to send", 1))
+            self.control.notice(Severity.WARN, question.replace("Not sent", "Too large to send", 1), while_paused=True)
             return
         if change.kind in PAUSED_BY and self.control.pause.is_on:
             what = "Editing and compaction are" if change.kind == "edited" else "Compaction is"
-            self.control.notice(Severity.INFO, f"{what} paused until you /compact, redo or choose a policy.")
+            told = f"{what} paused until you /compact, redo or choose a policy."
+            self.control.notice(Severity.INFO, told, while_paused=True)
             return
         if not self.control.env().fits(self.log.view.messages, self.control.measured()):
             text = "The request is now larger than the context window; it will be made smaller before it is sent."

@@ -277,9 +277,16 @@ async def test_an_undone_edit_is_not_done_again_by_itself(tmp_path):
     assert not bench.of(Meter)[-1].paused
     await ask(session, undo())
     await ask(session, undo())
-    said = bench.of(Notice)[-1].text
-    assert said == "Editing and compaction are paused until you /compact, redo or choose a policy."
-    assert len(said) <= 80
+    told = bench.of(Notice)[-1]
+    assert told.text == "Editing and compaction are paused until you /compact, redo or choose a policy."
+    assert len(told.text) <= 80
+    assert told.while_paused, "the line goes once that is over"
+    assert bench.of(Meter)[-1].paused
+    await ask(session, redo())
+    await ask(session, redo())
+    assert not bench.of(Meter)[-1].paused
+    await ask(session, undo())
+    await ask(session, undo())
     assert bench.of(Meter)[-1].paused
     again = await bench.resume()
     await say(bench, again, 3, 60)
