@@ -13,11 +13,7 @@ end
 ---Whether nothing can be done now; the user is told why.
 ---@return boolean
 local function is_refused()
-  if vim.fn.getcmdwintype() ~= "" then
-    complain("Not in the command-line window; :q leaves it")
-    return true
-  end
-  return require("codecompanion.conflict").check()
+  return require("codecompanion.cmdwin").refuses() or require("codecompanion.conflict").check()
 end
 
 ---@param command string

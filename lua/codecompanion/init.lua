@@ -2,6 +2,12 @@
 
 local M = {}
 
+---Whether no chat can be shown here; the user is told why.
+---@return boolean
+local function is_refused()
+  return require("codecompanion.cmdwin").refuses()
+end
+
 ---@type table? What was given to setup() before the configuration was loaded, which takes it from here
 M.given = nil
 
@@ -44,23 +50,36 @@ end
 ---@param opts? CodeCompanion.ChatOpts
 ---@return CodeCompanion.Chat?
 function M.chat(opts)
+  if is_refused() then
+    return nil
+  end
   return require("codecompanion.chat").open(opts)
 end
 
 ---Show the last chat, or hide it when it is shown; opens one when there is none.
+---@return CodeCompanion.Chat?
 function M.toggle()
+  if is_refused() then
+    return nil
+  end
   return require("codecompanion.chat").toggle()
 end
 
 ---Bring a chat back from the history.
 ---@param id? string Id of a stored chat, or "last"; without it a list is shown
 function M.resume(id)
+  if is_refused() then
+    return nil
+  end
   return require("codecompanion.chat").resume(id)
 end
 
 ---Restore a chat from a checkpoint beside the database, as a chat of its own.
 ---@param id? string Id of a chat or of one of its checkpoints; without it a list is shown
 function M.restore(id)
+  if is_refused() then
+    return nil
+  end
   return require("codecompanion.chat").restore(id)
 end
 
@@ -79,6 +98,9 @@ end
 ---Attach files to the chat in use (a new one when there is none) and show it.
 ---@param paths string[] Those that cannot be read are named, the others are attached
 function M.attach(paths)
+  if is_refused() then
+    return nil
+  end
   return require("codecompanion.slash.paths").attach_to_current(paths)
 end
 

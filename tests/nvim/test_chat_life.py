@@ -89,8 +89,9 @@ def test_closing_gives_the_chat_back_and_the_rest_works_on(chat: ChatDriver) -> 
     chat.record_autocmds()
     first = chat.id
     chat.open()
-    chat.nvim.feed("idraft<C-c><C-c>")
-    chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
+    chat.nvim.feed("idraft")
+    chat.nvim.press_ctrl_c(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "n")
+    chat.nvim.press_ctrl_c(lambda: chat.sent("close_chat"))
     assert chat.sent("close_chat")[0]["chat"] == chat.id
     assert chat.sent("save_draft")[-1]["text"] == "draft"
     assert ("CodeCompanionChatClosed") in [name for name, _ in chat.fired()]

@@ -58,10 +58,29 @@ def test_a_fixed_window_of_a_chat_takes_other_chats(nvim_factory: Callable[..., 
     calm(chat)
 
 
-def test_the_command_line_window_takes_no_chat(chat: ChatDriver) -> None:
-    """E11 before."""
+@pytest.mark.parametrize(
+    "how",
+    [
+        "vim.cmd('CodeCompanionChat Toggle')",
+        "require('codecompanion').toggle()",
+        "require('codecompanion').chat()",
+        "require('codecompanion').resume()",
+        "require('codecompanion').restore()",
+        "require('codecompanion').attach({ 'a.txt' })",
+    ],
+)
+def test_the_command_line_window_takes_no_chat(chat: ChatDriver, how: str) -> None:
+    """E11 before; by command, and by a key of the user's that calls Lua."""
+    asked = len(requests(chat))
     chat.nvim.feed(":<C-f>")
     chat.nvim.wait_lua("return vim.fn.getcmdwintype() == ':'")
-    chat.nvim.command("CodeCompanionChat Toggle")
+    chat.nvim.lua(how)
     chat.nvim.wait_screen("Not in the command-line window; :q leaves it")
+    assert chat.nvim.lua("return #require('codecompanion.chat').list()") == 1
+    assert {request["verb"] for request in requests(chat)[asked:]} <= {"list_sessions"}
     calm(chat)
+
+
+def requests(chat: ChatDriver) -> list[dict[str, str]]:
+    verbs = "return vim.tbl_map(function(r) return { verb = r.verb } end, require('codecompanion.host').requests)"
+    return list(chat.nvim.lua(verbs))
