@@ -152,10 +152,13 @@ end
 ---@param report CodeCompanion.Report
 ---@param turn? integer
 ---@param on_result fun(result: table)
-local function ask(report, turn, on_result)
+---@param refuse? fun(reason: string)
+local function ask(report, turn, on_result, refuse)
   local payload = { chat = report.chat, width = width_of(report.bufnr), turn = turn }
   require("codecompanion.host").request(report.verb, payload, function(err, result)
-    if err then
+    if err and refuse then
+      return refuse(err)
+    elseif err then
       return say.line(err, severity.ERROR)
     end
     if report.bufnr and not api.nvim_buf_is_valid(report.bufnr) then
@@ -320,7 +323,8 @@ end
 ---@param chat { id: string }
 ---@param verb "show_cost"|"show_trace"
 ---@param turn? integer
-local function open(chat, verb, turn)
+---@param refuse? fun(reason: string)
+local function open(chat, verb, turn, refuse)
   local report = { chat = chat.id, verb = verb, shown = 0, turns = 0 }
   ask(report, turn, function(result)
     report.bufnr = new_buffer()
@@ -333,7 +337,7 @@ local function open(chat, verb, turn)
     reports[report.bufnr] = report
     set_keys(report)
     follow(report)
-  end)
+  end, refuse)
 end
 
 ---Show what the chat has cost.
@@ -345,13 +349,15 @@ end
 ---Show a turn of the chat.
 ---@param chat { id: string }
 ---@param argument string Its number; "" = the newest
-function M.trace(chat, argument)
+---@param refuse? fun(reason: string) Told why not; otherwise it is said on the command line
+function M.trace(chat, argument, refuse)
   local given = vim.trim(argument)
   local turn = given ~= "" and tonumber(given, 10) or nil
   if given ~= "" and not turn then
-    return say.line(("%q is not the number of a turn; /trace alone shows the newest"):format(given))
+    local reason = ("%q is not the number of a turn; /trace alone shows the newest"):format(given)
+    return (refuse or say.line)(reason .. (refuse and "." or ""))
   end
-  open(chat, "show_trace", turn)
+  open(chat, "show_trace", turn, refuse)
 end
 
 return M

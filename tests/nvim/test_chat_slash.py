@@ -69,6 +69,7 @@ def test_what_is_no_command_is_sent_as_text(chat: ChatDriver, text: str) -> None
             'No stored chat is called "0123456789abcdef"; /resume lists them.',
         ),
         ("/unpin x", 'Nothing was unpinned: "x" is not a number; /pins lists them.'),
+        ("/trace x", '"x" is not the number of a turn; /trace alone shows the newest.'),
     ],
 )
 def test_a_command_that_is_refused_stays_in_the_input(chat: ChatDriver, text: str, said: str) -> None:
@@ -87,7 +88,17 @@ def test_a_command_that_is_refused_stays_in_the_input(chat: ChatDriver, text: st
 
 @pytest.mark.parametrize(
     ("text", "verb"),
-    [("/unpin 9", "unpin"), ("/rules nope", "add_rules"), ("/restore nope", "restore_chat"), ("/continue", "go_on")],
+    [
+        ("/unpin 9", "unpin"),
+        ("/pin use tabs", "pin"),
+        ("/rename a long name", "rename_session"),
+        ("/title a long name", "rename_session"),
+        ("/fork another way", "fork_chat"),
+        ("/trace 99", "show_trace"),
+        ("/rules nope", "add_rules"),
+        ("/restore nope", "restore_chat"),
+        ("/continue", "go_on"),
+    ],
 )
 def test_what_the_host_refuses_stays_in_the_input(chat: ChatDriver, text: str, verb: str) -> None:
     """Its sentence is said, and the command is there to be corrected."""

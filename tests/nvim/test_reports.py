@@ -105,6 +105,7 @@ def test_what_cannot_be_traced_is_said_and_opens_no_window(nvim_factory, tmp_pat
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 40))
         chat.send("/trace")
         chat.nvim.wait_screen("No turn yet: send a message first.")
+        chat.nvim.feed("Gcc<Esc>")  # what is refused stays in the input
         chat.say("first")
         for typed, said in (
             ("/trace 5", "There is no turn 5: there is only turn 1."),
@@ -113,6 +114,8 @@ def test_what_cannot_be_traced_is_said_and_opens_no_window(nvim_factory, tmp_pat
         ):
             chat.send(typed)
             chat.nvim.wait_screen(said)
+            chat.nvim.wait_for(lambda typed=typed: chat.draft() == typed, "what was typed")
+            chat.nvim.feed("Gcc<Esc>")
         assert chat.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 1
         chat.say("second")
         chat.nvim.command("CodeCompanionTrace")

@@ -117,10 +117,11 @@ end
 ---Go on in a copy of the chat.
 ---@param chat CodeCompanion.Chat
 ---@param title string "" = the same with a number
-function M.branch(chat, title)
+---@param refuse fun(reason: string) Told why there is none
+function M.branch(chat, title, refuse)
   ask(chat, { fork = new_id(), title = title }, function(err, id)
     if err then
-      return say.line(err, severity.WARN)
+      return refuse(err)
     end
     require("codecompanion.chat").replace(chat, assert(id))
     say.line("This is the new branch; /fork list goes back.")

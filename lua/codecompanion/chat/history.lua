@@ -13,7 +13,10 @@ local M = {}
 ---@param done? fun() Called when it was made
 ---@param refuse? fun(reason: string) Called when it was not
 local function ask(chat, verb, payload, done, refuse)
-  if chat.read_only then
+  if chat.read_only and refuse then
+    chat.said = nil -- each action of the user gets its answer
+    return refuse(session.READ_ONLY)
+  elseif chat.read_only then
     return say.line(session.READ_ONLY, severity.WARN)
   end
   session.attach(chat)
@@ -63,8 +66,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param what { item?: string, text?: string }
 ---@param done? fun()
-function M.pin(chat, what, done)
-  ask(chat, "pin", { item = what.item or "", text = what.text or "" }, done)
+---@param refuse? fun(reason: string)
+function M.pin(chat, what, done, refuse)
+  ask(chat, "pin", { item = what.item or "", text = what.text or "" }, done, refuse)
 end
 
 ---@param chat CodeCompanion.Chat

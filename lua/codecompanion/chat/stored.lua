@@ -7,18 +7,25 @@ local M = {}
 ---@param verb string
 ---@param payload table
 ---@param done? fun()
-local function ask(verb, payload, done)
-  require("codecompanion.host").request(verb, payload, say.answer(done))
+---@param refuse? fun(reason: string)
+local function ask(verb, payload, done, refuse)
+  local answer = say.answer(done)
+  require("codecompanion.host").request(verb, payload, function(err, sentence)
+    if err and refuse then
+      return refuse(err)
+    end
+    answer(err, sentence)
+  end)
 end
 
 ---Give a chat another title; without one the user is asked.
 ---@param id string
 ---@param title? string
----@param opts? { present?: string, done?: fun() }
+---@param opts? { present?: string, done?: fun(), refuse?: fun(reason: string) } `refuse`: told why not
 function M.rename(id, title, opts)
   opts = opts or {}
   if title and vim.trim(title) ~= "" then
-    return ask("rename_session", { chat = id, title = title }, opts.done)
+    return ask("rename_session", { chat = id, title = title }, opts.done, opts.refuse)
   end
   local options = { prompt = "Title of the chat: ", default = opts.present or "" }
   require("codecompanion.chat.choose").input(options, function(given)

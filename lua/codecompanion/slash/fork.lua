@@ -8,12 +8,12 @@ return {
   complete = function()
     return { "list" }
   end,
-  run = function(chat, argument)
+  run = function(chat, argument, refuse)
     local fork = require("codecompanion.chat.fork")
     if argument == "list" then
       fork.list(chat)
     else
-      fork.branch(chat, argument)
+      fork.branch(chat, argument, refuse)
     end
   end,
 }

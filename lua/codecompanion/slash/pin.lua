@@ -6,7 +6,7 @@ return {
   description = "Pin an instruction, or the newest message",
   argument = "[text]",
   multiline = true,
-  run = function(chat, argument)
-    require("codecompanion.chat.history").pin(chat, { text = argument })
+  run = function(chat, argument, refuse)
+    require("codecompanion.chat.history").pin(chat, { text = argument }, nil, refuse)
   end,
 }

@@ -5,8 +5,8 @@ return {
   name = "rename",
   description = "Change the title of the chat",
   argument = "[text]",
-  run = function(chat, argument)
+  run = function(chat, argument, refuse)
     require("codecompanion.chat.session").attach(chat)
-    require("codecompanion.chat.stored").rename(chat.id, argument, { present = chat.title })
+    require("codecompanion.chat.stored").rename(chat.id, argument, { present = chat.title, refuse = refuse })
   end,
 }

@@ -5,7 +5,7 @@ return {
   name = "trace",
   description = "Show a turn call by call",
   argument = "[turn]",
-  run = function(chat, argument)
-    require("codecompanion.reports").trace(chat, argument)
+  run = function(chat, argument, refuse)
+    require("codecompanion.reports").trace(chat, argument, refuse)
   end,
 }
