@@ -21,6 +21,7 @@ from codecompanion.tools.programs import (
     STARTERS,
     STARTS,
     WRITERS,
+    WRITING,
     known_name,
 )
 
@@ -151,6 +152,8 @@ def _problem_of(found: tuple[str, ...]) -> str:
         return f"“{said}” can write to any file, whatever follows it"
     if len(found) > 1 and found[1] in ANYTHING.get(program, ()):
         return f"“{said} {found[1]}” can run any program, whatever follows it"
+    if len(found) > 1 and found[1] in WRITING.get(program, ()):
+        return f"“{said} {found[1]}” can write to any file, whatever follows it"
     if program not in RUNNERS:
         return ""
     if not _names_what_runs(program, found[1:]):

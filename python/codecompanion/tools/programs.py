@@ -63,6 +63,9 @@ ANYTHING = {
 }
 """Subcommands that run a program, or change what later commands run, whatever the option."""
 
+WRITING = {"git": frozenset("mv bundle checkout-index".split())}
+"""Subcommands that write wherever their operands say (`git mv -f evil Makefile`)."""
+
 _RUN = frozenset(("run",))
 _EXEC = frozenset(("exec",))
 _RUN_OR_EXEC = _RUN | _EXEC

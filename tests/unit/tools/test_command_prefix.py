@@ -57,7 +57,11 @@ def test_a_prefix_that_could_run_anything_is_refused(prefix: str) -> None:
 
 @pytest.mark.parametrize(
     "prefix",
-    ["cp", "mv", "tee", "ln", "install", "dd", "rsync", "truncate", "scp", "/bin/cp -r", "cp evil", "npx cp"],
+    [
+        *("cp", "mv", "tee", "ln", "install", "dd", "rsync", "truncate", "scp", "/bin/cp -r", "cp evil", "npx cp"),
+        *("git mv", "git mv -f", "git mv evil", "/usr/bin/git mv", "git bundle", "git bundle create", "npx git mv"),
+        *("git checkout-index", "git checkout-index -f"),
+    ],
 )
 def test_a_prefix_that_could_write_any_file_is_refused(prefix: str) -> None:
     """What comes after it can be a guarded file: `cp evil Makefile`."""
