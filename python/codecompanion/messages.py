@@ -27,6 +27,8 @@ PIN_TAG = "pin"
 """An instruction the user pinned for the whole chat (R-361); such a message is always `pinned`."""
 REVERTED_TAG = "reverted"
 """A line of ours: the user took back what a tool did to a file."""
+REAPPLIED_TAG = "reapplied"
+"""The same when the user brought it back."""
 GO_ON_TAG = "go_on"
 """A user message of ours that asks the model to go on with a reply that was cut; it opens no cycle."""
 

@@ -86,7 +86,7 @@ def test_what_is_not_there_is_one_line(tmp_path, files):
     """Exit status 2 names what was expected."""
     done = restore(tmp_path, "nope")
     assert done.returncode == 2
-    assert "Nothing to restore for chat 'nope'" in done.stderr
+    assert 'No stored chat or checkpoint is called "nope"; nothing was restored.' in done.stderr
     assert done.stdout == ""
     gone = restore(tmp_path, state="none")
     assert gone.returncode == 2

@@ -36,6 +36,8 @@ def test_the_fold_keeps_the_diff_and_gx_takes_the_change_back_and_brings_it_back
     user.nvim.feed("gX")
     user.nvim.wait_for(lambda: "five\n" in user.disk(), "the change to be brought back")
     user.nvim.wait_for(lambda: "· reverted" not in user.nvim.screen(), "the mark to go")
+    user.nvim.wait_for(lambda: "> - <reapplied>a.txt</reapplied>" in user.chat.text(), "the context block to say so")
+    assert "<reverted>" not in user.chat.text(), "what was done last counts"
 
 
 def test_later_changes_of_the_user_are_kept(desk):

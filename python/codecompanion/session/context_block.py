@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from codecompanion.events import ContextItems
 from codecompanion.history import ChangeKind, MessageAdded, ViewChanged
-from codecompanion.messages import RULES_TAG, Message, with_changes
+from codecompanion.messages import REAPPLIED_TAG, REVERTED_TAG, RULES_TAG, Message, with_changes
 from codecompanion.session.attached import context_items
 from codecompanion.session.context_control import ContextControl
 from codecompanion.session.log import ChatLog
@@ -20,6 +20,9 @@ from codecompanion.session.pins import title_of
 from codecompanion.session.rules_sync import RuleKeeper
 from codecompanion.session.services import Services
 from codecompanion.session.undo import Chain, marks
+
+_CHANGES = (REVERTED_TAG, REAPPLIED_TAG)
+"""What was done last to a file counts."""
 
 
 class ContextBlock:
@@ -116,10 +119,11 @@ class ContextBlock:
         return list(problems)
 
     async def _detach_older(self, message: Message) -> None:
+        tags = _CHANGES if message.tag in _CHANGES else (message.tag,)
         old = tuple(
             known.id
             for known in self._log.view.messages
-            if known.tag == message.tag and known.path == message.path and not known.compacted
+            if known.tag in tags and known.path == message.path and not known.compacted
         )
         if old:
             # A newer one takes its place: that is no change of the user's to be undone.

@@ -80,7 +80,10 @@ def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[Lo
     state = choose(candidates, from_record, usage, named=bool(name))
     if state is None:
         told = f" ({candidates[0].problem})" if candidates and candidates[0].problem else ""
-        raise InputError(f"Nothing to restore for chat {chat!r}{told}")
+        called = f"{chat}/{name}" if name else chat
+        if events and not name:
+            raise InputError(f'Nothing of the chat "{called}" can be restored{told}.')
+        raise InputError(f'No stored chat or checkpoint is called "{called}"{told}; nothing was restored.')
     _log.info(
         "restored from source %d; checkpoint of %d, snapshot of %d",
         state.source,

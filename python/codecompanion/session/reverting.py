@@ -20,7 +20,7 @@ from codecompanion import text_files
 from codecompanion.errors import InputError, StoreError, ToolError
 from codecompanion.events import ChangesReverted
 from codecompanion.history import LogEvent
-from codecompanion.messages import REVERTED_TAG, Message
+from codecompanion.messages import REAPPLIED_TAG, REVERTED_TAG, Message
 from codecompanion.requests import ListChanges, Request, RevertChanges, ShowChange
 from codecompanion.session.change_list import FileChanged, changes_of
 from codecompanion.session.file_log import FileLog
@@ -269,7 +269,8 @@ class Reverter:
         if len(changes) > 1:
             what += "s"
         text = f"The user {what} of `{name}`. Read the file again before you change it."
-        message = Message(id=self._session.services.new_token(), role="user", tag=REVERTED_TAG, path=name, content=text)
+        tag = REAPPLIED_TAG if back else REVERTED_TAG
+        message = Message(id=self._session.services.new_token(), role="user", tag=tag, path=name, content=text)
         self._session.context.add(message)
         await self._session.context.join("", self._session.log.view.cycle + 1)
         self._session.show_meter()

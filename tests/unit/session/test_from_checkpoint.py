@@ -171,7 +171,7 @@ async def test_words_alone_are_enough(tmp_path):
 async def test_nothing_is_told_as_nothing(tmp_path):
     """One sentence."""
     bench = kept(tmp_path, ScriptedAdapter("offline", []))
-    with pytest.raises(InputError, match="Nothing to restore for chat 'nope'"):
+    with pytest.raises(InputError, match=r'^No stored chat or checkpoint is called "nope"; nothing was restored\.$'):
         await restore_chat(bench.services, "nope", "")
     bench.services.keeping = None
     with pytest.raises(InputError, match="No checkpoints are kept"):
