@@ -66,6 +66,10 @@ class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="pol
     policy: str
 
 
+class PauseEnded(Payload, frozen=True, omit_defaults=True, tag="pause_ended"):
+    """The user asked for a compaction where nothing could be compacted: nothing that was undone rests any more."""
+
+
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
     """A message joins history and view, at the end. `submit` says which submit of which editor brought it."""
 
@@ -295,6 +299,7 @@ EventPayload = (
     | ChatForked
     | ModelSet
     | PolicySet
+    | PauseEnded
     | MessageAdded
     | UsageReported
     | ViewChanged

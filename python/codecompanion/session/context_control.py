@@ -295,7 +295,15 @@ class ContextControl:
         await self.shaper.give_up(refusal.why, refusal.tokens)
 
     async def compact(self, instructions: str) -> bool:
-        """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not."""
+        """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not.
+
+        Whatever comes of it, the user has said that the chat shall be managed again (R-545).
+        """
+        changed = await self._compact(instructions)
+        await self.pause.end()
+        return changed
+
+    async def _compact(self, instructions: str) -> bool:
         await self.native.drop_foreign_blocks()
         if self.native.compacts_on_demand:
             if not self.native.has_something_to_compact:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codecompanion.errors import CodeCompanionError
+from codecompanion.events import Severity
+from codecompanion.history import PauseEnded
 
 if TYPE_CHECKING:
     from codecompanion.session.context_control import ContextControl
@@ -36,6 +38,15 @@ class Pause:
         if timed and self._control.env().fits(log.view.messages, self._control.measured()):
             return log.rest.paused | timed
         return log.rest.paused
+
+    async def end(self) -> None:
+        """Let everything run by itself again: the user asked for a compaction, also where there was nothing to do."""
+        if not self.is_on:
+            return
+        edits = "context_edited" in self._control.log.rest.paused
+        await self._control.log.write(PauseEnded())
+        what = "Editing and compaction are" if edits else "Compaction is"
+        self._control.notice(Severity.INFO, f"{what} no longer paused.")
 
     def question(self) -> str:
         """Return what the user is asked when the next request does not fit while all that makes room is paused."""

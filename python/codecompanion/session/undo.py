@@ -19,6 +19,7 @@ from codecompanion.history import (
     EventPayload,
     LogEvent,
     MessageAdded,
+    PauseEnded,
     PolicySet,
     TurnBegan,
     ViewChanged,
@@ -253,7 +254,7 @@ PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})
 def says_go_on(payload: EventPayload) -> bool:
     """Return whether the user says with it that the chat shall be managed again: /compact, /clear, a policy chosen."""
     match payload:
-        case CompactionBegan(trigger="manual") | PolicySet():
+        case CompactionBegan(trigger="manual") | PauseEnded() | PolicySet():
             return True
         case ViewChanged(kind=kind):
             return kind in ("compacted", "cleared")

@@ -10,8 +10,25 @@ import pytest
 
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.errors import ContextOverflow, InputError, RequestRejected
-from codecompanion.events import Compacted, ContextItems, Meter, Notice, Restored, TurnFinished, ViewMarks
-from codecompanion.history import ChangeUndone, CompactionBegan, LogEvent, MessageAdded, PolicySet, ViewChanged
+from codecompanion.events import (
+    Compacted,
+    CompactionFailed,
+    ContextItems,
+    Meter,
+    Notice,
+    Restored,
+    TurnFinished,
+    ViewMarks,
+)
+from codecompanion.history import (
+    ChangeUndone,
+    CompactionBegan,
+    LogEvent,
+    MessageAdded,
+    PauseEnded,
+    PolicySet,
+    ViewChanged,
+)
 from codecompanion.messages import Message, Usage
 from codecompanion.requests import Pin, RedoChange, UndoChange
 from codecompanion.session.policy_choice import choose_policy
@@ -254,7 +271,7 @@ def test_what_was_undone_is_paused_until_the_user_says_otherwise():
     assert rest_behind(SAID, EDIT, edit, *later).paused == BOTH
     assert rest_behind(SAID, COMPACTION, compaction, *later).paused == {"context_compacted"}
     redone = ChangeUndone(change_id="edited", by_user=True, redone=True)
-    for goes_on in (redone, BY_HAND, CLEARED, PolicySet(policy="cowork")):
+    for goes_on in (redone, BY_HAND, CLEARED, PolicySet(policy="cowork"), PauseEnded()):
         assert rest_behind(SAID, EDIT, edit, goes_on) == Rest(), goes_on
     automatic = msgspec.structs.replace(BY_HAND, trigger="proactive")
     assert rest_behind(SAID, EDIT, edit, automatic).paused == BOTH
@@ -296,6 +313,56 @@ async def test_an_undone_edit_is_not_done_again_by_itself(tmp_path):
     assert not bench.of(Meter)[-1].paused
     await say(bench, again, 1, 64)
     assert cleared(again) > 2
+
+
+CAREFUL = {
+    "careful": {
+        "extends": "codecompanion",
+        "stage": [
+            {"id": "compaction", "event": "context_compacted", "like": "compaction", "manual_min_messages": 99,
+             "manual": True},
+        ],
+    }
+}  # fmt: skip
+
+
+async def test_a_compact_with_nothing_to_do_says_go_on_all_the_same(tmp_path):
+    """R-545: the user has said so; it stands in the log, and the header no longer says that it is paused."""
+    bench = Bench(tmp_path, reader(), settings={**EDITS, "policies": CAREFUL, "policy": "careful"})
+    session = await talked(bench)
+    await ask(session, undo())
+    await ask(session, undo())
+    assert bench.of(Meter)[-1].paused
+    view = session.log.view.messages
+    session.compact("")
+    await bench.idle(session)
+    assert session.log.view.messages == view
+    first, then = (notice.text for notice in bench.of(Notice)[-2:])
+    assert first == "Nothing was compacted: not enough messages (minimum 99)."
+    assert then == "Editing and compaction are no longer paused."
+    assert not bench.of(Meter)[-1].paused
+    session.compact("")
+    await bench.idle(session)
+    assert bench.of(Notice)[-1].text == first, "said once"
+    again = await bench.resume()
+    assert not bench.of(Meter)[-1].paused
+    await say(bench, again, 1, 60)
+    assert cleared(again) > 2
+
+
+async def test_a_compact_that_fails_says_go_on_too(tmp_path):
+    """R-545: what the user asked for was asked, whatever came of it."""
+    down = iter([calls((f"c{n}", "read_file", READ)) if n % 2 else says("done") for n in range(1, 7)])
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(down, says(""))), settings=EDITS)
+    session = await talked(bench)
+    await ask(session, undo())
+    assert bench.of(Meter)[-1].paused
+    session.compact("")
+    await bench.idle(session)
+    assert len(bench.of(CompactionFailed)) == 1
+    assert bench.of(Compacted) == []
+    assert not bench.of(Meter)[-1].paused
+    assert not [notice for notice in bench.of(Notice) if "no longer paused" in notice.text]
 
 
 async def compacted_once(bench):
