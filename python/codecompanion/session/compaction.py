@@ -151,9 +151,9 @@ class _Run:
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
         """Ask once; a name that does not resolve is a failure like any other (R-504)."""
-        left = self._ends_at - asyncio.get_running_loop().time()
-        if left <= 0:
-            return SummaryReply(error=f"summarising took longer than {LONGEST_RUN * self._owner.timeout_s:g} s in all")
+        too_long = f"summarising took longer than {LONGEST_RUN * self._owner.timeout_s:g} s in all"
+        if self._left_s <= 0:
+            return SummaryReply(error=too_long)
         try:
             summariser = self._owner.summariser(ask.use_chat_adapter)
         except CodeCompanionError as error:
@@ -166,13 +166,15 @@ class _Run:
                 summariser.adapter,
                 model,
                 request,
-                timeout_s=min(left, owner.timeout_s),
+                timeout_s=min(self._left_s, owner.timeout_s),
                 thinking_tokens=owner.thinking.get(summariser.label, 0),
                 on_retry=lambda event: self._tell_retry(call, event),
             )
         except BaseException as error:
             await call.fail(error)
             raise
+        if reply.error and self._left_s <= 0:
+            reply = msgspec.structs.replace(reply, error=too_long)
         owner.thinking[summariser.label] = max(owner.thinking.get(summariser.label, 0), reply.thinking_tokens)
         owner.was_refused = owner.was_refused or reply.refused
         ended: list[EventPayload] = [call.ended("failed" if reply.error else reply.stop, reply.error)]
@@ -181,6 +183,11 @@ class _Run:
             ended.insert(0, msgspec.structs.replace(reported, request_id=call.id))
         await owner.log.write(*ended)
         return reply
+
+    @property
+    def _left_s(self) -> float:
+        """Return what is left of the time all calls of this run have together."""
+        return self._ends_at - asyncio.get_running_loop().time()
 
     def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> None:
         call.take_retry(event)

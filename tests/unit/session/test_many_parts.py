@@ -6,7 +6,8 @@ import asyncio
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, TextDelta
 from codecompanion.context.work import SummaryRequest
-from codecompanion.events import Compacted
+from codecompanion.events import Compacted, CompactionFailed
+from codecompanion.session.state import State
 from codecompanion.session.summarise import ask_summary
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
@@ -43,6 +44,51 @@ async def test_the_parts_of_a_long_history_are_written_at_the_same_time(tmp_path
     assert bench.of(Compacted), bench.events[-3:]
     assert second.is_set()
     assert {event.tier for event in bench.of(Compacted)} == {2}
+    assert not bench.bugs
+
+
+async def test_a_run_of_many_calls_ends_at_ten_times_the_limit_of_one(tmp_path, monkeypatch):
+    """Lesson 18: each call is in time, all of them together are not: no model is asked any more, nothing is changed."""
+    loop, skipped, given = asyncio.get_running_loop(), 0.0, []
+    real_time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
+
+    class Slow(ScriptedAdapter):
+        """Takes four of five seconds for every summary."""
+
+        async def stream(self, request):
+            nonlocal skipped
+            skipped += 4.0 if request.purpose == "summary" else 0.0
+            async for event in super().stream(request):
+                yield event
+
+    def without_end(preparation):
+        """Ask for part after part, as a history would that never gets short enough."""
+        ask = next(preparation)
+        while True:
+            given.append((yield ask))
+            if given[-1].error:
+                try:
+                    preparation.send(given[-1])
+                except StopIteration as stop:
+                    return stop.value
+
+    adapter = Slow("s", lambda r: says("PART" if r.purpose == "summary" else "word " * 900))
+    bench = Bench(tmp_path, adapter, settings={"compaction_timeout_s": 5})
+    session = await bench.open()
+    for number in range(1, 4):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+    before, plan = session.log.view.messages, session.control.plan_compaction
+    monkeypatch.setattr(session.control, "plan_compaction", lambda text: without_end(plan(text)))
+    session.compact("")
+    await bench.until(lambda: bench.of(CompactionFailed) and session.state is State.IDLE, limit_s=600)
+    asked = [request for request in adapter.requests if request.purpose == "summary"]
+    assert len(asked) == 13, "50 s at 4 s each: the last one begins in time and has 2 s left"
+    assert given[-1].error == "summarising took longer than 50 s in all"
+    (failed,) = bench.of(CompactionFailed)
+    assert failed.reason == "Compaction failed: summarising took longer than 50 s in all. Nothing was changed."
+    assert session.log.view.messages == before
     assert not bench.bugs
 
 
