@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codecompanion.events import ApprovalRequested, Notice
-from codecompanion.history import TurnBegan, TurnEnded, project
+from codecompanion.history import ChatCreated, TurnBegan, TurnEnded, project
 from codecompanion.invariants import violations
 from codecompanion.messages import Usage
 from codecompanion.requests import Approve, OpenChat, Snapshot
@@ -36,13 +36,13 @@ async def host(tmp_path: Path, told: list[str]):
     """Return a function that makes a host with a real file, a chat in it, and what stands by."""
     stores = []
 
-    async def make(*replies: Any) -> tuple[Bench, Any, Path]:
+    async def make(*replies: Any, chat: str = "chat-1") -> tuple[Bench, Any, Path]:
         store = open_store(tmp_path / "data", report=lambda problem: told.append(str(problem)))
         stores.append(store)
         bench = kept(tmp_path, ScriptedAdapter("s", replies), store=store)
-        session = await bench.open()
+        session = await bench.open(chat)
         running: set[asyncio.Task[None]] = set()
-        LostHistory(bench.services, {"chat-1": session}, lambda work: running.add(asyncio.ensure_future(work)))
+        LostHistory(bench.services, {chat: session}, lambda work: running.add(asyncio.ensure_future(work)))
         bench.running = running  # type: ignore[attr-defined]
         return bench, session, tmp_path / "data" / "sessions.db"
 
@@ -232,3 +232,24 @@ async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     assert bench.store.spent("chat-1") == spent
+
+
+async def test_two_hosts_bring_their_chats_into_one_new_file(host, tmp_path):
+    """The first to notice makes the file, the other joins it; each chat still belongs to its host."""
+    first, one, path = await host(ANSWER, ANSWER)
+    second, two, _ = await host(ANSWER, ANSWER, chat="chat-2")
+    for bench, session in ((first, one), (second, two)):
+        session.submit(submit("question 0"))
+        await bench.idle(session)
+    truncate(first, path)
+    with second.store._database.write_lock:
+        second.store._database.writer.execute("PRAGMA shrink_memory")
+    for bench, session in ((first, one), (second, two)):
+        session.submit(submit("question 1", 2))
+        await bench.idle(session)
+    for _, session in ((first, one), (second, two)):
+        events = stored(path, session.chat_id)
+        assert project(events).messages == session.log.view.messages
+        assert sum(isinstance(event.payload, ChatCreated) for event in events) == 1
+    assert second.store.foreign_lease("chat-1") is not None
+    assert first.store.foreign_lease("chat-2") is not None
