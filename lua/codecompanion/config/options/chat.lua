@@ -327,7 +327,8 @@ return {
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "Time limit of a compaction's model call, in milliseconds; after it nothing is changed.",
+        description = "Time limit of each of a compaction's model calls, in milliseconds; after it nothing is changed."
+          .. " All calls of one compaction together may take ten times as long.",
       },
       {
         name = "checkpoint_every_messages",
