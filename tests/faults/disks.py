@@ -66,11 +66,6 @@ def _delete(store: Store) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _empty(store: Store) -> None:
-    with _path(store).open("r+b") as file:
-        file.truncate(0)
-
-
 def _refuse_blobs(store: Store) -> None:
     """Let rows be written, but nothing large beside them."""
 
@@ -105,6 +100,5 @@ DISKS = {
     "locked in the reply": Disk(_lock, _unlock, in_reply=True),
     "deleted": Disk(_delete, _nothing),
     "deleted in the reply": Disk(_delete, _nothing, in_reply=True),
-    "emptied": Disk(_empty, _nothing),
     "no place for large results": Disk(_refuse_blobs, _take_blobs),
 }

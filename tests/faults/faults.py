@@ -104,3 +104,5 @@ class Row:
     quiet_s: float = 0.0
     offers_tools: bool = True
     compact_at: int = 0
+    policy: str = "codecompanion"
+    away: bool = False

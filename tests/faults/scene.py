@@ -4,11 +4,11 @@ The user sends four messages. The fault strikes with the second one (or lasts fr
 and the host is restarted before the fourth. What the fields of a row mean that are no questions:
 
 From the first message on: `usage` (reported instead of the server's figures), `window` (configured, 0 = nowhere),
-`server_window` (what the server takes, 0 = anything), `compact_at` (from how many tokens on), `offers_tools`,
+`server_window` (what the server takes, 0 = anything), `compact_at` (from how many tokens on), `policy`, `offers_tools`,
 `past_words` (of which the first reply has three times as many). With the second message: `text` (what it says), `disk`
 (what happens to the store, see `disks.py`), `summary` (what the summariser answers), `quiet_s` (the endpoint counts as
-gone after so long a silence). `clock_jumps_s`: by how much the wall clock jumps before the second and the third message
-and before the restart.
+gone after so long a silence), `away` (the server does not run). `clock_jumps_s`: by how much the wall clock jumps
+before the second and the third message and before the restart.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, submit
 
 COLUMNS = 80
+GENERATING = ("/chat/completions", "/responses", "/messages")
+"""What requests for a reply are sent to; others only count."""
 FIRST, SECOND, THIRD, FOURTH = (f"Message {word}: what comes next?" for word in ("one", "two", "three", "four"))
 SUMMARY = nine_sections("The user asks what comes next, in message one and message two, and gets an answer each time.")
 
@@ -60,7 +62,9 @@ class Host(Bench):
         self, root: Path, adapter: HttpAdapter, settings: Any, row: Row, store: Store, now: list[float]
     ) -> None:
         tools = {} if row.offers_tools else {"enabled": False}
-        own = {"context_management": {"compaction": {"trigger": row.compact_at}}} if row.compact_at else {}
+        own: dict[str, Any] = {"policy": row.policy}
+        if row.compact_at:
+            own["context_management"] = {"compaction": {"trigger": row.compact_at}}
         super().__init__(root, adapter, store=store, settings=own, tools=tools, checks_usage=True)  # type: ignore[arg-type]
         self.services.adapters.add(adapter, settings)
         self.services.clock = lambda: now[0]
@@ -87,7 +91,7 @@ class Scene:
     async def play(self) -> None:
         """Tell the story, and ask the four questions."""
         (self.root / "work").mkdir()
-        (self.root / "work" / "big.txt").write_text("a line of a long file, with some words in it\n" * 60_000)
+        (self.root / "work" / "big.txt").write_text("a line of a long file, with some words in it\n" * 6_000)
         async with self.wire.serve(self.reply, self.row.server_window) as server:
             try:
                 await self._play(server)
@@ -101,9 +105,14 @@ class Scene:
         session = await host.open()
         await self._ask(host, session, FIRST)
         self._jump(0)
+        port = server.port
+        if row.away:
+            await server.close()
         self._spoil(host, server)
         await self._ask(host, session, self.second)
         self._mend(host, server)
+        if row.away:
+            await server.start(port)
         self._jump(1)
         await self._ask(host, session, THIRD)
         self._check_answered(session, THIRD)
@@ -247,7 +256,8 @@ class Scene:
         assert (self.second in self.returned) == row.returned
         assert self.sent == [FIRST, *([] if row.returned else [self.second]), THIRD, FOURTH]
         wanted = {FIRST: 1, self.second: 0 if row.returned else row.arrives, THIRD: 1, FOURTH: 1}
-        newest = [wire.newest_text(request.json) for request in server.requests if request.method == "POST"]
+        asked = [request for request in server.requests if request.path.endswith(GENERATING)]
+        newest = [wire.newest_text(request.json) for request in asked]
         assert {text: newest.count(text) for text in wanted} == wanted
         for body in self.bodies:
             texts = wire.user_texts(body)

@@ -117,6 +117,21 @@ STATUS = (
         answers=(Refuses(429, "You exceeded your current quota", "insufficient_quota"),),
         says="the account has no credit left (429)", expect="told; trying again does not help",
     ),
+    Row(
+        kind="status", name="400 of a content filter", answered=False,
+        answers=(Refuses(400, "The response was filtered due to our content management policy.", "content_filter"),),
+        says="a content filter refused the request (400)", expect="told as what it is; not tried again",
+    ),
+    Row(
+        kind="status", name="301 to another address", answered=False,
+        answers=(Refuses(301, headers={"Location": "https://elsewhere.test/v1"}, body=b""),),
+        says="the endpoint redirects to https://elsewhere.test/v1", expect="not followed; told, with what to set",
+    ),
+    Row(
+        kind="status", name="no server at all", away=True, answered=False, arrives=0,
+        because="it never reached anybody", says="no connection to http://127.0.0.1",
+        expect="told after three tries more, with what to check",
+    ),
     *(
         Row(
             kind="status", name=f"{status} once", answers=(Refuses(status, "Oops"),), arrives=2, because=REFUSED,
@@ -168,6 +183,14 @@ STREAM = (
     Row(
         kind="stream", name="an error event in the text", answers=(Says(LONG, error="The engine is on fire"),),
         answered=False, kept=True, says="the provider", expect="told with the provider's words; what arrived is kept",
+    ),
+    Row(
+        kind="stream", name="an error event before the text", answers=(Says("", error="Overloaded, try later"),),
+        wires=("chat", "messages"), arrives=2, because=NOTHING_CAME, expect="asked again, and answered",
+    ),
+    Row(
+        kind="stream", name="cut in the thinking", answers=(Says(LONG, thinking=LONG, ends_at="in the text"),),
+        answered=False, says="the connection broke", expect="told; thinking is not kept as a reply",
     ),
     Row(
         kind="stream", name="a line that is no JSON", answers=(Says(LONG, insert=b"data: {garbage\n\n"),),
@@ -232,6 +255,7 @@ def nested(levels: int) -> str:
     return '{"path": ' + '{"a":' * levels + "1" + "}" * levels + "}"
 
 
+MANY = "{" + ", ".join(f'"k{number}": {number}' for number in range(200)) + "}"
 TOOL = tuple(
     Row(kind="tool", name=name, answers=calls(*wanted), expect=expect)
     for name, wanted, expect in (
@@ -243,6 +267,14 @@ TOOL = tuple(
         ("no object", [Call("read_file", "[1, 2]")], "the model reads what is wrong"),
         ("an unknown tool", [Call("launch_rocket", '{"at": "noon"}')], "the model reads which tools there are"),
         ("a huge id", [Call("read_file", '{"path": "x.txt"}', "i" * 20_000)], "the id is replaced by a short one"),
+        (
+            "arguments without an end",
+            [Call("read_file", '{"path": "' + "x" * 2_000_000 + '"}')],
+            "kept in part; the model reads what is wrong",
+        ),
+        ("a name of many lines", [Call("read\nfile\x00", "{}")], "the name is made bearable; there is no such tool"),
+        ("a name without an end", [Call("n" * 200_000, "{}")], "the name is made bearable; there is no such tool"),
+        ("many wrong arguments", [Call("read_file", MANY)], "the model reads the first of what is wrong"),
         ("a huge result", [Call("read_file", '{"path": "big.txt"}')], "cut in the view, whole in the store"),
         ("a tool that breaks", [Call("breaks")], "the model reads that it failed; nothing else is hurt"),
         (
@@ -267,6 +299,16 @@ SUMMARIES = {
     "a cut text": (Says("1. Primary Request and Intent:\nThe user", stop="length"),),
     "a tool call": (Says(calls=(Call("read_file", '{"path": "big.txt"}'),)),),
 }
+OTHER_POLICIES = tuple(
+    Row(
+        kind="summary", name=f"the summariser answers with {what} under {policy}", summary=SUMMARIES[what],
+        past_words=5_000, window=16_000, policy=policy, says="The summary was written without a model",
+        expect="never taken for a summary: one is made of the log instead, and the user told",
+    )
+    # kodacode asks no model, codebuddy none about so few messages.
+    for policy in ("adaptive", "cowork", "cowork_chat")
+    for what in ("ok", "a failure")
+)
 SUMMARY = tuple(
     Row(
         kind="summary", name=f"the summariser answers with {what}", summary=answers, past_words=4_000,
@@ -321,12 +363,12 @@ DISK = (
         expect="shown and told; stored with the next message",
     ),
     Row(
-        kind="disk", name="the file is deleted", disk="deleted", says="was deleted while open; it was written again",
+        kind="disk", name="the file is deleted", disk="deleted", says="Chat history deleted while open; written again",
         expect="noticed before the next write, said, and written again with everything",
     ),
     Row(
         kind="disk", name="the file is deleted while the reply arrives", disk="deleted in the reply",
-        says="was deleted while open; it was written again", expect="written again with everything",
+        says="Chat history deleted while open; written again", expect="written again with everything",
     ),
     Row(
         kind="disk", name="large results have no place", disk="no place for large results",
@@ -345,6 +387,14 @@ WINDOW = (
     Row(
         kind="window", name="4k, with tools and a history", window=4_000, offers_tools=False, past_words=700,
         expect="compacted as often as needed; every message is answered",
+    ),
+    Row(
+        kind="window", name="4k, with tools", window=4_000, past_words=300,
+        expect="compacted as often as needed; every message is answered",
+    ),
+    Row(
+        kind="window", name="a tool result larger than what is left", window=12_000,
+        answers=calls(Call("read_file", '{"path": "big.txt"}')), expect="cut before it enters the view (R-524)",
     ),
     Row(
         kind="window", name="a message that can never fit", window=16_000, text="word " * 40_000, returned=True,
@@ -391,6 +441,11 @@ USAGES = {
     "a number in words beside a list": (reported("many", [1, 2], {"a": 1}), ""),
 }
 USAGE = (
+    Row(
+        kind="usage", name="usage is 50 while the window fills", usage=reported(50, 20), past_words=4_600,
+        window=16_000, server_window=16_000, says="reports too few tokens",
+        expect="compacted in time by our own count; the server never has to refuse",
+    ),
     *(
         Row(
             kind="usage", name=f"usage is {what}", usage=usage, past_words=4_000, says=says,
@@ -404,4 +459,4 @@ USAGE = (
     ),
 )
 
-TABLE: tuple[Row, ...] = (*STATUS, *STREAM, *TOOL, *SUMMARY, *CLOCK, *DISK, *WINDOW, *USAGE)
+TABLE: tuple[Row, ...] = (*STATUS, *STREAM, *TOOL, *SUMMARY, *OTHER_POLICIES, *CLOCK, *DISK, *WINDOW, *USAGE)

@@ -62,8 +62,9 @@ def _refusal(given: Refuses, body: Any) -> Answer:
 
 
 def _chunk_chars(says: Says) -> int:
-    """Return how much of the text is in one event: long texts are not what a row is about."""
-    return 4 if len(says.text) < 2_000 else 1_000
+    """Return how much is in one event: the length of texts is not what a row is about."""
+    longest = max(len(says.text), *(len(call.arguments) for call in says.calls), 0)
+    return 4 if longest < 2_000 else 1_000
 
 
 def _faults(says: Says, text_at: int, call_at: int) -> dict[str, Any]:
@@ -79,10 +80,11 @@ def _faults(says: Says, text_at: int, call_at: int) -> dict[str, Any]:
         faults = {"break_after": places[says.ends_at]}
     if says.silent_at is not None:
         faults = {"gate": asyncio.Event(), "gate_after": places[says.silent_at]}
+    inserted_at = places["in the text"] if says.text else 1
     if says.insert or says.error:
-        faults = {"insert": says.insert, "insert_at": places["in the text"]}
+        faults = {"insert": says.insert, "insert_at": inserted_at}
     if says.error:
-        faults["break_after"] = places["in the text"] + 1
+        faults["break_after"] = inserted_at + 1
     if says.error or (says.quietly and says.ends_at):
         faults["break_with"] = END
     return faults
