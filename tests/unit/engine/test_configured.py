@@ -10,7 +10,7 @@ import pytest
 from codecompanion import settings
 from codecompanion.engine.runtime import Runtime
 from codecompanion.events import ChatOpened, Notice
-from codecompanion.requests import GiveSecrets, Hello, OpenChat, Snapshot
+from codecompanion.requests import GiveEnvironment, GiveSecrets, Hello, OpenChat, Snapshot
 
 
 async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:
@@ -128,6 +128,25 @@ async def test_options_that_contradict_each_other_are_said_and_one_of_them_is_no
     assert len(notices) == 1
     assert "context_management.compaction.trigger: 0.6, but" in notices[0]
     assert notices[0].endswith("they are one setting; expected one of them. The policy's own value is used instead.")
+
+
+async def test_what_the_editor_tells_of_its_environment_is_known_and_hidden(tmp_path: Path) -> None:
+    """Lesson 44: the host's own environment has no key; what was told, and what changes later, is hidden as before."""
+    given = settings.defaults()
+    given["adapters"]["openai"]["key"] = "MY_OPENAI"
+    folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
+    host = Runtime(lambda _: None)
+    await host.handle(Hello(settings=given, nvim="0.11", environment={"MY_OPENAI": "pencil-of-hello-1"}, **folders))
+    assert host.services.environment["MY_OPENAI"] == "pencil-of-hello-1"
+    assert host.services.hidden_variables().hides("MY_OPENAI", "")
+    await host.handle(GiveEnvironment(changed={"MY_OPENAI": "pencil-of-later-2", "GH_TOKEN": "pencil-of-forge-3"}))
+    assert host.services.environment["MY_OPENAI"] == "pencil-of-later-2"
+    await host.handle(GiveEnvironment(gone=("MY_OPENAI",)))
+    hide, environment = host.services.known_secrets.hide, host.services.environment
+    await host.aclose()
+    assert "MY_OPENAI" not in environment
+    assert hide("pencil-of-hello-1 pencil-of-later-2 pencil-of-forge-3") == " ".join(["[hidden]"] * 3)
+    assert "pencil" not in repr(host.services)
 
 
 MINE = {"extends": "cowork", "description": "Mine."}

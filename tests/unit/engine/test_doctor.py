@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.engine.doctor import variables_finding
+from codecompanion.engine.doctor import own_environment_finding, variables_finding
 from codecompanion.tools.command_environment import HiddenVariables
 
 
@@ -11,3 +11,15 @@ def test_the_check_up_names_what_commands_do_not_get_and_no_value() -> None:
     found = variables_finding(HiddenVariables(), {"PATH": "/bin", "MY_TOKEN": "pencil", "DB_PASSWORD": "pencil"})
     assert (found.ok, found.text) == (True, "do not get DB_PASSWORD, MY_TOKEN")
     assert "get all variables" in variables_finding(HiddenVariables(), {"PATH": "/bin"}).text
+
+
+def test_a_host_with_keys_in_its_environment_is_told_by_name() -> None:
+    """Only a process shared with other plugins has them; the advice says how it is avoided, no value is shown."""
+    hidden = HiddenVariables(of_adapters=frozenset({"MINE"}), keep=("GH_*",))
+    own = {"PATH": "/bin", "NVIM": "/run/nvim.1.0", "MINE": "pencil-1", "GH_TOKEN": "pencil-2"}
+    finding = own_environment_finding(hidden, own)
+    assert not finding.ok
+    assert finding.text.startswith("GH_TOKEN, MINE can be read in the host's environment")
+    assert "pencil" not in finding.text + finding.advice
+    assert 'host = "private"' in finding.advice
+    assert own_environment_finding(hidden, {"PATH": "/bin", "NVIM": "/run/nvim.1.0"}).ok
