@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import reduce
 
 import msgspec
 
@@ -29,7 +28,7 @@ from codecompanion.context.artifact_schema import (
     WorkspaceFact,
 )
 from codecompanion.context.demands import find_demands
-from codecompanion.context.goal import better_goal, goal_of_all, is_usable_goal
+from codecompanion.context.goal import goal_of_all, is_usable_goal
 from codecompanion.context.ledger_facts import Facts, describe_call, gather
 from codecompanion.cycles import turn_name
 from codecompanion.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user
@@ -70,7 +69,7 @@ def extract(turns: Sequence[TurnMessages]) -> Artifact:
     """Return what code can tell of the turns; `artifact_merge.merge` lays it over an older artifact."""
     parts = [_extract_turn(turn) for turn in turns]
     return Artifact(
-        session_objective=reduce(better_goal, (part.session_objective for part in parts), ""),
+        session_objective=goal_of_all(text for turn in turns for text in _typed(turn)),
         constraints=tuple(dict.fromkeys(text for part in parts for text in part.constraints)),
         settled_decisions=tuple(item for part in parts for item in part.settled_decisions),
         completed_episodes=tuple(item for part in parts for item in part.completed_episodes),
@@ -80,10 +79,13 @@ def extract(turns: Sequence[TurnMessages]) -> Artifact:
     )
 
 
+def _typed(turn: TurnMessages) -> list[str]:
+    return [message.text for message in turn.messages if is_typed_by_user(message)]
+
+
 def _extract_turn(turn: TurnMessages) -> Artifact:
     facts, name = gather(turn.messages), turn.turn_id
-    typed = [message.text for message in turn.messages if is_typed_by_user(message)]
-    asked = next((text for text in reversed(typed) if is_usable_goal(text)), typed[-1] if typed else "the turn")
+    typed = _typed(turn)
     labelled = [
         (label.lower(), _plain(text))
         for message in turn.messages
@@ -95,10 +97,10 @@ def _extract_turn(turn: TurnMessages) -> Artifact:
     todos = [cut_bytes(text, DERIVED_BYTES) for text, done in facts.todos if not done]
     threads += [OpenThread(text, source_turn_id=name) for text in todos]
     if not ended:
+        asked = next((text for text in reversed(typed) if is_usable_goal(text)), typed[-1] if typed else "the turn")
         unfinished = cut_bytes(f"{asked} ({status})", DERIVED_BYTES)
         threads.append(OpenThread(unfinished, blocking=True, owner="shared", source_turn_id=name))
     return Artifact(
-        session_objective=goal_of_all(typed),
         constraints=tuple(dict.fromkeys((*_demands(typed), *_texts(labelled, "constraint")))),
         settled_decisions=tuple(_decision(text, name) for text in _texts(labelled, "deci")),
         completed_episodes=(_episode(turn, facts, typed, ended=ended, status=status),),

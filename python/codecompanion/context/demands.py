@@ -14,6 +14,8 @@ from codecompanion.sanitise import leave_out_orders
 
 _SHORT_CHARS, _LONGEST_STATEMENT = 600, 200
 """Only in messages that short are plain statements rules: a long one is a report, or pasted."""
+_READ_CHARS = 10_000
+"""What is read of a message at its beginning and at its end: people say what they want before or behind a paste."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!z\.B\.)\s+|(?<=[。！？])|\n+")
@@ -53,8 +55,8 @@ _ONE_MORE = re.compile(
 )
 """What a request may begin with as well as a rule."""
 _GENERAL = re.compile(
-    r"(?:the |our |my |all |every |each |any |no )?(?!(?:it|this|that|these|those|there|here|he|she|i|we|you|they|what"
-    r"|which|who|why|how|when|where|now|still|but|and|so|if|my|one|something|nothing|everything)\b)"
+    r"(?:the |our |my |all |every |each |any |no )?(?!(?:it|this|that|these|those|all (?:i|we|you)|there|here|he|she"
+    r"|i|we|you|they|what|which|who|why|how|when|where|now|still|but|and|so|if|my|one|something|nothing|everything)\b)"
     r"[\w`'’./:-]+(?: [\w`'’./:-]+){0,6}? (?:is|are|stays?|remains?|has|have|goes?|go|lives?|belongs?|uses?|follows?"
     r"|starts? with|ends? (?:with|in)|comes? (?:first|last|before|after)|needs?|takes?) \S",
     re.IGNORECASE,
@@ -68,9 +70,11 @@ _REPORT = re.compile(
 _TOLD = re.compile(
     r"\b(?:never|always) (?:works|worked|fails|failed|crash\w+|hangs|hung|returns|returned|ends|ended|gets|got|happens"
     r"|happened|been|was|were|had|did|seen|shows|showed|stops|stopped)\b"
-    r"|\b(?:i|we|they) (?:do not|don['’]?t) (?:really )?(?:know|think|understand|see|care|mind|remember|get|believe)\b"
-    r"|\b(?:do not|don['’]?t) (?:worry|bother|mind)\b|\bmust (?:say|admit|be|have)\b|\bwhy (?:do not|don['’]?t)\b"
-    r"|^(?:it|this|that) should\b|\bshould (?:work|be (?:fixed|fine|ok(?:ay)?|done|ready))\b",
+    r"|\b(?:i|we|they) (?:do not|don['’]?t) (?:really )?(?:know|think|understand|see|care|mind|remember|recall|have|get"
+    r"|believe)\b"
+    r"|\b(?:do not|don['’]?t) (?:worry|bother|mind)\b|\bi must (?:say|admit)\b|\bmust have been\b"
+    r"|\bwhy (?:do not|don['’]?t)\b|^(?:it|this|that|there) (?:should|must be)\b"
+    r"|\bshould (?:work|be (?:fixed|fine|ok(?:ay)?|done|ready))(?: now| again)?\W*$",
     re.IGNORECASE,
 )
 _POLITE = re.compile(r"(?:please |can|could|would|will) you\b", re.IGNORECASE)
@@ -89,7 +93,10 @@ def find_demands(texts: Iterable[str]) -> tuple[str, ...]:
 
 def sentences(text: str) -> Iterator[str]:
     """Give the sentences of what somebody typed, without code, quoted lines and the marks of lists."""
-    for said in _END.split(_QUOTED_LINE.sub("", _FENCE.sub("\n", text))):
+    if len(text) > 2 * _READ_CHARS:
+        text = f"{text[:_READ_CHARS]}\n{text[-_READ_CHARS:]}"
+    text = _FENCE.sub("\n", text) if "```" in text else text
+    for said in _END.split(_QUOTED_LINE.sub("", text)):
         plain = _BULLET.sub("", said).strip(" \t*_")
         if plain:
             yield plain
@@ -99,14 +106,13 @@ def is_demand(sentence: str, in_short_message: bool = True) -> bool:
     """Return whether the sentence demands or forbids, or states in a short message how things are in general."""
     if sentence.endswith(("?", "？")) and not (_POLITE.match(sentence) and is_strict(sentence)):
         return False
-    if _TOLD.search(sentence):
-        return False
-    if is_strict(sentence) or _WORDS.search(sentence):
-        return True
-    if not in_short_message or len(sentence) > _LONGEST_STATEMENT:
-        return False
-    if _STANDING.match(sentence) or _ONE_MORE.match(sentence):
-        return True
+    is_one = is_strict(sentence) or _WORDS.search(sentence) is not None
+    if not is_one and in_short_message and len(sentence) <= _LONGEST_STATEMENT:
+        is_one = bool(_STANDING.match(sentence) or _ONE_MORE.match(sentence)) or _is_general(sentence)
+    return is_one and not _TOLD.search(sentence)
+
+
+def _is_general(sentence: str) -> bool:
     return _GENERAL.match(sentence) is not None and not _REPORT.search(sentence)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import IntEnum
-from functools import reduce
+from functools import lru_cache
 
 from codecompanion.context.artifact_render import GOAL_BYTES, cut_bytes
 from codecompanion.context.demands import asks_for_no_work, sentences
@@ -50,6 +50,8 @@ _LEAD = (
     r"(?:(?:ok(?:ay)?|now|so|then|next|well|please|instead|hi|hello|hey|actually|finally|from now on|new plan"
     r"|change of plans?|great|thanks?|good)[ ,:!.]+)*"
 )
+_READ_CHARS = 10 * GOAL_BYTES
+"""More is not put on one line before it is cut."""
 _NO_AIM = (
     r"(?!(?:it|that|them|no|not|nothing|this)\b|(?:you )?to (?:know|ask|thank|say|see|hear|understand|apologi[sz]e"
     r"|check|confirm|mention|point|note|go|leave|continue|wait|stop|be|never|always|not|only|use|keep|avoid)\b"
@@ -63,8 +65,8 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _WISHED = re.compile(
-    rf"{_LEAD}(?:(?:i|we)(?: really| now| just| also)* (?:want|need|wish for|(?:would|['’]d)(?: really)? (?:like|love))"
-    rf" {_NO_AIM}\w"
+    rf"{_LEAD}(?:(?:i|we)(?: really| now| just| also)* (?:want|wish for|(?:would|['’]d)(?: really)? (?:like|love))"
+    rf" {_NO_AIM}\w|i(?: really| now| just| also)* need (?!to\b){_NO_AIM}\w"
     rf"|(?:i|we)['’]d(?: really)? (?:like|love) {_NO_AIM}\w"
     r"|let(?:['’]?s| us) (?:now |instead |start by )?(?:build|make|create|write|implement|design|develop|port|migrate"
     r"|rewrite|convert|replace|switch|move on|work on|set up|start (?:on|with|over))"
@@ -74,6 +76,13 @@ _WISHED = re.compile(
     r" |(?:voglio|vorrei) |я хочу |мне нужн\w+ |我(?:想|要|需要))",
     re.IGNORECASE,
 )
+_MAY_STATE = re.compile(
+    r"goal|objective|aim|task|mission|ziel|aufgabe|objectif|objetivo|obiettivo|цель|задача|目标|目標|任务|want|need|wish"
+    r"|would|['’]d |let['’]?s |let us |forget|drop|never mind|ich (?:will|möchte|brauche)|je (?:veux|voudrais)|quiero"
+    r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",
+    re.IGNORECASE,
+)
+"""What a stated aim has among its words: where none is, nobody need look closer."""
 
 
 class Weight(IntEnum):
@@ -92,7 +101,7 @@ def is_usable_goal(text: str) -> bool:
 
 def goal_of(text: str) -> str:
     """Return what of a message may stand as the goal, on one line: all of it, or its end from the stated aim on."""
-    whole = cut_bytes(text, GOAL_BYTES)
+    whole = cut_bytes(text[:_READ_CHARS], GOAL_BYTES)
     said = list(sentences(text))
     stated = next((place for place, sentence in enumerate(said) if _states_aim(sentence)), None)
     if stated is None or weigh(whole) == Weight.STATED:
@@ -108,11 +117,16 @@ def better_goal(older: str, newer: str) -> str:
 
 def goal_of_all(texts: Iterable[str]) -> str:
     """Return the goal after these messages of the user, "" when none says what is wanted."""
-    return reduce(better_goal, map(goal_of, texts), "")
+    goal = ""
+    for text in texts:
+        if weigh(goal) < Weight.REQUEST or _MAY_STATE.search(text):
+            goal = better_goal(goal, goal_of(text))
+    return goal
 
 
+@lru_cache(1024)
 def weigh(text: str) -> Weight:
-    """Return what the words say of the goal."""
+    """Return what the words say of the goal; a goal that is carried on is weighed against every message behind it."""
     words = " ".join(text.split())
     if not words or _META.match(words) or is_noise(words):
         return Weight.NOTHING

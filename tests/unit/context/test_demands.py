@@ -28,6 +28,8 @@ Our code follows PEP 8.
 Prefer composition over inheritance.
 Errors should name the file and the line.
 Make sure that every event has an id.
+File names must be in lower case.
+The command should work without a network.
 Only the owner may not be asked twice.
 Leave the migrations as they are.
 Ask me before you delete anything.
@@ -60,8 +62,12 @@ This should work now.
 That should be fixed by your last change.
 I don't know.
 I do not think so.
+I don't have the number with me.
+all i see is getters
 Don't worry about it.
 I must say this is nice.
+It must be a bug.
+The tests should work again.
 No, that is wrong.
 No problem.
 No idea what happens here.
@@ -113,6 +119,16 @@ def test_only_a_short_message_states_rules_without_a_word_for_it():
     pasted = "The loader has five stages. Each stage is a function. " * 20 + "Never call them twice."
     assert find_demands([pasted]) == ("Never call them twice.",)
     assert find_demands(["The loader has five stages."]) == ("The loader has five stages.",)
+
+
+def test_of_a_long_paste_the_beginning_and_the_end_are_read():
+    """Lesson 31: a megabyte in a message costs no more than what people write themselves."""
+    pasted = "You must be joking in the middle, never mind.\n" * 30_000
+    said = find_demands([f"Never push.\n{pasted}\nNever pull."])
+    assert said[0] == "Never push."
+    assert said[-1] == "Never pull."
+    middle = "x" * 20_000 + "\nNever merge.\n" + "x" * 20_000
+    assert find_demands([middle]) == ()
 
 
 @pytest.mark.parametrize(

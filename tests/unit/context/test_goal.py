@@ -24,7 +24,8 @@ DIALOGUES = {
     "let's build": ((BUILD, "Nice! Let's build the formatter next."), "Nice! Let's build the formatter next."),
     "wishes that are none": (
         (BUILD, "I want to know why.", "I want it fast.", "I need help", "I want to thank you.", "Let's see",
-         "let's do it", "I want you to never use print.", "I need a break", "The task is done.", "I like it"),
+         "let's do it", "I want you to never use print.", "I need a break",
+         "then we need to fix that bug", "The task is done.", "I like it"),
         BUILD,
     ),
     "the last of several": (("I want a parser.", "I want a linter.", "add tests"), "I want a linter."),
