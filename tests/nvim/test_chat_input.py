@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from chat_driver import ChatDriver
 from codecompanion import events
 
@@ -303,3 +305,47 @@ def test_typing_where_arrow_keys_have_led_goes_to_the_input(chat: ChatDriver) ->
     assert chat.sent("redraw_chat") == []
     assert chat.nvim.messages() == ""
     assert not chat.nvim.blocked()
+
+
+@pytest.mark.parametrize(
+    ("key", "left"),
+    [
+        ("<CR>", "one two\n."),
+        ("<C-j>", "one two\n."),
+        ("<BS>", "one tw."),
+        ("<C-h>", "one tw."),
+        ("<C-w>", "one ."),
+        ("<C-u>", "."),
+        ("<Del>", "one two."),
+    ],
+)
+def test_a_key_that_is_no_character_does_its_work_in_the_input_too(chat: ChatDriver, key: str, left: str) -> None:
+    """In insert mode in the transcript `<CR>` and `<BS>` were lost, and the transcript had to be put back."""
+    chat.accept("a question")
+    chat.reply("an answer\nof two lines")
+    before = chat.text()
+    chat.nvim.feed("Gione two<Up><Up><Up>")
+    chat.nvim.settle()
+    chat.nvim.feed(key)
+    chat.nvim.settle()
+    chat.nvim.feed(".<Esc>")
+    chat.nvim.wait_for(lambda: chat.input() == left, f"{left!r}, not {chat.input()!r}")
+    assert chat.text().startswith(before)
+    chat.nvim.settle()
+    assert chat.sent("redraw_chat") == []
+    assert chat.nvim.messages() == ""
+
+
+def test_a_map_of_the_users_for_return_counts_in_the_input(chat: ChatDriver) -> None:
+    """Completion and pairs are mapped there; a key that sends in insert mode sends from the transcript, too."""
+    chat.nvim.lua("vim.keymap.set('i', '<CR>', '<CR>- ')")
+    chat.accept("a question")
+    chat.nvim.feed("Gione<Up><Up><Up>")
+    chat.nvim.settle()
+    chat.nvim.feed("<CR>two<Esc>")
+    chat.nvim.wait_for(lambda: chat.input() == "one\n- two", "the map")
+    chat.nvim.feed("i<Up><Up><Up>")
+    chat.nvim.settle()
+    chat.nvim.feed("<C-s>")
+    chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "the message")
+    assert chat.sent("submit")[1]["text"] == "one\n- two"

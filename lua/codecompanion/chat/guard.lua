@@ -21,6 +21,9 @@ local CHANGE = { "x", "X", "D", "J", "~", ".", "r" }
 ---Operators: they take their motion with them, so that the `ap` of `dap` is not read as keys of its own.
 local OPERATOR = { "c", "d" }
 
+---Keys that write in insert mode without being characters (|InsertCharPre|).
+local EDIT = { "<CR>", "<C-j>", "<BS>", "<C-h>", "<Del>", "<C-w>", "<C-u>" }
+
 ---@param text string
 local function tell(text)
   say.hint(text)
@@ -160,6 +163,20 @@ local function press_on_selection(chat, key)
   write(chat, key)
 end
 
+---A key that writes in insert mode, where arrow keys or the mouse have led: it does its work in the input.
+---@param chat CodeCompanion.Chat
+---@param key string
+local function press_while_typing(chat, key)
+  local why = why_not_here(chat)
+  require("codecompanion.chat.outgoing").cursor_to_input(chat)
+  M.update(chat)
+  if why then
+    explain(chat, why)
+  end
+  -- a map of the user's counts, too, now that ours is gone
+  api.nvim_feedkeys(vim.keycode(key), chat.guarded and "in" or "im", false)
+end
+
 ---`dd` and `cc`: the operator's own key, pressed again, is the line.
 ---@param chat CodeCompanion.Chat
 ---@param key string
@@ -174,7 +191,7 @@ local function switch_line(chat, key, on)
 end
 
 ---@param chat CodeCompanion.Chat
----@param mode "n"|"x"
+---@param mode "n"|"x"|"i"
 ---@param key string
 ---@param on boolean
 ---@param action fun(chat: CodeCompanion.Chat, key: string)
@@ -200,6 +217,9 @@ local function switch_keys(chat, on)
   end
   for _, key in ipairs(WRITE_OVER) do
     switch_key(chat, "x", key, on, press_on_selection)
+  end
+  for _, key in ipairs(EDIT) do
+    switch_key(chat, "i", key, on, press_while_typing)
   end
   for _, key in ipairs(OPERATOR) do
     switch_line(chat, key, on)
