@@ -1170,6 +1170,7 @@
 ---@field token_count? (fun(tokens: integer): string)
 ---@field show_meter? boolean
 ---@field winbar? "auto"|"always"|"never"
+---@field tabline? boolean
 ---@field notify_unseen? boolean
 ---@field start_in_insert_mode? boolean
 ---@field treesitter_max_lines? integer

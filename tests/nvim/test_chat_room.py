@@ -292,7 +292,6 @@ def test_answers_of_a_question_stand_together(nvim_factory: Callable[..., Nvim])
 def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_factory: Callable[..., Nvim]) -> None:
     """The title is cut before the meter loses anything; a tab line of ours says it, too."""
     chat = make_chat(nvim_factory, size=(120, 24))
-    chat.nvim.lua("vim.o.tabline = \"%!v:lua.require'codecompanion'.tabline()\"")
     chat.push(METER, events.TitleChanged(title="Fix 100% of the stack"))
     chat.nvim.wait_screen(r" Fix 100% of the stack · openai · gpt-4o .*ctx 35\.8k/128\.0k 28% ▕")
     chat.nvim.command("tabnew other.py")
@@ -300,6 +299,29 @@ def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_f
     chat.nvim.command("tabclose")
     chat.nvim.request("nvim_ui_try_resize", 60, 24)
     chat.nvim.wait_screen(r"\n openai · gpt-4o .*28% ▕")
+
+
+def test_the_tab_line_calls_a_chat_by_its_title(nvim_factory: Callable[..., Nvim]) -> None:
+    """It said `c//` and an id; many tabs share the columns; a tab line of the user's own stays."""
+    chat = make_chat(nvim_factory, size=(80, 24))
+    chat.nvim.command("tabnew other.py")
+    screen = chat.nvim.wait_screen(r"^ Chat  other\.py +X$")
+    assert "c//" not in screen
+    chat.push(events.TitleChanged(title="Why is the sky blue at noon?"))
+    chat.nvim.wait_screen(r"^ Why is the sky blue at noon\?  other\.py +X$")
+    for number in range(7):
+        chat.nvim.command(f"tabnew a_long_name_{number}.py")
+    chat.nvim.wait_screen(r"^ Why i…  her\.py  .*  e_5\.py  e_6\.py +X$")
+
+
+def test_a_tab_line_of_the_users_own_stays(nvim_factory: Callable[..., Nvim]) -> None:
+    mine = make_chat(nvim_factory, init="vim.o.tabline = '%#TabLine#mine'")
+    assert mine.nvim.lua("return vim.o.tabline") == "%#TabLine#mine"
+
+
+def test_the_tab_line_can_be_left_alone(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = make_chat(nvim_factory, options={"display": {"chat": {"tabline": False}}})
+    assert chat.nvim.lua("return vim.o.tabline") == ""
 
 
 def contrast(attributes: dict[str, int]) -> float:

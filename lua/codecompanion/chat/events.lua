@@ -87,6 +87,7 @@ end
 
 function M.title_changed(chat, event)
   chat.title = blocks.plain(event.title)
+  vim.schedule(vim.cmd.redrawtabline) -- once it is published
 end
 
 function M.policy_changed(chat, event)

@@ -71,6 +71,7 @@ local function subscribe()
   require("codecompanion.chat.paint").warm()
   require("codecompanion.chat.highlights").define()
   require("codecompanion.chat.attention").setup()
+  require("codecompanion.chat.tabline").adopt()
   require("codecompanion.chat.installing").setup()
   vim.treesitter.language.register("markdown", "codecompanion")
   local paste = vim.paste

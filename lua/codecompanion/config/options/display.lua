@@ -133,6 +133,13 @@ return {
       .. " changed.",
   },
   {
+    name = "tabline",
+    type = "boolean",
+    default = true,
+    description = "Show the titles of chats in the tab line, instead of the names of their buffers. A 'tabline' of your"
+      .. " own is never changed.",
+  },
+  {
     name = "notify_unseen",
     type = "boolean",
     default = true,
