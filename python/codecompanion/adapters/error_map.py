@@ -152,7 +152,7 @@ def error_from_payload(payload: bytes, endpoint: Endpoint) -> AdapterError:
     """Return our error for an error object that came in a reply with status 200."""
     body = decode_body(payload)
     told = read_error(body)
-    if told.code.isdigit() and 400 <= int(told.code[:9]) < 600:
+    if told.code.isdecimal() and len(told.code) < 9 and 400 <= int(told.code) < 600:
         return error_from_status(int(told.code), body, {}, endpoint)
     error = _of_payload(told, endpoint)
     error.code, error.status = told.code, 200

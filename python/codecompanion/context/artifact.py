@@ -264,7 +264,7 @@ def _newest(texts: Sequence[str], room: int, env: Env) -> list[str]:
 
 def _turn_order(name: str) -> tuple[int, str]:
     number = name.removeprefix("turn-")
-    return (int(number), "") if number.isdigit() else (0, name)
+    return (int(number), "") if number.isdecimal() and len(number) < 19 else (0, name)
 
 
 def _rules(work: Work, env: Env) -> str:

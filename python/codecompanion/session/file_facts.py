@@ -16,8 +16,10 @@ _PDF_HEAD = 1024
 """So far into a file `%PDF-` may stand (ISO 32000-1, annex H)."""
 _MOST_UNPACKED = 64_000_000
 _OBJECT_STREAM = re.compile(rb"/Type\s*/ObjStm\b.{0,400}?stream\r?\n(.*?)endstream", re.DOTALL)
-_LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d+)")
-_PAGE_TREE = re.compile(rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d+)|/Count\s+(\d+)\b[^<>]*?/Type\s*/Pages\b", re.DOTALL)
+_LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})\b")
+_PAGE_TREE = re.compile(
+    rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d{1,9})\b|/Count\s+(\d{1,9})\b[^<>]*?/Type\s*/Pages\b", re.DOTALL
+)
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 
 

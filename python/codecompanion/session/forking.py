@@ -35,7 +35,7 @@ from codecompanion.session.undo import undone_ids
 from codecompanion.store.sessions import SessionInfo
 from codecompanion.store.store import durable
 
-_NUMBER = re.compile(r" \((\d+)\)$")
+_NUMBER = re.compile(r" \((\d{1,9})\)$")
 _OURS = frozenset({GO_ON_TAG, PIN_TAG, SUMMARY_TAG})
 
 

@@ -23,7 +23,7 @@ from codecompanion.workspace.paths import Workspace
 
 CHANGED = "its file has changed on disk since then"
 GONE = "its file is gone"
-_NUMBERED = re.compile(r"(\d+)\t(.*)", re.DOTALL)
+_NUMBERED = re.compile(r"(\d{1,15})\t(.*)", re.DOTALL)
 _MOST_BYTES = 40_000_000
 
 

@@ -13,7 +13,7 @@ CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 4000
 """More changed lines than this are not compared one by one (difflib's time grows with their square)."""
 
-_HUNK = re.compile(r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
+_HUNK = re.compile(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
 
 
 def file_diff(path: str, before: str | None, after: str | None) -> str:
