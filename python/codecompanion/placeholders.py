@@ -6,6 +6,8 @@ prompt cache of the provider is lost on every request (lesson 22).
 
 from __future__ import annotations
 
+import re
+
 from codecompanion.cycles import turn_name
 from codecompanion.messages import Message
 
@@ -53,13 +55,23 @@ TEMPLATES = {
 
 SUMMARY_PREFIX = "Below is a summary of a previous conversation:\n\n"
 REQUEST_HEADING = "The request that was being worked on, in the user's own words:"
+_OPENS = re.compile(r"<([A-Za-z][\w-]*)>\n")
 _OPEN_REQUEST = f"\n\n{REQUEST_HEADING}\n\n"
 QUOTES_HEADING = "**User messages** (copied from the log, in the user's own words)"
 UNVERIFIED = "(unverified)"
 """Behind a name in a summary that occurs nowhere in the history."""
+OMITTED_MESSAGE = "[Large {role} message (~{thousands}K tokens) omitted from summary]"
+"""R-125: such notes are the end of a summary."""
+_NOTES = re.compile(r"(?:\A|\n\n)((?:\[Large \w+ message \(~\d+K tokens\) omitted from summary\]\n?)+)\Z")
 LEDGER_HEADING = "**Ledger** (read from the log, not written by a model)"
 CANCELLED_BY_USER = "Cancelled by the user before it finished."
 INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool again if it is still needed."
+
+
+def split_notes(summary: str) -> tuple[str, str]:
+    """Return a summary's text, and the notes at its end on what it leaves out (R-125)."""
+    notes = _NOTES.search(summary)
+    return (summary[: notes.start()], notes.group(1).rstrip("\n")) if notes else (summary, "")
 
 
 def quote_request(text: str) -> str:
@@ -68,8 +80,10 @@ def quote_request(text: str) -> str:
 
 
 def quoted_request(summary: str) -> str:
-    """Return the user's words quoted at the end of a summary, "" when there are none."""
-    return summary.rpartition(_OPEN_REQUEST)[2] if _OPEN_REQUEST in summary else ""
+    """Return the user's words quoted at the end of a summary, also inside of its element; "" when there are none."""
+    words = summary.rpartition(_OPEN_REQUEST)[2] if _OPEN_REQUEST in summary else ""
+    element = _OPENS.match(summary)
+    return words.removesuffix(f"\n</{element.group(1)}>") if words and element else words
 
 
 def fill_tool_template(template: str, result: Message, tool: str) -> str:

@@ -33,7 +33,7 @@ _ELEMENT = re.compile(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
 
 
 class Framed(msgspec.Struct, frozen=True):
-    """The text of a summary message in three: joined they are the text. `behind` ends with the quoted request."""
+    """The text of a summary message in three: joined they are the text. `behind` holds the quoted request."""
 
     before: str
     summary: str
@@ -44,10 +44,12 @@ def split_frame(text: str) -> Framed:
     """Return the summary apart from its element, its header, and the request quoted behind it (R-551)."""
     request = quoted_request(text)
     quote = quote_request(request) if request else ""
-    inner, before, behind = text[: len(text) - len(quote)], "", quote
-    element = _ELEMENT.fullmatch(inner)
+    inner, before, behind = text, "", ""
+    element = _ELEMENT.fullmatch(text) or _ELEMENT.fullmatch(text.removesuffix(quote))
     if element:
-        before, inner, behind = element.group(1), element.group(3), element.group(4) + quote
+        before, inner, behind = element.group(1), element.group(3), element.group(4) + text[element.end() :]
+    if quote and inner.endswith(quote):
+        inner, behind = inner.removesuffix(quote), quote + behind
     for header in _HEADERS:
         found = header.match(inner)
         if found:

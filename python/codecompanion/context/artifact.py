@@ -35,6 +35,7 @@ from codecompanion.context.artifact_schema import (
 from codecompanion.context.demands import find_demands
 from codecompanion.context.goal import goal_of_all
 from codecompanion.context.ledger_facts import gather
+from codecompanion.context.recall_keys import without_keys
 from codecompanion.context.summary_reply import accept_reply
 from codecompanion.context.transcript import format_entry, shorten_middle, wrap
 from codecompanion.context.user_quotes import read_quotes
@@ -172,7 +173,7 @@ def artifact_from_text(text: str) -> Artifact:
     said = [quote.text for quote in read_quotes(text).quotes]
     objective, section = "", ""
     constraints, warnings, facts = dict.fromkeys(find_demands(said)), dict[str, None](), dict[str, None]()
-    for line in text.splitlines():
+    for line in without_keys(text).splitlines():
         heading = _HEADING.match(line)
         if heading:
             section = heading.group(1)

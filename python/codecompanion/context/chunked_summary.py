@@ -20,6 +20,7 @@ from codecompanion.context.sections import load_schema, schema_names
 from codecompanion.context.transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.placeholders import OMITTED_MESSAGE
 from codecompanion.sanitise import leave_out_orders
 
 _LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
@@ -117,7 +118,7 @@ class _Run:
     def note(self, message: Message) -> str:
         """Return what stands for a message that is too large to be summarised (R-125)."""
         thousands = math.floor(self.size(message) / 1000 + 0.5)
-        return f"[Large {message.role} message (~{thousands}K tokens) omitted from summary]"
+        return OMITTED_MESSAGE.format(role=message.role, thousands=thousands)
 
     def summarise_parts(self, chunks: list[_Chunk]) -> _Answers:
         """Ask for the summaries of all chunks; they may be written at the same time."""

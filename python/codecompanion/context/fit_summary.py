@@ -1,7 +1,8 @@
 """S13 `fit_summary`: the summary must not push the request over the guard (R-433, R-440…R-442).
 
 Runs behind `insert_summary`, so that what is measured is what will be sent. What shrinks is what the summary says:
-element, header and quoted request stay, and so do the headings of what an agent needs to go on.
+element, header and quoted request stay, and so do the headings of what an agent needs to go on. What code quotes has a
+budget of its own beside the model's (R-431): when even that is too much, quotes become excerpts with their keys.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.budget import Trigger, is_within, room_of, threshold_tokens
-from codecompanion.context.sections import Schema, Sectioned, guess_schema, load_schema, parse_sections
+from codecompanion.context.recall_keys import put_span, read_span, without_span
+from codecompanion.context.sections import Part, Schema, Sectioned, guess_schema, load_schema, parse_sections
+from codecompanion.context.user_quotes import EXCERPT_CHARS, fit_quotes, parse_quotes, render_quotes
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.messages import SUMMARY_TAG, with_changes
 from codecompanion.placeholders import QUOTES_HEADING
@@ -44,8 +47,9 @@ def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
     schema = _schema(work, whole)
     budget = int(work.details.get("summary_budget_tokens") or 0)
     fitted = whole
-    if budget and env.count_text(whole) > budget:
-        fitted = shrink(whole, schema, budget, env, may_drop=False)
+    own = _size_of_quotes(whole, schema, env)
+    if budget and env.count_text(whole) > budget + own:
+        fitted = shrink(whole, schema, budget + own, env, may_drop=False)
     work = _with_summary(work, place, fitted, env)
     room = room_of(env, work.messages, params.limit)
     allowed = _first_cut(work, place, params, env)
@@ -61,6 +65,14 @@ def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
 def _schema(work: Work, text: str) -> Schema | None:
     name = work.details.get("schema")
     return load_schema(str(name)) if name else guess_schema(text)
+
+
+def _size_of_quotes(text: str, schema: Schema | None, env: Env) -> int:
+    """Return the tokens of what code put into the summary: quotes, keys, a ledger."""
+    found = parse_sections(text, schema)
+    users = schema.number_of("user_messages") if schema is not None else 0
+    bodies = [part.body for part in found.parts if users and part.number == users]
+    return env.count_text("".join([*bodies, found.tail]))
 
 
 def _first_cut(work: Work, place: int, params: FitSummary, env: Env) -> int:
@@ -88,32 +100,57 @@ def _with_summary(work: Work, place: int, text: str, env: Env) -> Work:
 
 
 def shrink(text: str, schema: Schema | None, tokens: int, env: Env, *, may_drop: bool) -> str:
-    """Return at most `tokens` of the summary, as far as headings allow.
+    """Return at most `tokens` of the summary, as far as headings allow; the line that tells the keys always stays.
 
     Sections are dropped whole in the schema's order when that is allowed, then the longest are cut (R-441). A text
     without sections keeps its head (R-442).
     """
+    span = read_span(text)
+    if span is not None:
+        text, tokens = without_span(text), max(0, tokens - env.count_text(span.line) - 2)
+    shrunk = _shrunk(text, schema, tokens, env, may_drop=may_drop)
+    return put_span(shrunk, span) if span is not None else shrunk
+
+
+def _shrunk(text: str, schema: Schema | None, tokens: int, env: Env, *, may_drop: bool) -> str:
     found = parse_sections(text, schema)
     if schema is None or not found.is_sectioned:
         return _cut_text(text, tokens, env)
-    if may_drop:
-        for number in schema.drop_first:
-            if env.count_text(found.text) <= tokens:
-                break
-            kept = tuple(part for part in found.parts if part.number != number)
-            found = msgspec.structs.replace(found, parts=kept)
+    users = schema.number_of("user_messages")
+    for number in schema.drop_first if may_drop else ():
+        over = env.count_text(found.text) - tokens
+        if over <= 0:
+            break
+        changed = (_less(part, users, over, env) if part.number == number else part for part in found.parts)
+        found = msgspec.structs.replace(found, parts=tuple(part for part in changed if part is not None))
     if env.count_text(found.text) <= tokens:
         return found.text.rstrip("\n")
     return _level(found, schema, tokens, env)
 
 
+def _less(part: Part, users: int, over: int, env: Env) -> Part | None:
+    """Return None, a section is dropped whole; but of what the user said as much stays as there is room for."""
+    if part.number != users:
+        return None
+    room = env.count_text(part.body) - over
+    kept = fit_quotes(parse_quotes(part.body.split("\n")), room, EXCERPT_CHARS, env.count_text)
+    if not kept.quotes:
+        return None
+    ahead = "\n" if part.body.startswith("\n") else ""
+    return msgspec.structs.replace(part, body=ahead + "\n".join(render_quotes(kept)) + "\n\n")
+
+
 def _cut_text(text: str, tokens: int, env: Env) -> str:
-    """Return the head of a text without sections; what code quotes below it stays while it leaves half of the room."""
+    """Return the head of a text without sections; what code quotes below it stays in half of the room."""
     head, heading, quotes = text.partition(f"\n\n{QUOTES_HEADING}\n")
-    size = env.count_text(heading + quotes)
-    if not heading or 2 * size > tokens:
-        return cut_plainly(text, tokens)
-    return cut_plainly(head, tokens - size) + heading + quotes
+    if heading and 2 * env.count_text(heading + quotes) > tokens:
+        room = tokens // 2 - env.count_text(heading)
+        kept = fit_quotes(parse_quotes(quotes.split("\n")), room, EXCERPT_CHARS, env.count_text)
+        quotes = "\n".join(render_quotes(kept))
+        heading = heading if kept.quotes else ""
+    if not heading:
+        return cut_plainly(head, tokens)
+    return cut_plainly(head, tokens - env.count_text(heading + quotes)) + heading + quotes
 
 
 def cut_plainly(text: str, tokens: int) -> str:

@@ -27,8 +27,9 @@ from codecompanion.context.ledger_lines import (
     write_within,
 )
 from codecompanion.context.noise import is_pasted
+from codecompanion.context.recall_keys import KeyOf, no_key
 from codecompanion.context.sections import Role, Schema, guess_schema, load_schema, parse_sections
-from codecompanion.context.user_quotes import Quote, Quotes, fit_quotes, read_quotes, render_quotes
+from codecompanion.context.user_quotes import EXCERPT_CHARS, Quote, Quotes, fit_quotes, read_quotes, render_quotes
 from codecompanion.messages import Message
 
 # Shares of the budget, in the order of writing; what a section leaves over goes to the identifiers, which fill up last.
@@ -45,7 +46,6 @@ _SHARES: dict[Role, float] = {
 }
 # User messages are not shortened below this many tokens; rather the oldest are left out.
 _SHORTEST_QUOTE = 40
-_EXCERPT_CHARS = 120
 _FIRST = "First request:"
 _LATEST = "Latest request:"
 _NAMES = "Identifiers used, the most important first: "
@@ -54,7 +54,9 @@ _DEFAULT = "cc_9"
 Maker = Callable[[int], list[str]]
 
 
-def summarise(messages: Sequence[Message], max_tokens: int, count: Count, schema: str = _DEFAULT) -> str:
+def summarise(
+    messages: Sequence[Message], max_tokens: int, count: Count, schema: str = _DEFAULT, key_of: KeyOf = no_key
+) -> str:
     """Return the summary of the messages, at most `max_tokens` by `count`; "" only when nothing fits.
 
     A summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema without
@@ -64,16 +66,16 @@ def summarise(messages: Sequence[Message], max_tokens: int, count: Count, schema
     if not chosen.number_of("files"):
         chosen = load_schema(_DEFAULT)
     facts = gather(messages)
-    text = write_within(lambda budget: _write(facts, budget, count, chosen), max_tokens, count, tries=12)
+    text = write_within(lambda budget: _write(facts, budget, count, chosen, key_of), max_tokens, count, tries=12)
     return _cut_to(text, max_tokens, count)
 
 
-def _write(facts: Facts, budget: int, count: Count, schema: Schema) -> str:
+def _write(facts: Facts, budget: int, count: Count, schema: Schema, key_of: KeyOf) -> str:
     earlier = _carry(facts.earlier)
     room = max(0, budget - count(_join({}, schema)))
     has_solved = schema.number_of("solved") > 0
     makers: dict[Role, Maker] = {
-        "user_messages": lambda limit: _user_messages(facts, limit, count),
+        "user_messages": lambda limit: _user_messages(facts, limit, count, key_of),
         "request": lambda limit: _request(earlier.get("request", []), facts, limit, count),
         "current": lambda limit: _current(facts, limit, count),
         "pending": lambda limit: fit(todo_lines(facts, earlier.get("pending", [])), limit, count),
@@ -140,20 +142,24 @@ def _before_latest(carried: list[str]) -> list[str]:
     return carried[: carried.index(_LATEST)] if _LATEST in carried else carried
 
 
-def _user_messages(facts: Facts, limit: int, count: Count) -> list[str]:
+def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> list[str]:
     """Return every user message in its own words; the longest are shortened first, the oldest are excerpted last.
 
     What an earlier summary quoted comes first; its own excerpts and counts are carried on.
     """
     earlier = read_quotes(facts.earlier[-1]) if facts.earlier else Quotes()
-    texts = [text.strip() for text in facts.requests if text.strip()]
+    asked = [pair for pair in zip(facts.requests, facts.request_ids, strict=True) if pair[0].strip()]
+    texts = [text.strip() for text, _ in asked]
     sizes = [count("\n".join(quote(text[: limit * LONGEST_TOKEN]))) + 3 for text in texts]
     cap = limit
     while cap > _SHORTEST_QUOTE and sum(min(size, cap) for size in sizes) > limit * (0.7 if earlier.quotes else 1):
         cap = int(cap * 0.8)
-    quotes = [Quote(neutral(shorten(text, max(8, cap - 4), count) or text[:_EXCERPT_CHARS])) for text in texts]
-    said = Quotes((*earlier.quotes, *quotes), earlier.left_out)
-    lines = render_quotes(fit_quotes(said, limit, _EXCERPT_CHARS, count)) if said.total else []
+    quotes = [
+        Quote(neutral(shorten(text, max(8, cap - 4), count) or text[:EXCERPT_CHARS]), key=key_of(message_id))
+        for text, (_, message_id) in zip(texts, asked, strict=True)
+    ]
+    said = Quotes((*earlier.quotes, *quotes), earlier.left_out, earlier.left_keys)
+    lines = render_quotes(fit_quotes(said, limit, EXCERPT_CHARS, count)) if said.total else []
     return lines if count("\n".join(lines)) <= limit else []
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion.context.ledger_earlier import earlier_files
 from codecompanion.context.noise import is_noise, without_examples
+from codecompanion.context.recall_keys import without_span
 from codecompanion.context.transcript import TRUNCATED
 from codecompanion.messages import FILE_TAGS, IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, ToolCall, is_typed_by_user
 from codecompanion.outside_text import NOT_READABLE
@@ -138,6 +139,7 @@ class Facts(msgspec.Struct):
     attachments: list[str]
     open_calls: list[ToolCall]
     recent_calls: list[tuple[ToolCall, bool | None]]
+    request_ids: list[str] = []
     unanswered: bool = False
 
 
@@ -164,7 +166,7 @@ class _Reader:
         if message.role == "system" or message.tag in (RULES_TAG, IMAGE_TAG):
             return
         if message.tag == SUMMARY_TAG:
-            self.facts.earlier.append(message.text)
+            self.facts.earlier.append(without_span(message.text))
             self._names(message.text, position, 0.5)
             for path in PATH.findall(message.text):
                 self._file(path, "seen", position)
@@ -190,6 +192,7 @@ class _Reader:
         if is_typed_by_user(message):
             if not is_noise(message.text):
                 self.facts.requests.append(message.text)
+                self.facts.request_ids.append(message.id)
                 self.facts.unanswered = True
             self._mentions(message.text, position, 3.0)
         else:

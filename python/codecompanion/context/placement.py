@@ -10,6 +10,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from codecompanion.context.recall_keys import note_keys
 from codecompanion.context.window_filling import legal_cuts
 from codecompanion.context.work import Env, Failed, Messages, Outcome, Work
 from codecompanion.messages import (
@@ -72,20 +73,20 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     summary = with_changes(summary, tokens=env.count(summary))
     kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
     index = _next_legal(kept, _place(work.before, kept, params))
-    return msgspec.structs.replace(work, messages=(*kept[:index], summary, *kept[index:], *work.pending))
+    placed = msgspec.structs.replace(work, messages=(*kept[:index], summary, *kept[index:], *work.pending))
+    return note_keys(placed, env)
 
 
 def summary_text(work: Work, params: InsertSummary) -> str:
     """Return the whole text of the summary message.
 
-    What the summary itself says cannot close the element around it (R-433). The quoted request stands behind it.
+    The quoted request is its end, and nothing of all that can close the element around it (R-433).
     """
-    text = SUMMARY_HEADERS[params.header].format(count=len(work.removed)) + (
-        neutralise_element(work.summary, params.wrapper) if params.wrapper else work.summary
-    )
-    if params.wrapper:
-        text = f"<{params.wrapper}>\n{text}\n</{params.wrapper}>"
-    return text + quote_request(work.request) if work.request else text
+    said = work.summary + (quote_request(work.request) if work.request else "")
+    header = SUMMARY_HEADERS[params.header].format(count=len(work.removed))
+    if not params.wrapper:
+        return header + said
+    return f"<{params.wrapper}>\n{header}{neutralise_element(said, params.wrapper)}\n</{params.wrapper}>"
 
 
 def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from codecompanion.context.recall_keys import without_span
 from codecompanion.context.transcript import shorten_middle
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.messages import SUMMARY_TAG, is_typed_by_user
@@ -60,7 +61,7 @@ def _earlier(removed: Messages, max_chars: int) -> str:
     """Return what the summary before said, without what was quoted behind it; a description says it only once."""
     for message in removed:
         if message.tag == SUMMARY_TAG:
-            text = bare_summary(message.text).partition(f"\n\n{REQUEST_HEADING}")[0]
+            text = without_span(bare_summary(message.text)).partition(f"\n\n{REQUEST_HEADING}")[0]
             kept = shorten_middle(_without_counts(text), max_chars)
             return _EARLIER + kept if kept else ""
     return ""

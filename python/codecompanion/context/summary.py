@@ -106,7 +106,7 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
-    text = summarise(work.removed, budget, env.count_text, params.schema)
+    text = summarise(work.removed, budget, env.count_text, params.schema, env.key_of)
     if not text:
         return Failed("the summary came out empty")
     tokens = env.count_text(text)

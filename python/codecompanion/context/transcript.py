@@ -11,6 +11,7 @@ from typing import Annotated, Literal, assert_never
 
 import msgspec
 
+from codecompanion.context.recall_keys import without_keys
 from codecompanion.context.transcript_size import fit_entries
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message
@@ -62,7 +63,7 @@ def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome
     previous: list[str] = []
     for message in work.removed:
         if message.tag == SUMMARY_TAG and params.previous_summary != "entry":
-            previous.append(bare_summary(message.text))
+            previous.append(without_keys(bare_summary(message.text)))
         elif _is_told(message, params):
             told.append(message)
     entries = _entries(tuple(told), params)
@@ -130,7 +131,8 @@ def format_lines(messages: tuple[Message, ...], caps: Caps = _ALL) -> tuple[str,
 def _text(message: Message, caps: Caps) -> str:
     """Return the text of the message within its cap, without embedded base64 data."""
     cap = {"user": caps.user, "assistant": caps.assistant, "tool": caps.tool}.get(message.role, 0)
-    return keep_head_and_tail(_BASE64.sub("[binary data]", message.text), cap)
+    text = without_keys(message.text) if message.tag == SUMMARY_TAG else message.text
+    return keep_head_and_tail(_BASE64.sub("[binary data]", text), cap)
 
 
 def is_spoken(entry: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.age import OlderThan, old_messages
+from codecompanion.context.recall_keys import note_keys
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.invariants import pair_tool_calls, with_partners
 from codecompanion.messages import (
@@ -83,12 +84,13 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
             low = middle + 1
     gone = frozenset[int]().union(*groups[:low])
     dropped = tuple(message for index, message in enumerate(work.messages) if index in gone)
-    return msgspec.structs.replace(
+    trimmed = msgspec.structs.replace(
         work,
         messages=_without(work.messages, groups[:low]),
         removed=(*work.removed, *dropped),
         details={**work.details, "trimmed": len(dropped)},
     )
+    return note_keys(trimmed, env)
 
 
 class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,9 +1,9 @@
 """`quote_user_messages`: what the user said stands in the summary because code copied it (R-431, lesson 11).
 
 Every removed message that the human typed is quoted in order, head and tail of a long one; what earlier summaries
-quoted is carried on. When the room is spent the oldest become one-line excerpts, and the oldest excerpts one line that
-counts them: no message is ever dropped without a word. Quoted lines start with `>`, so that nothing a user says can be
-taken for a heading.
+quoted is carried on. When the room is spent the oldest become one-line excerpts with the key under which `recall` gives
+back the whole, and the oldest excerpts one line that counts them and names their keys: no message is ever dropped
+without a word. Quoted lines start with `>`, so that nothing a user says can be taken for a heading.
 """
 
 from __future__ import annotations
@@ -14,20 +14,24 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from codecompanion.context.noise import is_noise
+from codecompanion.context.recall_keys import Span, is_span_line, no_key, span_of
 from codecompanion.context.sections import Schema, guess_schema, parse_sections, replace_section
 from codecompanion.context.transcript import shorten_middle
 from codecompanion.context.work import Env, Messages, Outcome, Work
 from codecompanion.messages import SUMMARY_TAG, ImagePart, Message, is_typed_by_user
-from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING
+from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING, split_notes
 
 _LEFT_OUT = "- […] {count} older messages are not listed"
-_LEFT_OUT_FORM = re.compile(r"- \[…\] (\d+) older messages are not listed")
+_LEFT_OUT_FORM = re.compile(r"- \[…\] (\d+) older messages are not listed(?:: recall r(\d+)(?: to r(\d+))?)?")
+_KEY = " (recall {key})"
+_KEY_FORM = re.compile(r"(.*) \(recall (r\d+)\)")
+_KEY_LINE = re.compile(r"\(recall (r\d+)\)")
 _CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
 _NOTHING = frozenset({"none", "none."})
 _SMALLEST_QUOTE = 24
-_LEAST_BUDGET = 1000
-_SHARE_OF_WINDOW = 8
+EXCERPT_CHARS = 120
 _LEAST_ROOM = 60
+_LONG = 100
 
 Count = Callable[[str], int]
 
@@ -35,30 +39,32 @@ Count = Callable[[str], int]
 class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters. A message is quoted in at most `max_chars`, an excerpt has `excerpt_chars`.
 
-    All of them together have `share` (0..1) of the summary's budget, or `max_tokens` when that is not 0; never more
-    than an eighth of the window, nor half of what the compaction frees. A text without sections that the caller gave
+    Quotes have a budget of their own beside what the model writes (R-431): `share` (0..1) of the window, at most
+    `max_tokens`, and never more than half of what the compaction frees. A text without sections that the caller gave
     stays as it is, unless `also_given`.
     """
 
     max_chars: int = 3000
-    excerpt_chars: int = 120
-    share: float = 0.4
-    max_tokens: int = 0
+    excerpt_chars: int = EXCERPT_CHARS
+    share: float = 0.125
+    max_tokens: int = 16_000
     also_given: bool = False
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """One message of the user: its words, or with `whole` false one line of them."""
+    """One message of the user: its words, or with `whole` false one line of them. `key`: `recall` knows the whole."""
 
     text: str
     whole: bool = True
+    key: str = ""
 
 
 class Quotes(msgspec.Struct, frozen=True):
-    """What a summary tells of the user's messages, oldest first; `left_out` are counted only."""
+    """What a summary tells of the user's messages, oldest first; `left_out` are counted, `left_keys` are theirs."""
 
     quotes: tuple[Quote, ...] = ()
     left_out: int = 0
+    left_keys: Span | None = None
 
     @property
     def total(self) -> int:
@@ -68,13 +74,12 @@ class Quotes(msgspec.Struct, frozen=True):
 
 def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outcome:
     """Return the work with the user's messages in the summary as code copied them; `details` say how many and how."""
-    said = gather_quotes(work.removed, params.max_chars)
+    said = gather_quotes(work.removed, params.max_chars, env.key_of)
     if not said.total or not work.summary or (is_given(work) and not params.also_given):
         return work
-    base = int(work.details.get("summary_budget_tokens") or max(_LEAST_BUDGET, env.count_text(work.summary)))
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
-    most = min(env.window // _SHARE_OF_WINDOW, max(_LEAST_ROOM, (freed - env.count_text(work.summary)) // 2))
-    room = min(params.max_tokens or int(base * params.share), most)
+    most = max(_LEAST_ROOM, (freed - env.count_text(work.summary)) // 2)
+    room = min(int(params.share * env.window), params.max_tokens, most)
     kept = fit_quotes(said, room, params.excerpt_chars, env.count_text)
     details = {
         **work.details,
@@ -91,18 +96,22 @@ def is_given(work: Work) -> bool:
     return work.details.get("written_by") == "caller" and _section(work.summary) is None
 
 
-def gather_quotes(removed: Messages | Sequence[Message], max_chars: int) -> Quotes:
+def gather_quotes(
+    removed: Messages | Sequence[Message], max_chars: int, key_of: Callable[[str], str] = no_key
+) -> Quotes:
     """Return what the human typed in the removed messages, and what an earlier summary among them quoted."""
     quotes: list[Quote] = []
     left_out = 0
+    left_keys: Span | None = None
     for message in removed:
         if message.tag == SUMMARY_TAG:
             earlier = read_quotes(message.text)
             quotes += earlier.quotes
             left_out += earlier.left_out
+            left_keys = _joined(left_keys, earlier.left_keys)
         elif is_typed_by_user(message) and not is_noise(message.text):
-            quotes.append(Quote(shorten_middle(_words(message), max_chars)))
-    return Quotes(tuple(quotes), left_out)
+            quotes.append(Quote(shorten_middle(_words(message), max_chars), key=key_of(message.id)))
+    return Quotes(tuple(quotes), left_out, left_keys)
 
 
 def _words(message: Message) -> str:
@@ -118,7 +127,7 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Q
     short = [_excerpt(quote, excerpt_chars) for quote in said.quotes]
     whole_sizes = [_size([quote], count) for quote in said.quotes]
     short_sizes = [_size([quote], count) for quote in short]
-    left = budget - (count(_LEFT_OUT.format(count=said.total)) + 1 if said.left_out else 0) - sum(short_sizes)
+    left = budget - (_size_left_out(said, count) if said.left_out else 0) - sum(short_sizes)
     if left < 0:
         return _newest_excerpts(said, short, short_sizes, budget, count)
     first = len(short)
@@ -128,17 +137,27 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Q
     quotes = [*short[:first], *said.quotes[first:]]
     if first == len(short) and short:
         quotes[-1] = _shortened(said.quotes[-1], short[-1], left + short_sizes[-1], count)
-    return Quotes(tuple(quotes), said.left_out)
+    return Quotes(tuple(quotes), said.left_out, said.left_keys)
 
 
 def _newest_excerpts(said: Quotes, short: list[Quote], sizes: list[int], budget: int, count: Count) -> Quotes:
     """Return as many of the newest excerpts as fit; the others are counted."""
-    left = budget - count(_LEFT_OUT.format(count=said.total)) - 1
+    all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
+    left = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
     first = len(short)
     while first > 0 and left - sizes[first - 1] >= 0:
         first -= 1
         left -= sizes[first]
-    return Quotes(tuple(short[first:]), said.left_out + first)
+    keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes[:first]]))
+    return Quotes(tuple(short[first:]), said.left_out + first, keys)
+
+
+def _size_left_out(said: Quotes, count: Count) -> int:
+    return count(_left_out_line(Quotes(left_out=said.total, left_keys=said.left_keys))) + 1
+
+
+def _joined(one: Span | None, other: Span | None) -> Span | None:
+    return one.joined(other) if one is not None else other
 
 
 def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote:
@@ -146,7 +165,7 @@ def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote
     chars = len(quote.text)
     while quote.whole and chars > _SMALLEST_QUOTE:
         chars = chars * 4 // 5
-        shorter = Quote(shorten_middle(quote.text, chars))
+        shorter = Quote(shorten_middle(quote.text, chars), key=quote.key)
         if len(shorter.text) > len(excerpt.text) and _size([shorter], count) <= budget:
             return shorter
     return excerpt
@@ -157,7 +176,7 @@ def _excerpt(quote: Quote, chars: int) -> Quote:
     line = " ".join(quote.text.split())
     if line == quote.text and len(line) <= chars:
         return quote
-    return Quote(line if len(line) <= chars else line[: chars - 1].rstrip() + "…", whole=False)
+    return Quote(line if len(line) <= chars else line[: chars - 1].rstrip() + "…", whole=False, key=quote.key)
 
 
 def _size(quotes: list[Quote], count: Count) -> int:
@@ -165,16 +184,27 @@ def _size(quotes: list[Quote], count: Count) -> int:
 
 
 def render_quotes(said: Quotes) -> list[str]:
-    """Return the lines of the section: counted, excerpts as `- `, quotations as `> ` with an empty line between."""
-    lines = [_LEFT_OUT.format(count=said.left_out)] if said.left_out else []
+    """Return the lines of the section: counted, excerpts as `- `, quotations as `> ` with an empty line between.
+
+    A quotation that a later summary may have to shorten tells its key on a line of its own.
+    """
+    lines = [_left_out_line(said)] if said.left_out else []
     for quote in said.quotes:
+        key = _KEY.format(key=quote.key) if quote.key else ""
         if not quote.whole:
-            lines.append(f"- {quote.text}")
+            lines.append(f"- {quote.text}{key}")
             continue
         if lines:
             lines.append("")
         lines += [f"> {line}" if line else ">" for line in quote.text.split("\n")]
+        if key and (len(quote.text) > _LONG or "\n" in quote.text):
+            lines.append(key.strip())
     return lines
+
+
+def _left_out_line(said: Quotes) -> str:
+    keys = f": recall {said.left_keys.keys}" if said.left_keys is not None else ""
+    return _LEFT_OUT.format(count=said.left_out) + keys
 
 
 def read_quotes(summary: str) -> Quotes:
@@ -186,8 +216,9 @@ def parse_quotes(lines: Iterable[str]) -> Quotes:
     """Return the quotes that `render_quotes` wrote as these lines; any other line is an excerpt."""
     quotes: list[Quote] = []
     left_out, open_quote = 0, False
+    left_keys: Span | None = None
     for line in lines:
-        counted = _LEFT_OUT_FORM.fullmatch(line)
+        counted, key = _LEFT_OUT_FORM.fullmatch(line), _KEY_LINE.fullmatch(line)
         if line.startswith(">"):
             words = line[2:] if line.startswith("> ") else line[1:]
             if open_quote:
@@ -196,10 +227,19 @@ def parse_quotes(lines: Iterable[str]) -> Quotes:
                 quotes.append(Quote(words))
         elif counted:
             left_out += int(counted.group(1))
-        elif line.strip() and line.strip().casefold() not in _NOTHING:
-            quotes.append(Quote(line.strip().removeprefix("- "), whole=False))
+            first, last = counted.group(2), counted.group(3)
+            left_keys = _joined(left_keys, span_of([first or "", last or ""]))
+        elif key and open_quote:
+            quotes[-1] = msgspec.structs.replace(quotes[-1], key=key.group(1))
+        elif line.strip() and not is_span_line(line) and line.strip().casefold() not in _NOTHING:
+            quotes.append(_read_excerpt(line.strip().removeprefix("- ")))
         open_quote = line.startswith(">")
-    return Quotes(tuple(quotes), left_out)
+    return Quotes(tuple(quotes), left_out, left_keys)
+
+
+def _read_excerpt(line: str) -> Quote:
+    found = _KEY_FORM.fullmatch(line)
+    return Quote(found.group(1), whole=False, key=found.group(2)) if found else Quote(line, whole=False)
 
 
 def _quoted_part(summary: str) -> str:
@@ -211,6 +251,7 @@ def _quoted_part(summary: str) -> str:
     _, heading, below = f"\n{summary}".partition(f"\n{QUOTES_HEADING}\n")
     for end in (LEDGER_HEADING, REQUEST_HEADING):
         below = below.partition(f"\n{end}")[0]
+    below = split_notes(below)[0]
     return _CLOSING_TAG.sub("", below).strip("\n") if heading else ""
 
 
@@ -220,8 +261,8 @@ def put_quotes(summary: str, block: str) -> str:
     if section is not None:
         return replace_section(summary, *section, block)
     tail = parse_sections(summary).tail
-    text = summary[: len(summary) - len(tail)].rstrip("\n")
-    return f"{text}\n\n{QUOTES_HEADING}\n{block}".lstrip("\n") + (f"\n\n{tail}" if tail else "")
+    text, notes = split_notes(summary[: len(summary) - len(tail)].rstrip("\n"))
+    return "\n\n".join(part for part in (text, f"{QUOTES_HEADING}\n{block}", notes, tail) if part)
 
 
 def _section(summary: str) -> tuple[Schema, int] | None:

@@ -57,7 +57,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     `target` is what the stage aims at, in tokens of the whole request (0 = nothing in particular); the pipeline sets
     it. `input_limit` is what the model takes as input (0 = the window). `turn_id` is the running turn, "" between
     turns. `artifact` is what the last summary was rendered from, when it was typed (R-319), `history` gives the
-    messages of the whole log as they were before any compaction (None = the log is not at hand). `has_utility`:
+    messages of the whole log as they were before any compaction (None = the log is not at hand), `key_of` the key under
+    which `recall` gives a message back, by its id ("" = not at all). `has_utility`:
     somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt. `exists` knows the
     files of the workspace. `sent` counts a request as it goes out, where that is shaped and so smaller than what
     `measure` counts (R-338; None = it goes out as it is). `asks_models` false: whoever writes summaries has failed too
@@ -86,6 +87,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     cache: CacheState = CacheState()
     last_flush: LastFlush = LastFlush()
     exists: Callable[[str], bool] = lambda path: False
+    key_of: Callable[[str], str] = lambda message_id: ""
     sent: Callable[[Messages], Measure] | None = None
     asks_models: bool = True
 

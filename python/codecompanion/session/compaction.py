@@ -94,6 +94,7 @@ class _Run:
         self.record = owner.new_record()
         self._asked: Ask | None = None
         self._writers: list[str] = []
+        self._flushes: list[StageReport] = []
         self._ends_at = asyncio.get_running_loop().time() + LONGEST_RUN * owner.timeout_s
 
     async def drive(self, preparation: Preparation) -> Prepared:
@@ -228,10 +229,10 @@ class _Run:
                 case "context_compacted":
                     await self._commit_compaction(report, report.work, current)
                 case "memory_flushed":
-                    # Durable before anything is removed (R-446).
-                    await owner.effects.after(report.effects.after, report)
+                    self._flushes.append(report)
                     continue
             current = report.work.messages
+        await self._flush()
         if self.record.is_open:
             failed = [report for report in prepared.reports if report.event == "context_compacted"]
             await self._fail(failed[-1].detail)
@@ -240,12 +241,20 @@ class _Run:
             await owner.log.write(*status)
             owner.announcer.tell(status)
 
+    async def _flush(self) -> None:
+        """Write to the memory: behind the checkpoint and before anything is removed (R-408, R-446)."""
+        flushes, self._flushes = self._flushes, []
+        for report in flushes:
+            await self._owner.effects.after(report.effects.after, report)
+
     async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log an edit; it has an id of its own, so that it can be undone apart from the compaction of the same run."""
         owner = self._owner
         change = view_change(report, work, before, owner.new_id(), {})
         named = owner.announcer.changed(report, change.change_id, "", 0)
         await owner.effects.before(report.effects.before, report, change)
+        if change.removed:
+            await self._flush()
         await owner.log.write(change, *named)
         self._show_edit(change)
         owner.announcer.tell(named)
@@ -266,6 +275,7 @@ class _Run:
         )
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
         await self._owner.effects.before(report.effects.before, report, change)
+        await self._flush()
         await self._owner.log.write(change, *named)
         record.show(change)
         notes = notes_on(report)

@@ -484,6 +484,7 @@ class ContextControl:
             history=self.sources.history,
             has_utility=bool(self.policy.summary_adapter.name),
             prompt_text=self.system_message.text,
+            key_of=lambda message_id: self.log.keys.get(message_id, ""),
             last_flush=self.effects.last_flush,
             cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s, view.tokens),
         )

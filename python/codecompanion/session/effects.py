@@ -19,6 +19,7 @@ from typing import Any
 from codecompanion.checkpoint import Kind
 from codecompanion.context.pipeline import StageReport
 from codecompanion.context.policy_events import Occasion, PolicyEventName, fields_of
+from codecompanion.context.recall_keys import without_keys
 from codecompanion.context.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.structured_summary import parse_summary
 from codecompanion.context.work import LastFlush
@@ -237,7 +238,9 @@ class EffectRunner:
             _log.debug("nothing is remembered: %s", refused)
             return
         try:
-            targets = await asyncio.to_thread(self._write_memory, keeping, names, is_flush, keeping.redact(summary))
+            targets = await asyncio.to_thread(
+                self._write_memory, keeping, names, is_flush, keeping.redact(without_keys(summary))
+            )
         except CodeCompanionError as error:
             _log.debug("the memory could not be written: %s", error)
             return

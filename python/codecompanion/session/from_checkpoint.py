@@ -22,10 +22,11 @@ from codecompanion.context.event_conversation import (
     usage_from_events,
 )
 from codecompanion.context.policy_events import Occasion, fields_of
+from codecompanion.context.recall_keys import without_keys
 from codecompanion.context.restoring import NAMES, Candidate, RestoredState, choose
 from codecompanion.errors import InputError, StoreError
 from codecompanion.history import ChatCreated, EventPayload, LogEvent, MessageAdded, PolicyEvent, TitleSet
-from codecompanion.messages import Message, with_changes
+from codecompanion.messages import SUMMARY_TAG, Message, with_changes
 from codecompanion.session.services import Services
 from codecompanion.session.state_writer import StateWriter
 from codecompanion.store.checkpoints import CheckpointFiles
@@ -130,6 +131,13 @@ def _events_of(store: Store, chat: str) -> list[LogEvent]:
         return []
 
 
+def _without_old_keys(message: Message) -> Message:
+    """Return a message without the keys of another log, which say something else in this one."""
+    if message.tag != SUMMARY_TAG or not isinstance(message.content, str):
+        return message
+    return with_changes(message, content=without_keys(message.content))
+
+
 def _payloads(services: Services, state: RestoredState, chat: str, note: str, cwd: str) -> list[EventPayload]:
     """Return the log of the restored chat."""
     snapshot, settings = state.snapshot, services.settings.chat
@@ -150,7 +158,8 @@ def _payloads(services: Services, state: RestoredState, chat: str, note: str, cw
         "snapshotAt": state.snapshot_at,
         "note": note,
     }
-    said = [MessageAdded(message=with_changes(m, tokens=counter.message(m))) for m in state.messages]
+    kept = [_without_old_keys(m) for m in state.messages]
+    said = [MessageAdded(message=with_changes(m, tokens=counter.message(m))) for m in kept]
     fields = fields_of("session_restored", Occasion(more=more))
     return [
         created,

@@ -26,6 +26,12 @@ from codecompanion.session.gone import gone_from, take_out
 from codecompanion.session.undo import Chain, Rest, chain_after, chain_of, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store
 
+
+def recall_key(seq: int) -> str:
+    """Return the key of the message that stands at this place in the log."""
+    return f"r{seq}"
+
+
 _TOLD_BY_THEMSELVES = frozenset({"edited", "compacted", "rules_reread"})
 
 
@@ -53,6 +59,8 @@ class ChatLog:
         """The messages that are not in the view any more, each with the kind of change that took it out."""
         self.untold = False
         """Whether messages left or joined the view in a way that no event of its own tells the editor."""
+        self.keys: dict[str, str] = {}
+        """Under which key `recall` gives a message back, by its id."""
         self.typed = 0
         """How many messages of the user's the log has."""
         self._late: tuple[EventPayload, ...] = ()
@@ -92,6 +100,7 @@ class ChatLog:
                 if isinstance(event.payload, TitleSet):
                     self.title = event.payload.title
                 if isinstance(event.payload, MessageAdded):
+                    self.keys[event.payload.message.id] = recall_key(event.seq)
                     self.typed += is_typed_by_user(event.payload.message)
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
@@ -109,6 +118,7 @@ class ChatLog:
         """Take in what a stored log says besides its view."""
         self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
         self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
+        self.keys = {e.payload.message.id: recall_key(e.seq) for e in events if isinstance(e.payload, MessageAdded)}
         self.typed = sum(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in events)
         self._read_undos(events)
 

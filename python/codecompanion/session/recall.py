@@ -15,7 +15,7 @@ import msgspec
 
 from codecompanion.history import LogEvent, MessageAdded, ToolRan, View, ViewChanged
 from codecompanion.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall
-from codecompanion.session.log import ChatLog
+from codecompanion.session.log import ChatLog, recall_key
 from codecompanion.session.pins import title_of
 from codecompanion.session.staleness import changed_since
 from codecompanion.session.tool_round import recorded_title
@@ -46,7 +46,7 @@ class _Taken(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        return f"r{self.seq}"
+        return recall_key(self.seq)
 
 
 class Removed:
@@ -60,15 +60,21 @@ class Removed:
 
         Without words all there are, newest first.
         """
-        taken = {one.seq: one for one in self._taken()}
+        # A call without a word is read by its key, in the summary; in a list it would hide what it brought.
+        taken = {one.seq: one for one in self._taken() if one.message.text}
         if not has_words(words):
             return [self._listed(one) for one in sorted(taken.values(), key=lambda one: -one.seq)[:MOST_LISTED]]
         hits = self._store.search(words, self._log.chat_id, MOST_LISTED, seqs=taken.keys())
         return [self._listed(taken[hit.seq], hit.snippet) for hit in hits]
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
-        """Return a removed message and its whole text; raises `KeyError` when there is none with that key."""
-        one = next((one for one in self._taken() if one.key == key), None)
+        """Return a removed message and its whole text; raises `KeyError` when there is none with that key.
+
+        The id of a tool call stands for its result.
+        """
+        taken = self._taken()
+        one = next((one for one in taken if one.key == key), None)
+        one = one or next((one for one in taken if one.call is not None and one.call.id == key), None)
         if one is None:
             raise KeyError(key)
         return self._listed(one), self._text(one.message)
@@ -96,7 +102,7 @@ class Removed:
 
     def _text(self, message: Message) -> str:
         if not message.blob:
-            return message.text
+            return said_and_called(message)
         return self._store.read_blob(message.blob).decode("utf-8", "surrogatepass")
 
 
@@ -105,7 +111,7 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
 
     Left out: rules, which come from their files, our own words, what has no text, and what `recall` itself gave back.
     """
-    here = {message.id: message.text for message in view.messages}
+    here = {message.id: said_and_called(message) for message in view.messages}
     how = _how_it_went(events)
     titles = {e.payload.message_id: e.payload.title for e in events if isinstance(e.payload, ToolRan)}
     calls: dict[str, ToolCall] = {}
@@ -115,12 +121,19 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
         message = event.payload.message
         calls.update({call.id: call for call in message.tool_calls})
         call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
-        if here.get(message.id) == message.text or not message.text or message.tag in (RULES_TAG, GO_ON_TAG):
+        said = said_and_called(message)
+        if here.get(message.id) == said or not said or message.tag in (RULES_TAG, GO_ON_TAG):
             continue
         if call is not None and call.name == RECALL_TOOL:
             continue
         title = titles.get(message.id) or (recorded_title(call) if call else _title(message))
         yield _Taken(event.seq, message, call, title, how.get(message.id, "removed"))
+
+
+def said_and_called(message: Message) -> str:
+    """Return what a message says, and the calls it makes."""
+    calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    return "\n".join([message.text, *calls] if message.text else calls)
 
 
 def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:

@@ -7,7 +7,9 @@ import pytest
 from codecompanion.context.budget import Trigger
 from codecompanion.context.fit_summary import CUT_MARKER, FitSummary, cut_plainly, fit_summary
 from codecompanion.context.placement import InsertSummary, insert_summary
+from codecompanion.context.recall_keys import Span, put_span, read_span
 from codecompanion.context.sections import load_schema, parse_sections
+from codecompanion.context.user_quotes import read_quotes
 from codecompanion.context.work import Work
 from codecompanion.placeholders import QUOTES_HEADING, quoted_request
 from codecompanion.summary_frame import HANDOFF
@@ -108,12 +110,41 @@ def test_quotes_below_a_text_without_sections_stay():
 
 
 def test_a_summary_longer_than_its_budget_is_cut_though_there_is_room():
-    """R-433: cut to the output budget; the longest sections give, the user's words last."""
+    """R-433: the model's sections are cut to their budget, the longest first."""
     text = nine_sections(2100)
     work = fit(100, text, window=100_000, budget=2000)
-    assert chars4(work.summary) <= 2000
+    said = parse_sections(work.summary, SCHEMA)
+    assert chars4(work.summary.replace(said.body(2), "")) <= 2000 + 1  # a quarter of a token in each
     assert numbers(work) == list(range(1, 10))
-    assert parse_sections(work.summary, SCHEMA).body(2) == parse_sections(text, SCHEMA).body(2)
+
+
+@pytest.mark.parametrize("budget", [500, 640, 4096])
+def test_quotes_have_a_budget_of_their_own(budget):
+    """R-431: they neither shorten the model's sections nor are shortened with them."""
+    quotes = "\n\n".join(f"> wish {n} " + "with some words " * 20 for n in range(40))
+    said = "\n\n".join(f"{SCHEMA.heading(n)}\n{quotes if n == 2 else f'body {n} ' * 20}" for n in range(1, 10))
+    work = fit(100, said, window=100_000, budget=budget)
+    assert work.summary == said
+    assert "summary_cut_from_tokens" not in work.details
+
+
+def test_over_the_guard_quotes_become_excerpts_and_keys_stay():
+    """R-431, R-441: never only counted; the line that tells the keys outlives everything."""
+    quotes = "\n\n".join(f"> wish {n} " + "with some words " * 20 + f"\n(recall r{n})" for n in range(40))
+    span = Span(1, 90)
+    said = "\n\n".join(f"{SCHEMA.heading(n)}\n{quotes if n == 2 else f'body {n} ' * 20}" for n in range(1, 10))
+    sizes = []
+    for kept in (92_000, 93_500, 94_200, 94_900):
+        work = fit(kept, put_span(said, span), window=100_000)
+        found = read_quotes(work.summary)
+        assert read_span(work.summary) == span
+        assert not found.total or [found.total, bool(found.quotes)] == [40, True]
+        assert all(quote.whole or quote.key for quote in found.quotes)
+        assert not found.left_out or found.left_keys is not None
+        sizes.append(chars4(work.summary))
+    assert sizes == sorted(sizes, reverse=True)
+    free = fit(99_000, put_span("raw " * 3000 + f"\n\n{QUOTES_HEADING}\n{quotes}", span), window=100_000)
+    assert read_span(free.summary) == span
 
 
 def test_the_basis_can_be_what_cowork_calls_available():

@@ -438,6 +438,30 @@ async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkey
     assert newest.loop.last_pre_compaction_flush_at == 1_000_000
 
 
+async def test_the_checkpoint_is_first_then_the_flush_then_the_removal(tmp_path):
+    """R-408 [decided]: in the document's order, and all of it before the first message is removed."""
+    bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
+    session = await bench.open()
+    for number in range(12):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+        if bench.of(Compacted):
+            break
+    done = []
+    for event in bench.store.load_events("chat-1"):
+        payload = event.payload
+        if isinstance(payload, PolicyEvent) and payload.name == "conversation_snapshot":
+            done.append(payload.fields["checkpointKind"])
+        elif isinstance(payload, PolicyEvent) and payload.name == "memory_flushed":
+            done.append(f"flush {payload.fields['kind']}")
+        elif isinstance(payload, ViewChanged) and payload.removed:
+            done.append("removal")
+    removal = done.index("removal")
+    assert done[removal - 2 : removal] == ["pre_compaction", "flush pre_compaction"], done
+    assert done.count("flush pre_compaction") == 1
+
+
 async def test_a_private_memory_never_reaches_the_daily_log(tmp_path):
     """R-447, R-449: the log may stand in the workspace, where it is committed sooner or later."""
     secret = SUMMARY + "\n- the password of the test server is hunter2\n"

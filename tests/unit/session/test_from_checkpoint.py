@@ -10,7 +10,7 @@ import pytest
 from codecompanion.errors import InputError, StoreCorrupt, StoreUnavailable
 from codecompanion.events import PolicyEvent as Told
 from codecompanion.events import Restored
-from codecompanion.history import PolicyEvent
+from codecompanion.history import MessageAdded, PolicyEvent
 from codecompanion.invariants import violations
 from codecompanion.messages import Usage
 from codecompanion.requests import OpenChat, Snapshot
@@ -238,6 +238,9 @@ async def test_a_summary_in_the_view_is_shown(tmp_path):
     await opened(bench, restored["chat"])
     shown = [entry for event in bench.of(Restored) for entry in event.entries]
     assert [entry.text for entry in shown if entry.kind == "compacted"] == ["THE SUMMARY"]
+    # The keys of the old log would name other messages in the new one.
+    stored = bench.store.load_events(restored["chat"])
+    assert not [e for e in stored if isinstance(e.payload, MessageAdded) and "recall r" in e.payload.message.text]
 
 
 async def test_what_waited_is_a_draft_again(tmp_path):

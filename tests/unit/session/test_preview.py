@@ -28,7 +28,7 @@ async def test_a_preview_shows_what_compact_would_change_and_changes_nothing(tmp
     assert "# With /compact now: compacted" in shown["text"]
     lines = shown["text"].splitlines()
     assert sum(line.startswith("- ") for line in lines) == len(before.messages)
-    assert next(line for line in lines if line.startswith("+ ")).endswith(UNWRITTEN)
+    assert UNWRITTEN in next(line for line in lines if line.startswith("+ "))
     assert session.log.view is before
     assert bench.store.load_events("chat-1") == logged
     assert len(bench.adapter.requests) == asked
