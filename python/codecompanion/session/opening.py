@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from codecompanion.errors import ConfigError, InputError, LeaseHeld
 from codecompanion.events import ChatOpened, Notice, Severity, StoredSubmit
-from codecompanion.history import ChatCreated, LogEvent, MessageAdded, ViewChanged, project
+from codecompanion.history import ChatCreated, CompactionEnded, LogEvent, MessageAdded, ViewChanged, project
 from codecompanion.requests import OpenChat
+from codecompanion.session.compaction_record import STANDARD_CARD
 from codecompanion.session.log import ChatLog
 from codecompanion.session.outside_rules import ask_about_outside_rules
 from codecompanion.session.redraw import restored
@@ -66,8 +67,8 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         raise InputError(f"No stored chat has the id {chat_id!r}; it may have been deleted.")
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     log.resume(events)
-    if not read_only:
-        events = [*events, *await _repair(services, log, events)]
+    mended = () if read_only else await _repair(services, log, events)
+    events = [*events, *mended]
     session = Session(services, chat_id, log, request.snapshot)
     _use_stored_policy(session, events)
     await _use_stored_model(session, events)
@@ -75,6 +76,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     stored = _stored_submits(events, request.unconfirmed)
     _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
     _show(session, events)
+    _tell_interrupted(session, mended)
     if read_only:
         return None
     await session.grants.restore()
@@ -89,6 +91,14 @@ async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) 
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
     mending = repairs(events, log.view, partial, services.new_token, services.clock())
     return await log.write(*mending) if mending else ()
+
+
+def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
+    """Say of a compaction that never ended that there is no new summary, in the policy's words (R-327, R-332)."""
+    if any(isinstance(event.payload, CompactionEnded) for event in mended):
+        stages = session.control.policy.stages
+        card = next((stage.card for stage in stages if stage.event == "context_compacted"), STANDARD_CARD)
+        session.control.notice(Severity.WARN, f"{card.failed}: it was interrupted. Nothing was changed.")
 
 
 def _use_stored_policy(session: Session, events: list[LogEvent]) -> None:

@@ -224,7 +224,7 @@ async def test_the_provider_counts_at_most_once_a_request_and_only_when_it_matte
 
 
 async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
-    """R-332: after a crash, exactly one end, reason interrupted."""
+    """R-327, R-332: after a crash, exactly one end, reason interrupted; the user reads of it."""
     bench, session, adapter = await compacting(tmp_path, turns=2)
     began = CompactionBegan(
         compaction_id="lost",
@@ -238,6 +238,10 @@ async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
     assert await again.resume() is not None
     ends = [e for e in named(again, "context_compaction_failed") if e.compaction_id == "lost"]
     assert [e.fields["reason"] for e in ends] == ["interrupted"]
+    assert said(again) == [f"{FAILED}: it was interrupted. Nothing was changed."]
+    third = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, store=bench.store)
+    assert await third.resume() is not None
+    assert said(third) == [], "said once"
 
 
 async def test_a_utility_model_may_improve_it_and_may_fail(tmp_path):
