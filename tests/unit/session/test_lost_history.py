@@ -216,7 +216,7 @@ async def test_other_chats_come_back_from_their_checkpoints(host, told):
     assert stored(path, "chat-3") == []
     assert notices(bench, "")[-1].startswith("Chat history: 1 chat came back as of the last checkpoint; ")
     assert "lost" in notices(bench, "")[-1]
-    with pytest.raises(Exception, match="Nothing to restore"):
+    with pytest.raises(Exception, match="nothing was restored"):
         await restore_chat(bench.services, "chat-3", "")
 
 
