@@ -311,7 +311,8 @@ class Turn:
             await session.log.write(*payloads, record.ended(finished.stop))
         except StoreError as failure:
             self._keep_for_later(message, reply, payloads[len(payloads) - len(reported) :])
-            raise StoreUnavailable(f"The reply is not stored yet: {failure}") from failure
+            lost = "No tool was run, because the calls could not be stored" if finished.tool_calls else ""
+            raise StoreUnavailable(f"{lost or 'The reply is not stored yet'}: {failure}") from failure
         if usage is not None and not empty and not self._is_switched:
             cleared = sum(edit.cleared_tokens for edit in finished.server_edits)
             session.control.learn(usage, estimated, compacted=compacted, cleared=cleared)
