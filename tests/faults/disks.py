@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,6 +67,10 @@ def _delete(store: Store) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+def _delete_folder(store: Store) -> None:
+    shutil.rmtree(_path(store).parent)
+
+
 def _refuse_blobs(store: Store) -> None:
     """Let rows be written, but nothing large beside them."""
 
@@ -100,5 +105,6 @@ DISKS = {
     "locked in the reply": Disk(_lock, _unlock, in_reply=True),
     "deleted": Disk(_delete, _nothing),
     "deleted in the reply": Disk(_delete, _nothing, in_reply=True),
+    "folder deleted": Disk(_delete_folder, _nothing),
     "no place for large results": Disk(_refuse_blobs, _take_blobs),
 }

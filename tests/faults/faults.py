@@ -106,3 +106,4 @@ class Row:
     compact_at: int = 0
     policy: str = "codecompanion"
     away: bool = False
+    hasty: bool = False

@@ -2,7 +2,7 @@
 
 Each row is one fault, in the formats where it makes sense. Whatever happens, four things hold (`test_faults.py`): the
 chat is usable afterwards, nothing shown as sent is lost, each message was sent exactly once, and the user is told one
-sentence whose useful half comes first, or nothing.
+sentence whose useful half comes first, or nothing. The file is long because it is one table.
 """
 
 from __future__ import annotations
@@ -214,6 +214,20 @@ STREAM = (
         answered=False, kept=True, says="the provider sent nothing for 0.1 s", expect="told; what arrived is kept",
     ),
     Row(
+        kind="stream", name="silence in the text, while another message waits", quiet_s=0.3, answered=False, kept=True,
+        answers=(Says(LONG, silent_at="in the text"),), hasty=True, says="the provider sent nothing for 0.3 s",
+        expect="told once of both: what arrived is kept, and the waiting message is back in the input",
+    ),
+    Row(
+        kind="stream", name="an error object with status 200", answered=False,
+        answers=(Sends(b'{"error": {"message": "The engine is off", "type": "nope"}}', "application/json"),),
+        says="the provider reported an error", expect="told with the provider's words",
+    ),
+    Row(
+        kind="stream", name="JSON that is no reply", answers=(Sends(b'["hello"]', "application/json"),),
+        answered=False, says="answered with application/json", expect="told, with what to check",
+    ),
+    Row(
         kind="stream", name="bytes that are not the gzip they claim to be", answered=False,
         answers=(Sends(b"garbage" * 99, headers={"Content-Encoding": "gzip"}),) * 9, says="the reply cannot be read",
         expect="told in a sentence",
@@ -276,6 +290,7 @@ TOOL = tuple(
         ("a name without an end", [Call("n" * 200_000, "{}")], "the name is made bearable; there is no such tool"),
         ("many wrong arguments", [Call("read_file", MANY)], "the model reads the first of what is wrong"),
         ("a huge result", [Call("read_file", '{"path": "big.txt"}')], "cut in the view, whole in the store"),
+        ("a file that is no text", [Call("read_file", '{"path": "binary.txt"}')], "the model reads that it is none"),
         ("a tool that breaks", [Call("breaks")], "the model reads that it failed; nothing else is hurt"),
         (
             "two calls with one id",
@@ -369,6 +384,15 @@ DISK = (
     Row(
         kind="disk", name="the file is deleted while the reply arrives", disk="deleted in the reply",
         says="Chat history deleted while open; written again", expect="written again with everything",
+    ),
+    Row(
+        kind="disk", name="the whole folder is deleted", disk="folder deleted",
+        says="Chat history deleted while open; written again", expect="as when the file is",
+    ),
+    Row(
+        kind="disk", name="it turns read-only while calls arrive", disk="read-only in the reply", answered=False,
+        answers=calls(Call("read_file", '{"path": "x.txt"}')),
+        says="No tool was run, because the calls could not be stored", expect="what is not in the log never runs",
     ),
     Row(
         kind="disk", name="large results have no place", disk="no place for large results",

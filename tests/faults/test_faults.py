@@ -6,6 +6,8 @@ useful half first. What is played is real: session, adapter, SQLite on disk, HTT
 
 from __future__ import annotations
 
+import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,49 @@ PLAYED = [pytest.param(row, wire, id=f"{row.kind}: {row.name} ({wire})") for row
 async def test_a_chat_outlives_the_fault(row: Row, wire: WireName, tmp_path: Path) -> None:
     """The four things hold, whatever went wrong."""
     await Scene(row, WIRES[wire], tmp_path).play()
+
+
+def named(name: str) -> Row:
+    """Return a row by its name."""
+    return next(row for row in TABLE if row.name == name)
+
+
+WRONG = {
+    "nothing is said": replace(named("401"), says=""),
+    "something else is said": replace(named("401"), says="the provider failed"),
+    "it was answered": replace(named("401"), answered=True),
+    "it was not answered": replace(named("500 once"), answered=False),
+    "it arrived once": replace(named("500 once"), arrives=1),
+    "it was sent": replace(named("it turns read-only"), returned=False),
+    "it came back": replace(named("401"), returned=True),
+    "a part is kept": replace(named("cut in a tool call"), kept=True),
+    "no part is kept": replace(named("cut in the text"), kept=False),
+}
+
+
+@pytest.mark.parametrize("row", WRONG.values(), ids=WRONG)
+async def test_each_question_can_be_answered_with_no(row: Row, tmp_path: Path) -> None:
+    """A row that says what is not so fails."""
+    with pytest.raises(AssertionError):
+        await Scene(row, WIRES["chat"], tmp_path).play()
+
+
+class Forgetful(Scene):
+    """Loses the second message between closing and opening."""
+
+    def _jump(self, number: int) -> None:
+        if number == 2:
+            with sqlite3.connect(self.root / "data" / "sessions.db") as connection:
+                connection.execute(
+                    "DELETE FROM events WHERE CAST(payload AS TEXT) LIKE '%Message two%' AND type = 'message_added'"
+                )
+            connection.close()
+
+
+async def test_a_message_that_is_lost_is_noticed(tmp_path: Path) -> None:
+    """Lesson 36."""
+    with pytest.raises(AssertionError):
+        await Forgetful(named("500 once"), WIRES["chat"], tmp_path).play()
 
 
 def test_the_table_says_in_words_what_happens() -> None:
