@@ -387,3 +387,50 @@ def test_a_policy_event_fires_an_autocmd_of_its_name_and_draws_nothing(chat: Cha
     assert pruned[1]["chat"]
     assert (updated[0], updated[1]["compaction_id"]) == ("CodeCompanionSessionHistoryContinuationUpdated", "c7")
     assert chat.text() == before
+
+
+COUNT_FOLDS = """
+_G.scripts = 0
+local exec2 = vim.api.nvim_exec2
+vim.api.nvim_exec2 = function(code, opts)
+  _G.scripts = _G.scripts + (code:find("fold") and 1 or 0)
+  return exec2(code, opts)
+end
+"""
+
+
+@pytest.mark.parametrize("layout", ["vertical", "buffer", "float"])
+@pytest.mark.parametrize("level", [-1, 99])
+def test_a_chat_that_is_shown_again_has_the_folds_it_was_left_with(nvim_factory, layout: str, level: int) -> None:
+    """Vim keeps them: in a long chat nothing is built anew, unless something has changed meanwhile."""
+    init = f"vim.o.foldlevelstart = {level}\n"
+    chat = make_chat(nvim_factory, init=init, options={"display": {"chat": {"window": {"layout": layout}}}})
+    chat.accept("question")
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))
+    for number in range(4):
+        chat.push(events.ToolStarted(call_id=f"c{number}", name="read_file", title=f"read_file {number}.txt"))
+        chat.push(ran(number))
+    chat.nvim.wait_screen("read_file 3.txt")
+    chat.toggle_fold("read_file 1.txt")
+    before = chat.nvim.wait_screen("line of 1")
+    assert "line of 2" not in before
+    chat.nvim.lua(COUNT_FOLDS)
+    toggle = "require('codecompanion.chat').toggle()"
+    chat.nvim.lua(f"{toggle} {toggle}")
+    assert chat.nvim.wait_screen("line of 1") == before
+    assert chat.nvim.lua("return _G.scripts") == (0 if level == -1 else 1)
+    chat.nvim.lua(toggle)
+    chat.push(events.ToolStarted(call_id="c9", name="read_file", title="read_file 9.txt"), ran(9))
+    chat.nvim.lua(toggle)
+    after = chat.nvim.wait_screen("read_file 9.txt")
+    assert "line of 1" in after
+    assert "line of 2" not in after
+    assert "line of 9" not in after
+
+
+def ran(number: int) -> events.ToolFinished:
+    return events.ToolFinished(
+        call_id=f"c{number}", message_id=f"t{number}", name="read_file", title=f"read_file {number}.txt",
+        summary="2 lines", preview=f"line of {number}\nsecond line of {number}", status="ok", tokens=3, duration_ms=1,
+        reply_id="r",
+    )  # fmt: skip

@@ -17,6 +17,20 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.folds")
 ---@field key? string The same in another drawing of the chat: what the user did to it is remembered under it
 ---@field default boolean The state it was drawn in
 
+local SAMPLES = 40
+
+---What the folds are made of now: the text and our table.
+---@param chat CodeCompanion.Chat
+---@return string
+local function stamp(chat)
+  return ("%d:%d"):format(api.nvim_buf_get_changedtick(chat.bufnr), chat.folds_version)
+end
+
+---@param chat CodeCompanion.Chat
+local function has_changed(chat)
+  chat.folds_version = chat.folds_version + 1
+end
+
 ---@param win integer
 ---@param first integer 0-based
 ---@param last integer 0-based, inclusive
@@ -68,6 +82,7 @@ function M.add(chat, first, last, spec)
     undo_restore = false,
   })
   chat.folds[fold.id] = fold
+  has_changed(chat)
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
     make(win, first, last, fold.closed)
   end
@@ -78,6 +93,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 function M.remove(chat, fold)
+  has_changed(chat)
   local first = M.rows(chat, fold)
   if first then
     for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
@@ -100,6 +116,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 function M.unwrap(chat, fold)
+  has_changed(chat)
   local first = M.rows(chat, fold)
   for _, win in ipairs(first and vim.fn.win_findbuf(chat.bufnr) or {}) do
     api.nvim_win_call(win, function()
@@ -139,6 +156,7 @@ end
 ---@param fold CodeCompanion.Fold
 ---@param closed boolean
 function M.set_closed(chat, fold, closed)
+  has_changed(chat)
   fold.closed = closed
   local first = M.rows(chat, fold)
   for _, win in ipairs(first and vim.fn.win_findbuf(chat.bufnr) or {}) do
@@ -183,6 +201,29 @@ local function inner_first(chat)
   return found
 end
 
+---The folds and the lines they begin in, found once as long as nothing changes: marks cost more to find than folds.
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Fold[]
+---@return integer[]
+local function beginnings(chat)
+  local now, known = stamp(chat), chat.fold_lines
+  if known and known.stamp == now and not chat.damaged then
+    return known.folds, known.lines
+  end
+  local bufnr, ns, by_id = chat.bufnr, M.ns, api.nvim_buf_get_extmark_by_id
+  -- only where text was deleted they tell marks that count from others
+  local opts = chat.damaged and { details = true } or {}
+  local found, lines = {}, {}
+  for id, fold in pairs(chat.folds) do
+    local mark = by_id(bufnr, ns, id, opts)
+    if mark[1] and not (mark[3] and mark[3].invalid) then
+      found[#found + 1], lines[#lines + 1] = fold, mark[1] + 1
+    end
+  end
+  chat.fold_lines = { stamp = now, folds = found, lines = lines }
+  return found, lines
+end
+
 ---Learn from a window which folds the user opened or closed.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
@@ -190,24 +231,48 @@ function M.remember(chat, win)
   if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= chat.bufnr then
     return
   end
-  local bufnr, ns, by_id, foldclosed = chat.bufnr, M.ns, api.nvim_buf_get_extmark_by_id, vim.fn.foldclosed
-  -- only where text was deleted they tell marks that count from others
-  local opts = chat.damaged and { details = true } or {}
+  local found, lines = beginnings(chat)
+  local foldclosed = vim.fn.foldclosed
   api.nvim_win_call(win, function()
     if not vim.wo.foldenable then
       return
     end
-    for id, fold in pairs(chat.folds) do
-      local mark = by_id(bufnr, ns, id, opts)
-      local line = mark[1] and not (mark[3] and mark[3].invalid) and mark[1] + 1
-      local closed_at = line and foldclosed(line)
+    for index, line in ipairs(lines) do
+      local closed_at = foldclosed(line)
       -- inside another closed fold nothing can be seen of this one: keep what was known
       if closed_at == -1 then
-        fold.closed = false
-      elseif closed_at and closed_at == line then
-        fold.closed = true
+        found[index].closed = false
+      elseif closed_at == line then
+        found[index].closed = true
       end
     end
+    local now = stamp(chat)
+    chat.folds_kept[win], chat.folds_kept.latest = now, now
+  end)
+end
+
+---Whether Vim has given a window, which begins to show the chat again, all the folds it was left with: it keeps them
+---for a window and a buffer. Then there is nothing to build in a long chat.
+---@param chat CodeCompanion.Chat
+---@param win integer
+---@return boolean
+function M.are_kept(chat, win)
+  if (chat.folds_kept[win] or chat.folds_kept.latest) ~= stamp(chat) then
+    return false
+  end
+  local looked = 0
+  return api.nvim_win_call(win, function()
+    for _, fold in pairs(chat.folds) do
+      if looked < SAMPLES or not fold.closed then -- all that were opened: an option that is set may have closed them
+        looked = looked + 1
+        local first = M.rows(chat, fold)
+        local closed_at = first and vim.fn.foldclosed(first + 1)
+        if first and (vim.fn.foldlevel(first + 1) == 0 or (closed_at == (fold.closed and -1 or first + 1))) then
+          return false
+        end
+      end
+    end
+    return true
   end)
 end
 

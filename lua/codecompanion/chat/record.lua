@@ -61,6 +61,9 @@ local made = 0
 ---@field next_undo? string Id of the change that can be undone
 ---@field next_redo? string Id of the change that can be redone
 ---@field undo_kind? string Kind of the change that can be undone
+---@field folds_version integer Counts the changes of `folds`
+---@field fold_lines? { stamp: string, folds: CodeCompanion.Fold[], lines: integer[] } Where they begin
+---@field folds_kept table<integer|"latest", string> What they were when a window was left, and when the last one was
 ---@field fold_states table<string, boolean> What the user opened and closed, by the folds' keys
 ---@field guarded? boolean The cursor is on what was sent, or on the header of the input: keys that write lead there
 ---@field damaged? boolean Something changed it all the same: it is about to be drawn anew
@@ -137,6 +140,8 @@ function M.new(id)
     changes = {},
     answers_replaced = {},
     fold_states = {},
+    folds_version = 0,
+    folds_kept = {},
     runs_drawn = 0,
     notices = {},
     pieces = {},
@@ -149,6 +154,7 @@ end
 ---Forget all that was drawn (the chat was cleared); the draft and what is on its way stay.
 ---@param chat CodeCompanion.Chat
 function M.reset(chat)
+  chat.folds_version, chat.fold_lines = chat.folds_version + 1, nil
   chat.folds, chat.items, chat.calls, chat.roles, chat.pieces = {}, {}, {}, {}, {}
   chat.answers_replaced, chat.runs_drawn, chat.refreshing = {}, 0, nil
   chat.parts, chat.by_message, chat.gone, chat.context_items, chat.context_fold = {}, {}, {}, {}, nil

@@ -82,7 +82,12 @@ function M.dress(chat, win)
     winbar = wants_winbar(win) and WINBAR or nil,
   }, config.opts or {})
   for name, value in pairs(values) do
-    local ok, problem = pcall(api.nvim_set_option_value, name, value, { scope = "local", win = win })
+    -- one that is so already is left alone: to set 'foldlevel' closes what the user opened
+    local is_so, present = pcall(api.nvim_get_option_value, name, { scope = "local", win = win })
+    local ok, problem = is_so and present == value, nil
+    if not ok then
+      ok, problem = pcall(api.nvim_set_option_value, name, value, { scope = "local", win = win })
+    end
     if not ok then
       require("codecompanion.say").once(("display.chat.window.opts.%s: %s"):format(name, problem), severity.WARN)
     end
@@ -92,7 +97,9 @@ function M.dress(chat, win)
     vim.opt_local.winhighlight:append({ Folded = "CodeCompanionFold" })
   end)
   api.nvim_win_set_var(win, "codecompanion_chat", chat.bufnr)
-  folds.apply(chat, win)
+  if not folds.are_kept(chat, win) then
+    folds.apply(chat, win)
+  end
   M.watch_sizes()
   M.refit(chat)
 end
