@@ -26,8 +26,11 @@ class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: int = 3
 
 
-def old_messages(messages: Messages, older_than: OlderThan, env: Env) -> range | frozenset[int]:
-    """Return the indexes of the messages that are old."""
+def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: float = 0.0) -> range | frozenset[int]:
+    """Return the indexes of the messages that are old.
+
+    Of tool steps so many more are new as take no more than that `share` (0..1) of the window with their results.
+    """
     match older_than.unit:
         case "cycles":
             return _up_to_cycle(messages, env.cycle, older_than.count)
@@ -36,7 +39,7 @@ def old_messages(messages: Messages, older_than: OlderThan, env: Env) -> range |
         case "messages":
             return range(_newest_messages_start(messages, older_than.count))
         case "tool_step":
-            return _before_tool_steps(messages, older_than.count, env)
+            return _before_tool_steps(messages, older_than.count, env, share)
         case _:
             assert_never(older_than.unit)
 
@@ -62,10 +65,16 @@ def _newest_messages_start(messages: Messages, keep: int) -> int:
     return counted[-keep] if len(counted) >= keep else 0
 
 
-def _before_tool_steps(messages: Messages, keep: int, env: Env) -> frozenset[int]:
+def _before_tool_steps(messages: Messages, keep: int, env: Env, share: float) -> frozenset[int]:
     running = env.cycle if newest_finished_turn(messages, env) < env.cycle else None
     turn = [index for index, message in enumerate(messages) if running is not None and message.cycle == running]
     steps = [index for index in turn if messages[index].tool_calls]
     if keep <= 0 or len(steps) < keep:
         return frozenset(turn) if keep <= 0 else frozenset()
-    return frozenset(index for index in turn if index < steps[-keep])
+    start, end, used = steps[-keep], len(messages), 0
+    for step in reversed(steps) if share else ():
+        used += sum(message.tokens or env.count(message) for message in messages[step:end])
+        if used > share * env.window:
+            break
+        start, end = min(start, step), step
+    return frozenset(index for index in turn if index < start)

@@ -7,7 +7,7 @@ removes a message and never touches a call.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -32,12 +32,15 @@ class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S2.
 
+    `keep_share` (0..1 of the window): with tool steps, as many more of the newest stay as that has room for.
+
     A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
     = all), `exclude_tools` never do (R-512). With `stop_when` results are cleared from the oldest on, and only until
     the finished turns are within that budget. `template` names a placeholder text.
     """
 
     older_than: OlderThan = OlderThan()
+    keep_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     min_size: int = 0
     size_unit: Literal["chars", "bytes"] = "chars"
     tools: tuple[str, ...] = ()
@@ -54,7 +57,7 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
     A result is cleared iff it answers a call, is not edited yet, its tool counts, it is old and large enough, and the
     placeholder is shorter than it (R-514). Running it again clears nothing.
     """
-    old = old_messages(work.messages, params.older_than, env)
+    old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
     messages = list(work.messages)
     cleared: list[Message] = []

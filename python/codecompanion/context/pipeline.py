@@ -56,7 +56,8 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one stage did. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
 
     `asked`: a model was asked for a summary. `tier` and `tier_id` say which way through the stage it was; `problems`
-    what was wrong with the ways tried before. A stage that only writes to the memory is `changed` with equal messages.
+    what was wrong with the ways tried before, `curtailed` that those that summarise were left out. A stage that only
+    writes to the memory is `changed` with equal messages.
     """
 
     stage: str
@@ -72,6 +73,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     tier: int = 0
     tier_id: str = ""
     problems: tuple[str, ...] = ()
+    curtailed: bool = False
     effects: Effects = Effects()
     emits: Emits = Emits()
     card: Card = Card()
@@ -123,7 +125,7 @@ def prepare(
     whose stages do not run at all: the user has just undone what they did (R-545). `fitting` false leaves a request
     that is larger than the window to the caller.
     """
-    policy = msgspec.structs.replace(policy, stages=tuple(s for s in policy.stages if s.event not in resting))
+    policy = _without_resting(policy, resting)
     repair = _repaired(view)
     measured = env.measure(repair.messages)
     if not policy.enabled or view.has_open_calls:
@@ -132,13 +134,14 @@ def prepare(
     if not env.fits(current, measured):
         current, measured = yield from _fit(newest_result_stages(), current, measured, env, reports)
     for stage in policy.stages:
-        usable = _usable(stage, automatic_summaries)
+        usable = _usable(stage, policy, automatic_summaries)
         if not usable or not _is_due(stage, policy, current, measured, env, automatic_summaries):
             continue
         if any(report.stage in stage.unless and report.removed_messages for report in reports):
             continue
         report = yield from _run_stage(stage, usable, current, measured, env, stage.label)
-        reports.append(report)
+        curtailed = stage.summarises and not any(tier.summarises for tier in usable)
+        reports.append(msgspec.structs.replace(report, curtailed=curtailed))
         if report.work is not None:
             current, measured = report.work.messages, report.after
     if fitting and not env.fits(current, measured):
@@ -171,7 +174,8 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
         if obstacle is not None:
             done.append(_report(stage, obstacle, measured, measured, "manual"))
             continue
-        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "manual")
+        tiers = tuple(tier for tier in stage.tiers if tier.manual)
+        report = yield from _run_stage(stage, tiers, current, measured, env, "manual")
         done.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -202,7 +206,8 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
         if reports and measured.tokens <= target:
             break
         # A refusal is no time to weigh savings: the manual limits count.
-        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "reactive", target)
+        tiers = _usable(stage, policy, automatic_summaries=True)
+        report = yield from _run_stage(stage, tiers, current, measured, env, "reactive", target)
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -248,11 +253,21 @@ def _repaired(view: View) -> Repair:
     return repair_pairs(view.messages)
 
 
-def _usable(stage: Stage, automatic_summaries: bool) -> tuple[Tier, ...]:
-    """Return the tiers that may run: those before the first summary when somebody else summarises."""
-    if automatic_summaries:
-        return stage.tiers
-    return tuple(takewhile(lambda tier: not tier.summarises, stage.tiers))
+def _without_resting(policy: Policy, resting: frozenset[str]) -> Policy:
+    """Return the policy without what makes changes of these kinds, be it a whole stage or one way through it."""
+    stages = [
+        msgspec.structs.replace(stage, tiers=tuple(tier for tier in stage.tiers if tier.event not in resting))
+        for stage in policy.stages
+        if stage.event not in resting
+    ]
+    return msgspec.structs.replace(policy, stages=tuple(stages))
+
+
+def _usable(stage: Stage, policy: Policy, automatic_summaries: bool) -> tuple[Tier, ...]:
+    """Return the tiers that may run: what they need is on, and nobody else summarises instead (K15)."""
+    on = {other.id for other in policy.stages if other.trigger.at is not None}
+    tiers = tuple(tier for tier in stage.tiers if on.issuperset(tier.needs))
+    return tiers if automatic_summaries else tuple(takewhile(lambda tier: not tier.summarises, tiers))
 
 
 def _is_due(

@@ -15,7 +15,7 @@ import msgspec
 
 from codecompanion.context.policy_options import with_options
 from codecompanion.context.policy_schema import Policy, Stage
-from codecompanion.context.policy_table import check_names, leads_somewhere, policy_from_table, read_stages
+from codecompanion.context.policy_table import check_names, led_to, policy_from_table, read_stages
 from codecompanion.context.table_checks import convert, nearest, refuse_nonsense, table_of, with_sizes
 from codecompanion.errors import ConfigError
 
@@ -115,7 +115,7 @@ def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Po
     replaced = tuple(made.pop(stage.id, stage) for stage in policy.stages)
     policy = msgspec.structs.replace(policy, stages=(*replaced, *made.values()))
     # A stage of the user's own need not have what an option of the old one was about.
-    options = {option: target for option, target in policy.options.items() if leads_somewhere(policy, target)}
+    options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
     policy = msgspec.structs.replace(policy, options=options)
     check_names(policy, key)
     return with_options(policy, fields, key)

@@ -35,7 +35,8 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     `accept`: `target` when the result must fit the stage's target. `start` (`from` in a table) names the tier whose
     result it works on. `on_fail`: who else writes the summary when the model could not: the chat's own adapter, or a
     strategy that needs no model (K9). `number` is what the result calls it (R-137). `event`: what a change is called
-    when it is not what the stage's are, "" = it is: cutting results alone is no compaction (R-411).
+    when it is not what the stage's are, "" = it is: cutting results alone is no compaction (R-411). `manual` false:
+    `/compact` passes it over. `needs`: stages without which it does not run: what is switched off stays off.
     """
 
     id: str = ""
@@ -44,6 +45,8 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     start: str = msgspec.field(default="", name="from")
     on_fail: tuple[str, ...] = ()
     event: Literal["", "context_edited"] = ""
+    manual: bool = True
+    needs: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
 
     @property

@@ -54,7 +54,8 @@ def check_names(policy: Policy, key: str) -> None:
     known = {stage.id: stage for stage in policy.stages}
     for stage in policy.stages:
         where = f"{key}.stage.{stage.id}"
-        for field, names in (("after", stage.after), ("unless", stage.unless)):
+        needed = tuple(name for tier in stage.tiers for name in tier.needs)
+        for field, names in (("after", stage.after), ("unless", stage.unless), ("tier.needs", needed)):
             for name in names:
                 if name not in known:
                     raise ConfigError(f"{where}.{field}", f"there is no stage {name!r}", ", ".join(known))
@@ -64,15 +65,16 @@ def check_names(policy: Policy, key: str) -> None:
             raise ConfigError(f"{where}.target", "a tier is accepted by it", "{ at = 0.5 }")
     _check_event(policy.status_event, f"{key}.status_event")
     for option, target in policy.options.items():
-        if not leads_somewhere(policy, target):
+        if led_to(policy, target) != target:
             raise ConfigError(f"{key}.options.{option}", f"{target!r} leads nowhere", "a place in this policy's stages")
 
 
-def leads_somewhere(policy: Policy, target: str) -> bool:
-    """Return whether what an option stands for is a place in the policy's stages."""
+def led_to(policy: Policy, target: str) -> str:
+    """Return what an option stands for, without those of its stages that have no such place; "" when none has."""
     known = {stage.id: stage for stage in policy.stages}
-    ids, part, *_ = (*target.split("."), "")
-    return all(id in known and part in _parts(known[id]) for id in ids.split("+"))
+    ids, _, path = target.partition(".")
+    found = [id for id in ids.split("+") if id in known and path.partition(".")[0] in _parts(known[id])]
+    return f"{'+'.join(found)}.{path}" if found else ""
 
 
 def _check_event(name: str, key: str) -> None:
@@ -116,7 +118,7 @@ def read_stages(tables: Any, key: str, others: tuple[Stage, ...]) -> tuple[Stage
 
 
 def _stage(table: Any, key: str, others: tuple[Stage, ...]) -> Stage:
-    """Return one stage of a table."""
+    """Return one stage of a table; one that is `like` another aims at what that does, unless it says otherwise."""
     fields = table_of(table, key, "a stage: { id = …, event = …, trigger = …, step = { … } }")
     refuse_unknown(fields, {*Stage.__struct_fields__, *_PROGRAMS, "on_fail"} - {"tiers"}, key)
     like = fields.pop("like", None)
@@ -128,6 +130,8 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...]) -> Stage:
         if model is None:
             raise ConfigError(f"{key}.like", f"there is no stage {like!r} before it", ", ".join(s.id for s in others))
         fields["tiers"] = model.tiers
+        if "target" not in fields and model.target is not None:
+            fields |= {"target": msgspec.to_builtins(model.target), "target_gap": model.target_gap}
     elif tiers is not None:
         tables = list_of(tiers, f"{key}.tier", TIERS)
         fields["tiers"] = tuple(read_tier(tier, f"{key}.tier[{i}]") for i, tier in enumerate(tables, 1))
@@ -148,7 +152,7 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...]) -> Stage:
 def read_tier(table: Any, key: str) -> Tier:
     """Return one tier of a stage; raises `ConfigError`."""
     fields = table_of(table, key, "a tier: { id = …, step = { … } }")
-    refuse_unknown(fields, {"id", "number", "accept", "from", "on_fail", "event", "step"}, key)
+    refuse_unknown(fields, {*Tier.__struct_encode_fields__, "step"} - {"steps"}, key)
     steps = list_of(fields.pop("step", ()), f"{key}.step", STEPS)
     fields["steps"] = tuple(_step(step, f"{key}.step[{i}]") for i, step in enumerate(steps, 1))
     tier = convert(fields, Tier, key)

@@ -65,7 +65,7 @@ class CompactionWatch:
         """Take in what became of the automatic compactions of one preparation."""
         for report in prepared.reports:
             stage = next((stage for stage in standing.policy.stages if stage.id == report.stage), None)
-            if stage is None or not stage.summarises or report.reason in _NOT_TRIED:
+            if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
                 continue
             self.keep(standing.problem(report, stage), report.after, standing)
             if report.asked and report.work is not None:

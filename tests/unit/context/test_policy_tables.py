@@ -107,6 +107,17 @@ def test_a_user_policy_may_replace_and_add_stages() -> None:
     assert [s.id for s in mine.stages] == ["editing", "compaction", "late"]
     assert mine.stages[0].trigger.at == 0.3
     assert mine.stages[2].tiers == mine.stages[1].tiers
+    assert mine.stages[2].target == mine.stages[1].target, "what its tiers are accepted by comes with them"
+
+
+def test_an_option_stays_for_the_stages_that_were_not_replaced() -> None:
+    """`editing.exclude_tools` is for two stages; without the one it is still for the other."""
+    steps = [{"use": "select_window"}, {"use": "summarize_ledger"}, {"use": "insert_summary"}]
+    stage = {"id": "compaction", "event": "context_compacted", "trigger": {"at": 0.9}, "step": steps}
+    wish = {"extends": "codecompanion", "stage": [stage], "editing": {"exclude_tools": ["grep_search"]}}
+    mine = load_policy("mine", {"mine": wish})
+    [step] = mine.stages[0].tiers[0].steps
+    assert step.params.exclude_tools == ("grep_search",)
 
 
 @pytest.mark.parametrize(

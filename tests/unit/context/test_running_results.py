@@ -1,0 +1,195 @@
+"""In the middle of a loop the older results of the running turn go first; a summary comes when that is not enough.
+
+Issue 9: question and plan stay word for word, and so do the newest rounds, up to a quarter of the window. Between two
+turns, by hand, and where editing is off, all is as it was.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from codecompanion.context.pipeline import Ask, prepare
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.shaping import Parts, shape
+from codecompanion.history import View, with_messages
+from codecompanion.invariants import pair_tool_calls, violations
+from codecompanion.messages import Message
+from tests.unit.context.builders import (
+    SUMMARISES,
+    assistant,
+    chat,
+    count,
+    drive,
+    env,
+    run,
+    system,
+    texts,
+    tool,
+    turns,
+    user,
+)
+
+WINDOW = 20_000
+QUESTION, PLAN = (
+    "Rename `berth` to `slip` everywhere.\n## but not in the API",
+    "I will go through the files one by one.",
+)
+PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+CLEARS = ("codecompanion", "cowork", "cowork_chat")
+"""Those for which this is a part of the compaction; the others have a rule of their own for it."""
+
+
+def loop(rounds: int, size: int, said: str = "") -> list[Message]:
+    """Return a running turn: a question, a plan, and rounds whose results have so many tokens."""
+    made = [user(QUESTION)]
+    for i in range(rounds):
+        made += [assistant(said if i else PLAN, (f"c{i}", "run_command")), result(i, size)]
+    return made
+
+
+def result(number: int, size: int) -> Message:
+    return tool(f"c{number}", (f"r{number} " * (4 * size))[: 4 * size])
+
+
+def made(*messages: Message) -> tuple[Message, ...]:
+    """Return the messages as a chat that knows their sizes."""
+    return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
+
+
+def for_summary(asked: list[Ask]) -> list[Ask]:
+    """Return what was asked to put a summary in the place of messages (a note for the memory is none, R-446)."""
+    return [ask for ask in asked if ask.event == "context_compacted"]
+
+
+def asked_of(policy: str, messages: tuple[Message, ...], window: int = WINDOW) -> tuple[tuple[Message, ...], int]:
+    """Return the request as it goes out, and how often a model was asked for it."""
+    chosen = load_policy(policy)
+    prepared, asked = run(messages, window, policy=chosen)
+    here = env(messages, window)
+    return shape(prepared.messages, PARTS, chosen, here).messages, len(for_summary(asked))
+
+
+@pytest.mark.parametrize("policy", policy_names())
+def test_a_loop_that_is_nearly_all_results_goes_on_without_a_summary(policy):
+    """No model is asked; what was said stays, the newest rounds too, and the request is much smaller."""
+    messages = made(system(), user("hi"), assistant("hello"), *loop(47, 400))
+    assert 0.9 * WINDOW < sum(map(count, messages)) < WINDOW
+    request, asked = asked_of(policy, messages)
+    assert asked == 0
+    assert sum(map(count, request)) < 0.66 * WINDOW
+    assert violations(request) == []
+    said = [(m.role, m.text) for m in messages if m.role != "tool"]
+    assert [(m.role, m.text) for m in request if m.role != "tool"] == said
+    assert request[-2:] == messages[-2:]
+
+
+@pytest.mark.parametrize("policy", CLEARS)
+def test_the_newest_rounds_stay_up_to_a_quarter_of_the_window(policy):
+    """What a compaction would keep of a loop, an edit keeps as well."""
+    messages = made(system(), *loop(47, 400))
+    request, _ = asked_of(policy, messages)
+    whole = [a for a, b in zip(messages, request, strict=True) if a.role == "tool" and a == b]
+    kept = sum(map(count, whole))
+    assert 0.2 * WINDOW < kept <= 0.25 * WINDOW
+    assert whole == [m for m in messages if m.role == "tool"][-len(whole) :]
+
+
+@pytest.mark.parametrize("policy", CLEARS)
+def test_a_loop_that_is_nearly_all_words_is_summarised(policy):
+    """Clearing would free little: the model is asked at once, of all there is, and no result is cleared before."""
+    messages = made(system(), *loop(30, 40, said="because of this and that " * 100))
+    assert sum(map(count, messages)) > 0.9 * WINDOW
+    prepared, asked = run(messages, WINDOW, policy=load_policy(policy))
+    assert len(asked) >= 1
+    assert "r1 r1" in "".join(m.text for ask in asked for m in ask.request.subject)
+    assert [report.stage for report in prepared.reports if report.work and report.work.cleared] == []
+    request = texts(prepared.messages)
+    assert QUESTION in request
+    assert PLAN in request
+    assert prepared.messages[-2:] == messages[-2:]
+
+
+@pytest.mark.parametrize("policy", CLEARS)
+@pytest.mark.parametrize("window", [16_000, 200_000])
+def test_a_loop_of_hundreds_of_rounds_is_edited_for_a_while_and_then_compacted(policy, window):
+    """Neither every round nor never: an edit frees a fifth of the window at least, and the words add up."""
+    rounds = made(*loop(300, window // 40, said="Next one. " + "why " * (window // 200)))
+    messages, done, last = rounds[:3], list[str](), 0
+    for number in range(3, len(rounds), 2):
+        messages = (*messages, *rounds[number : number + 2])
+        before = sum(message.tokens for message in messages)
+        new_id = lambda purpose, n=number: f"{purpose}-{n}"  # noqa: E731
+        prepared, asked = run(messages, window, policy=load_policy(policy), new_id=new_id)
+        request = prepared.messages
+        size = sum(map(count, request))
+        assert size <= window
+        assert request[-2:] == messages[-2:]
+        assert {QUESTION, PLAN} <= set(texts(request))
+        if request != messages:
+            done.append("compacted" if for_summary(asked) else "edited")
+            assert before - size >= 0.2 * window, f"round {number}: {done[-1]}, {before - size} freed"
+            assert number - last >= 10, f"{done[-1]} at {last} and at {number}"
+            last = number
+        messages = tuple(msgspec.structs.replace(message, tokens=count(message)) for message in request)
+    assert done.count("compacted") >= 2
+    assert done.count("edited") >= done.count("compacted")
+
+
+def test_between_two_turns_the_chat_is_compacted_as_before():
+    """The turn is over: its results are not cleared, and what the user asks now stays as it is."""
+    messages = made(system(), *loop(44, 400), assistant("Done."), user("And now?"))
+    prepared, asked = run(messages, WINDOW)
+    assert len(asked) == 1
+    assert "r1 r1" in "".join(m.text for m in asked[0].request.subject)
+    assert texts(prepared.messages)[-1] == "And now?"
+
+
+def test_a_message_that_steers_the_loop_changes_nothing():
+    messages = made(system(), *loop(44, 400))
+    steered = (*messages, Message(id="steer", role="user", content="Tests, too.", cycle=messages[-1].cycle))
+    prepared, asked = run(steered, WINDOW, cycle=messages[-1].cycle)
+    assert asked == []
+    assert texts(prepared.messages)[-1] == "Tests, too."
+    assert sum(map(count, prepared.messages)) < 0.66 * WINDOW
+
+
+def test_results_of_tools_that_are_never_cleared_stay():
+    """R-512: `editing.exclude_tools` counts here, too."""
+    policy = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"exclude_tools": ["run_command"]}}})
+    _, asked = run(made(system(), *loop(44, 400)), WINDOW, policy=policy)
+    assert len(asked) == 1
+
+
+def test_with_editing_switched_off_nothing_is_cleared():
+    """Lesson 13: off is off."""
+    policy = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"trigger": False}}})
+    _, asked = run(made(system(), *loop(44, 400)), WINDOW, policy=policy)
+    assert len(asked) == 1
+
+
+def test_compact_by_hand_compacts():
+    """R-533: whoever types `/compact` wants a summary."""
+    prepared, asked = run(made(system(), *turns(3), *loop(44, 400)), WINDOW, manual=True)
+    assert len(asked) == 1
+    assert not any(m.edited for m in prepared.messages)
+
+
+def test_what_the_user_has_just_undone_is_not_done_again():
+    """R-545: edits rest, so a loop is not cleared under another name."""
+    messages = made(system(), *loop(44, 400))
+    view, policy = with_messages(View(), messages), load_policy("codecompanion")
+    resting = frozenset({"context_edited"})
+    prepared, asked = drive(prepare(view, policy, env(messages, WINDOW), resting=resting), SUMMARISES)
+    assert len(asked) == 1
+    assert not any(m.edited for m in prepared.messages)
+
+
+def test_where_the_provider_compacts_itself_a_loop_is_still_cleared():
+    """R-534, K15: editing runs on our side in any case."""
+    messages = made(system(), *loop(44, 400))
+    prepared, asked = run(messages, WINDOW, automatic_summaries=False)
+    assert asked == []
+    assert sum(map(count, prepared.messages)) < 0.66 * WINDOW
+    pairs = pair_tool_calls(prepared.messages)
+    assert len(pairs.call_of) == 44
