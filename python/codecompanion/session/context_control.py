@@ -5,7 +5,6 @@ Owns what follows from adapter and model; decides nothing itself: `context.pipel
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,22 +12,23 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.base import Adapter, ChatRequest
-from codecompanion.calibration import Calibration, wants_provider_count
+from codecompanion.calibration import Calibration
 from codecompanion.context.budget import Room, threshold_tokens
 from codecompanion.context.cache_state import find_cache_state
 from codecompanion.context.pipeline import Preparation, Prepared, compact, last_tier, prepare, recover
 from codecompanion.context.policy_schema import Stage, StageEvent
 from codecompanion.context.shaping import levels_of
 from codecompanion.context.work import Env, Measure, Messages
-from codecompanion.errors import AdapterError, ContextOverflow, OpaqueRefused, RequestRejected
+from codecompanion.errors import ContextOverflow, OpaqueRefused, RequestRejected
 from codecompanion.events import Meter, Notice, Severity
-from codecompanion.messages import Message, ToolSpec, Usage, is_protected
+from codecompanion.messages import ToolSpec, Usage
 from codecompanion.models import ResolvedLimits
 from codecompanion.session.announcer import Announcer
 from codecompanion.session.compaction import Compactor, Summariser
 from codecompanion.session.compaction_record import CompactionRecord
 from codecompanion.session.compaction_watch import CompactionWatch, Standing
 from codecompanion.session.effects import EffectRunner
+from codecompanion.session.fitting import Fitting
 from codecompanion.session.log import ChatLog
 from codecompanion.session.meter import ContextMeter
 from codecompanion.session.native import forget_foreign_blocks
@@ -38,14 +38,12 @@ from codecompanion.session.recovery_record import RecoveryRecord
 from codecompanion.session.request_shaper import RequestShaper
 from codecompanion.session.services import Services
 from codecompanion.session.summary_sources import SummarySources
-from codecompanion.session.too_large import Refusal, too_large
+from codecompanion.session.too_large import Refusal
 from codecompanion.session.usage_check import sentence
 from codecompanion.session.window_watch import WindowWatch
 from codecompanion.tokens import MessageCounter
 
 _log = logging.getLogger(__name__)
-COUNT_LIMIT_S = 5.0
-"""A provider's count is worth waiting for this long; then the estimate decides."""
 RECOVERED_SHARE = 0.8
 """A request that was refused as too long is sent again with at most this share of its size, or of the window."""
 
@@ -62,7 +60,7 @@ class ContextControl:
         self._on_compacting = on_compacting
         self.watch = CompactionWatch(self.notice)
         self.window = WindowWatch(self)
-        self._counts_late: set[tuple[str, str]] = set()
+        self.fitting = Fitting(self)
         self.native = NativeSide(self)
         self.pause = Pause(self)
         self._summary_refused = False
@@ -231,7 +229,7 @@ class ContextControl:
         prepared_for = self.adapter_name, self.model
         await self.window.make_sure()
         await self.native.drop_foreign_blocks()
-        await self._count_when_close()
+        await self.fitting.ask_when_close()
         await self.shaper.read_facts()
         if summaries:
             await self.native.compact_again()
@@ -249,46 +247,8 @@ class ContextControl:
             self.adapter_name,
             self.model,
         ):  # else it is prepared anew, for the other window
-            self._must_fit()
+            await self.fitting.must_fit()
         return prepared
-
-    def _must_fit(self) -> None:
-        """Let nothing out that is larger than the window by our own count, after all that makes room (R-524).
-
-        Raises:
-            ContextOverflow: it is; the sentence says what takes the room and what to do.
-        """
-        shaped, room = self.shaper.current(), self.room_for_request
-        if not room or shaped.measure.tokens <= room:
-            return
-        # What a provider reported can be wrong; the estimate has to agree before a request is held back.
-        size = min(shaped.measure.tokens, self.meter.estimated(shaped.messages))
-        if size > room:
-            raise ContextOverflow(too_large(self, self.log.view.messages, size, room))
-
-    def refuse(self, text: str) -> Refusal | None:
-        """Return why a message cannot be sent, whatever is compacted, None when it can be (R-524).
-
-        Counted with it is what always stays: system prompt, tools, rules and pins.
-        """
-        room = self.room_for_request
-        if not room or len(text) < room // 2:
-            return None
-        message = self.meter.counted(Message(id="new", role="user", content=text))
-        staying = (*(one for one in self.log.view.messages if is_protected(one)), message)
-        size = self.meter.estimated(staying)
-        return Refusal(too_large(self, staying, size, room), size) if size > room else None
-
-    @property
-    def room_for_request(self) -> int:
-        """Return what a request may measure beside the reply's reserve; 0 = the window is only assumed (R-506).
-
-        Where nothing is done about it here, because it is switched off or the provider compacts, the reply gets what is
-        left of the window.
-        """
-        limits = self.limits
-        reserve = limits.max_output_tokens if self.policy.enabled and not self.native.compact_at else 0
-        return 0 if limits.source == "default" else max(1, limits.context_window - reserve)
 
     async def tell_refused(self, refusal: Refusal) -> None:
         """Log under the policy's name for it that a message cannot be sent, if it has one (R-335)."""
@@ -356,7 +316,7 @@ class ContextControl:
         if refusal.prompt_tokens:
             self.meter.take_provider_count(refusal.prompt_tokens, self.log.view)
         # In a window that system prompt and tools alone fill nothing could ever be sent: that figure is something else.
-        if self.meter.estimated(()) < refusal.limit_tokens < self.limits.context_window:
+        if self.meter.by_estimate(()).lower < refusal.limit_tokens < self.limits.context_window:
             self.window.learn(refusal.limit_tokens)
 
     def is_about_size(self, error: BaseException | None) -> bool:
@@ -394,26 +354,6 @@ class ContextControl:
                 self.notice(Severity.WARN, f"{self.adapter_name} {sentence(doubt)}.")
         if doubt is None:
             self.native.watch(usage, compacted=compacted)
-
-    async def _count_when_close(self) -> None:
-        """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
-        count, window = self.meter.count(self.log.view), self.limits.context_window
-        limits = [at for at in (*self.thresholds(), window - self.limits.max_output_tokens) if at]
-        adapter, known = self.adapter(), (self.adapter_name, self.model)
-        if not wants_provider_count(count, limits) or not adapter.counts_tokens(self.model):
-            return
-        if known in self._counts_late:
-            return
-        try:
-            async with asyncio.timeout(COUNT_LIMIT_S):
-                counted = await adapter.count_tokens(self.request(self.log.view.messages))
-            if known == (self.adapter_name, self.model):
-                self.meter.take_provider_count(counted, self.log.view)
-        except (AdapterError, TimeoutError) as error:
-            if isinstance(error, TimeoutError):
-                # Not every request shall wait as long.
-                self._counts_late.add(known)
-            _log.info("the provider's count could not be had, the estimate decides: %s", error)
 
     def new_record(self) -> CompactionRecord:
         """Return the record of a compaction that may come."""

@@ -85,14 +85,13 @@ class ContextMeter:
         """Return the uncalibrated estimate of the request: what a later report is compared with."""
         return self._fixed + view.tokens
 
-    def estimated(self, messages: Sequence[Message]) -> int:
+    def by_estimate(self, messages: Sequence[Message]) -> Count:
         """Return the size of a request of these messages by our own estimate, whatever was reported of them.
 
-        For a model that nobody has reported on yet it is no more than the estimator says: what is thought of its
-        family is no reason to hold a request back.
+        What the provider adds unseen is left out: that is hearsay, and no reason to hold a request back.
         """
-        ratio = self.calibration.ratio if self.calibration.weight else min(1.0, self.calibration.ratio)
-        return round(ratio * (self._fixed + self.counter.count_messages(messages)))
+        ours = msgspec.structs.replace(self.calibration, extra=0.0)
+        return ours.count(self._fixed + self.counter.count_messages(messages), self._schemas)
 
     def count(self, view: View) -> Count:
         """Return the size of the next request made of the view."""

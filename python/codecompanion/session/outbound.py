@@ -6,7 +6,7 @@ A message is durable before it is shown as sent (lesson 36); what could not be s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.events import MessageSent, SubmitFailed, TitleChanged
@@ -28,7 +28,7 @@ class OutboundQueue:
     """
 
     def __init__(
-        self, services: Services, log: ChatLog, meter: ContextMeter, refuse: Callable[[str], Refusal | None]
+        self, services: Services, log: ChatLog, meter: ContextMeter, refuse: Callable[[str], Awaitable[Refusal | None]]
     ) -> None:
         self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
         self._waiting: deque[Submit] = deque()
@@ -46,24 +46,28 @@ class OutboundQueue:
         """Let a message wait for the next request boundary."""
         self._waiting.append(submit)
 
-    def refusal_of_all(self) -> Refusal | None:
-        """Return why nothing of what waits can ever be sent, None when something can or nothing waits."""
-        refusals = [self._refusal(submit) for submit in self._waiting]
-        return refusals[-1] if all(refusals) and refusals else None
+    async def refused(self) -> dict[int, Refusal]:
+        """Return why what waits can never be sent (R-524), by submit; what can be sent is not in it."""
+        found: dict[int, Refusal] = {}
+        for submit in tuple(self._waiting):
+            refusal = await self._refuse(submit.text)
+            if refusal is not None:
+                why = f"{refusal.why} Your message is back in the input."
+                found[submit.submit_id] = Refusal(why, refusal.tokens)
+        return found
 
-    def give_back_refused(self) -> None:
-        """Give what can never be sent (R-524) back as drafts, before it is logged."""
+    def are_all(self, refused: dict[int, Refusal]) -> bool:
+        """Return whether these are all that wait, and there are some."""
+        return bool(self._waiting) and all(submit.submit_id in refused for submit in self._waiting)
+
+    def give_back_refused(self, refused: dict[int, Refusal]) -> None:
+        """Give these back as drafts, before they are logged."""
         waiting, self._waiting = self._waiting, deque[Submit]()
         for submit in waiting:
-            refusal = self._refusal(submit)
-            if refusal is None:
-                self._waiting.append(submit)
+            if submit.submit_id in refused:
+                self._return(submit, refused[submit.submit_id].why)
             else:
-                self._return(submit, refusal.why)
-
-    def _refusal(self, submit: Submit) -> Refusal | None:
-        refusal = self._refuse(submit.text)
-        return refusal and Refusal(f"{refusal.why} Your message is back in the input.", refusal.tokens)
+                self._waiting.append(submit)
 
     async def deliver(self, turn_id: str, cycle: int) -> None:
         """Log what waits, then show it as sent.
@@ -71,7 +75,7 @@ class OutboundQueue:
         Raises:
             StoreError: the message that could not be stored waits again, at the front.
         """
-        self.give_back_refused()
+        self.give_back_refused(await self.refused())
         while self._waiting:
             await to_the_end(self._deliver(self._waiting.popleft(), turn_id, cycle))
 

@@ -51,7 +51,7 @@ class Pause:
     def question(self) -> str:
         """Return what the user is asked when the next request does not fit while all that makes room is paused."""
         control = self._control
-        room = control.room_for_request
+        room = control.fitting.room
         size = control.shaper.current().measure.tokens
         if not self.is_on or not room or size <= room:
             return ""

@@ -79,7 +79,7 @@ class Session:
         self.parts = RequestParts(self.control.meter.counter)
         self.spending = Spending(services, chat_id)
         self._one_change = asyncio.Lock()
-        self._queue = OutboundQueue(services, log, self.control.meter, self.control.refuse)
+        self._queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse)
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self._root, lambda: self._queue.texts
         self._task: asyncio.Task[None] | None = None
@@ -422,14 +422,14 @@ class Session:
     async def _turns(self, *, answer_again: str = "") -> None:
         """Run turns until nothing is queued; first one of this id that answers what was answered before."""
         while (self._queue or answer_again) and await self._may_spend():
-            refused = self._queue.refusal_of_all()
-            if refused and not answer_again:
+            refused = await self._queue.refused()
+            if self._queue.are_all(refused) and not answer_again:
                 # Before it is given back: then the same sentence comes twice in a row, and is shown once.
-                await self.control.tell_refused(refused)
-            self._queue.give_back_refused()
+                await self.control.tell_refused([*refused.values()][-1])
+            self._queue.give_back_refused(refused)
             if refused and not self._queue and not answer_again:
                 self.enter(State.IDLE)
-                self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=refused.why))
+                self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=[*refused.values()][-1].why))
                 return
             turn_id, answer_again = answer_again, ""
             cycle = max(1, self.log.view.cycle) if turn_id else self.log.view.cycle + 1

@@ -12,7 +12,7 @@ from codecompanion.events import Compacted, CompactionFailed, CompactionStarted,
 from codecompanion.history import ViewChanged
 from codecompanion.messages import CompactionPart, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
-from codecompanion.session import context_control
+from codecompanion.session import fitting
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, native, talk
 from tests.unit.session.test_recovery import LONG
@@ -166,7 +166,7 @@ async def test_nothing_is_said_of_a_compaction_nobody_asked_for(tmp_path):
 
 async def test_a_count_that_hangs_is_waited_for_once(tmp_path, monkeypatch):
     """Lesson 18: the estimate decides, and the next request does not wait as long again."""
-    monkeypatch.setattr(context_control, "COUNT_LIMIT_S", 0.01)
+    monkeypatch.setattr(fitting, "COUNT_LIMIT_S", 0.01)
     adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=[1])
     asked = []
 

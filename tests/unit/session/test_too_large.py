@@ -113,3 +113,59 @@ async def test_a_failing_summariser_and_a_server_that_enforces_nothing(tmp_path,
     assert len(sent(adapter)) == 24, bench.of(TurnFinished)[-1]
     assert max(sent(adapter)) <= 8_000
     assert session.log.view.messages[-1].text.startswith("word")
+
+
+async def ask_claude(tmp_path, *counts, estimated: int = 7_200):
+    """Send a first message to a Claude that counts it so, or cannot; return the bench.
+
+    7,200 tokens by the estimate alone fit the window, as Claude counts them (1.22) they do not.
+    """
+    adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=counts)
+    adapter.default_model = "claude-sonnet-4-5"
+    bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False}, settings={"system_prompt": "."})
+    session = await bench.open()
+    text = "word " * (estimated * 1000 // COUNT.text("word " * 1000))
+    assert abs(COUNT.text(text) - estimated) < 20
+    session.submit(submit(text))
+    await bench.idle(session)
+    return bench
+
+
+async def test_what_exceeds_the_window_by_the_best_guess_is_not_sent_to_a_model_nobody_has_reported_on(tmp_path):
+    """R-524: what is known of a model's family is part of the guess, before its first report, too."""
+    bench = await ask_claude(tmp_path)
+    assert bench.adapter.requests == []
+    [back] = bench.of(SubmitFailed)
+    assert back.error.startswith("Not sent: 8,")
+
+
+async def test_what_fits_by_the_best_guess_is_sent_though_it_may_not(tmp_path):
+    """The bounds of a cold guess hold nothing back: 7,600 tokens, give or take 1,100, in a window of 8,000."""
+    bench = await ask_claude(tmp_path, estimated=6_200)
+    assert bench.of(SubmitFailed) == []
+    assert len(bench.adapter.requests) == 1
+
+
+async def test_in_doubt_a_provider_that_counts_is_asked_and_what_fits_is_sent(tmp_path):
+    """A cold estimate refuses nothing that does fit."""
+    bench = await ask_claude(tmp_path, 7_400, 7_400, 7_400)
+    assert bench.of(SubmitFailed) == []
+    assert len(bench.adapter.requests) == 1
+
+
+async def test_what_the_provider_counts_as_too_large_is_not_sent_and_its_figure_told(tmp_path):
+    bench = await ask_claude(tmp_path, 9_111)
+    assert bench.adapter.requests == []
+    assert bench.of(SubmitFailed)[0].error.startswith("Not sent: 9,111 tokens, 8,000 fit")
+
+
+async def test_a_provider_that_fails_to_count_leaves_it_to_the_guess(tmp_path):
+    bench = await ask_claude(tmp_path, NetworkFailed("down"))
+    assert bench.adapter.requests == []
+    assert bench.of(SubmitFailed)[0].error.startswith("Not sent: 8,")
+
+
+async def test_nobody_is_asked_about_what_cannot_fit_under_any_tokenizer(tmp_path):
+    bench = await ask_claude(tmp_path, 7_000, estimated=12_000)
+    assert bench.adapter.counted == []
+    assert len(bench.of(SubmitFailed)) == 1

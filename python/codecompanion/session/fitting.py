@@ -1,0 +1,117 @@
+"""Whether a request fits the window, by the best guess there is, and what is held back because it does not (R-524).
+
+The best guess is what reports and the estimate say, at the ratio of the model's family where nobody has reported yet.
+Where that leaves it open, a provider that counts is asked before anything is held back; one that does not, or not in
+time, leaves it to the guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from codecompanion.calibration import wants_provider_count
+from codecompanion.context.work import Messages
+from codecompanion.errors import AdapterError, ContextOverflow
+from codecompanion.messages import Message, is_protected
+from codecompanion.session.too_large import Refusal, too_large
+
+if TYPE_CHECKING:
+    from codecompanion.session.context_control import ContextControl
+
+_log = logging.getLogger(__name__)
+COUNT_LIMIT_S = 5.0
+"""A provider's count is worth waiting for this long; then the estimate decides."""
+
+
+class Fitting:
+    """What one chat's requests may measure, and whether they do."""
+
+    def __init__(self, control: ContextControl) -> None:
+        self._control = control
+        self._late: set[tuple[str, str]] = set()
+        self._last: tuple[tuple[object, ...], int] | None = None
+
+    @property
+    def room(self) -> int:
+        """Return what a request may measure beside the reply's reserve; 0 = the window is only assumed (R-506).
+
+        Where nothing is done about it here, because it is switched off or the provider compacts, the reply gets what is
+        left of the window.
+        """
+        control = self._control
+        limits = control.limits
+        reserve = limits.max_output_tokens if control.policy.enabled and not control.native.compact_at else 0
+        return 0 if limits.source == "default" else max(1, limits.context_window - reserve)
+
+    async def must_fit(self) -> None:
+        """Let nothing out that is larger than the window, after all that makes room.
+
+        Raises:
+            ContextOverflow: it is; the sentence says what takes the room and what to do.
+        """
+        control, room = self._control, self.room
+        shaped = control.shaper.current()
+        if not room or shaped.measure.tokens <= room:
+            return
+        # What a provider reported can be wrong; the estimate has to agree before a request is held back.
+        estimate = control.meter.by_estimate(shaped.messages)
+        size = min(shaped.measure.tokens, estimate.tokens)
+        if size > room:
+            size = await self._counted(shaped.messages, estimate.lower, room) or size
+        if size > room:
+            raise ContextOverflow(too_large(control, control.log.view.messages, size, room))
+
+    async def refuse(self, text: str) -> Refusal | None:
+        """Return why a message cannot be sent, whatever is compacted, None when it can be.
+
+        Counted with it is what always stays: system prompt, tools, rules and pins.
+        """
+        control, room = self._control, self.room
+        if not room or len(text) < room // 2:
+            return None
+        message = control.meter.counted(Message(id="new", role="user", content=text))
+        staying = (*(one for one in control.log.view.messages if is_protected(one)), message)
+        estimate = control.meter.by_estimate(staying)
+        size = estimate.tokens
+        if size > room:
+            size = await self._counted(staying, estimate.lower, room) or size
+        return Refusal(too_large(control, staying, size, room), size) if size > room else None
+
+    async def _counted(self, messages: Messages, least: int, room: int) -> int:
+        """Return what the provider counts of these messages where they may fit after all, 0 = it does not say."""
+        return await self._ask(messages) if least <= room else 0
+
+    async def ask_when_close(self) -> None:
+        """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
+        control = self._control
+        count, window = control.meter.count(control.log.view), control.limits.context_window
+        limits = [at for at in (*control.thresholds(), window - control.limits.max_output_tokens) if at]
+        if not wants_provider_count(count, limits):
+            return
+        known = control.adapter_name, control.model
+        counted = await self._ask(control.log.view.messages)
+        if known == (control.adapter_name, control.model):
+            control.meter.take_provider_count(counted, control.log.view)
+
+    async def _ask(self, messages: Messages) -> int:
+        """Return what the provider counts of a request of these messages, 0 when it cannot or not in time."""
+        control = self._control
+        adapter, known = control.adapter(), (control.adapter_name, control.model)
+        if known in self._late or not adapter.counts_tokens(control.model):
+            return 0
+        asked = (*known, control.system_message, control.specs, messages)
+        if self._last is not None and self._last[0] == asked:
+            return self._last[1]
+        try:
+            async with asyncio.timeout(COUNT_LIMIT_S):
+                counted = max(0, await adapter.count_tokens(control.request(messages)))
+            self._last = asked, counted
+            return counted
+        except (AdapterError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                # Not every request shall wait as long.
+                self._late.add(known)
+            _log.info("the provider's count could not be had, the estimate decides: %s", error)
+            return 0
