@@ -26,7 +26,9 @@ START_RATIOS: tuple[tuple[str, tuple[int, int], float, float], ...] = (
 # Claude's tokenizer cuts punctuation finer than the estimate does: fitted by least squares on one half of the recorded
 # sessions, the errors of the other half fall by an eighth (95th percentile) and a quarter (99th). At this density of it
 # for an estimated token, that of recorded coding chats, the ratio is the whole truth.
-MARKS_DENSITY = 0.52
+MARKS_DENSITY = 0.61
+FIGURES = 1
+"""What stored figures mean: raised when the estimator or the counting of marks changes, and they no longer do."""
 _LOWEST, _HIGHEST = 0.5, 2.5
 # A difference smaller than this says more about overheads than about the tokenizer.
 _SMALLEST_DELTA = 64
@@ -39,8 +41,10 @@ _FIRST_WEIGHT, _MOST_WEIGHT = 1000, 16_000
 _SETTLED, _CLIP, _MOST_OF_IT = 4000, 0.15, 0.25
 # Recorded schemas cost from a third of their JSON on.
 _LEAST_SCHEMAS = 0.25
-# How a side of the band follows the reports: 1.5 and 0.992 balance at one report in fifty beyond it.
-_WIDENS, _WIDENS_MOST, _SHRINKS = 1.5, 4.0, 0.992
+# How a side of the band follows the reports: 1.5 and 0.992 balance at one report in fifty beyond it. A side that is
+# wider than usual forgets that share of what made it so with each report that would have lain within the usual one: an
+# outlier is forgotten after some fifty reports. Chosen on every second recorded session: as many lie beyond as before.
+_WIDENS, _WIDENS_MOST, _SHRINKS, _FORGETS = 1.5, 4.0, 0.992, 0.03
 _NARROWEST, _WIDEST = 0.25, 6.0
 # A first request's extra moves by at most itself and so many tokens at a time.
 _EXTRA_STEP = 512
@@ -104,6 +108,8 @@ def wants_provider_count(count: Count, thresholds: Iterable[int]) -> bool:
 
 def _adapted(side: float, off: float, bound: int) -> float:
     """Return how wide a side is to be, after a report that lay `off` on it, of `bound` that were expected."""
+    if side > 1 and off <= bound / side:
+        return 1 + (side - 1) * (1 - _FORGETS)
     if off <= bound:
         return max(_NARROWEST, side * _SHRINKS)
     return min(_WIDEST, side * max(_WIDENS, min(_WIDENS_MOST, off / max(1, bound))))
@@ -123,6 +129,12 @@ class Calibration(msgspec.Struct, frozen=True):
     marks: float = 0.0
     above: float = 1.0
     below: float = 1.0
+
+    @property
+    def is_sound(self) -> bool:
+        """Return whether all of it lies where learning can have left it: stored figures may be damaged."""
+        sides = all(_NARROWEST <= side <= _WIDEST for side in (self.above, self.below))
+        return sides and self.weight >= 0 and _LOWEST <= self.ratio <= _HIGHEST and math.isfinite(self.extra)
 
     @classmethod
     def for_model(cls, model: str) -> Calibration:

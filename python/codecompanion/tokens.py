@@ -139,8 +139,12 @@ _NO_MARKS = bytes(byte for byte in range(256) if byte > 126 or byte < 33 or chr(
 
 
 def count_marks(text: str) -> int:
-    """Return the punctuation of a text, in characters: code has much of it, and tokenizers differ most there."""
-    return len(text.encode("utf-8", "surrogatepass").translate(None, _NO_MARKS))
+    """Return the punctuation of a text, in characters: code has much of it, and tokenizers differ most there.
+
+    An underscore counts three: names_like_this are cut into one more piece at each. Fitted on one half of recorded
+    sessions; on the other half the 95th percentile of the error falls by a third.
+    """
+    return len(text.encode("utf-8", "surrogatepass").translate(None, _NO_MARKS)) + 2 * text.count("_")
 
 
 class MessageCounter(msgspec.Struct, frozen=True):

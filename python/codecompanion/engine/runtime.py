@@ -13,7 +13,6 @@ from codecompanion import text_files, tokens
 from codecompanion.adapters import catalog
 from codecompanion.adapters.known_secrets import KnownSecrets
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
-from codecompanion.calibration import Calibration, start_marks
 from codecompanion.context.ledger import summarise
 from codecompanion.engine.configured import configure, take_settings
 from codecompanion.engine.log import register_secrets
@@ -220,10 +219,7 @@ class Runtime:
         known.learn_environment(environment, services.adapters.key_variables(), is_plain_name)
         known.learn(await asyncio.to_thread(services.adapters.secret_values))
         configure(services, request)
-        for learned in await asyncio.to_thread(store.load_calibration):
-            marks = start_marks(learned.model)
-            calibration = Calibration(learned.ratio, learned.weight, learned.extra, marks)
-            services.calibrations[learned.adapter, learned.model] = calibration
+        await asyncio.to_thread(services.load_calibrations)
         previous, self._services, self._reports = self._services, services, Reports()
         self._environment = environment
         LostHistory(services, self._chats, self._start_in_background)

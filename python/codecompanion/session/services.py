@@ -14,7 +14,7 @@ import msgspec
 from codecompanion.adapters.known_secrets import KnownSecrets
 from codecompanion.adapters.redact import plain_url
 from codecompanion.adapters.registry import AdapterRegistry
-from codecompanion.calibration import Calibration
+from codecompanion.calibration import FIGURES, Calibration, start_marks
 from codecompanion.context.policy import load_policy, policy_names
 from codecompanion.context.policy_options import known_options, unknown_options, with_options
 from codecompanion.context.policy_schema import Policy
@@ -27,6 +27,7 @@ from codecompanion.requests import Snapshot
 from codecompanion.session.effects import Keeping
 from codecompanion.session.usage_check import Doubt, UsageDoubts
 from codecompanion.settings import Settings
+from codecompanion.store.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.command_environment import HiddenVariables
@@ -39,6 +40,8 @@ OPTIONS_KEY = "interactions.chat.opts.context_management"
 POLICIES_KEY = "interactions.chat.opts.policies"
 POLICY_KEY = "interactions.chat.opts.policy"
 DEFAULT_TOOL_TIMEOUT_S = 60.0
+_LEARNED = ("ratio", "weight", "extra", "above", "below")
+"""What is stored of a calibration; the rest follows from the model's name."""
 
 
 @dataclass(slots=True)
@@ -173,7 +176,16 @@ class Services:
         endpoint = self.endpoint(adapter_name)
         if self.calibrations.get((endpoint, model)) != learned:
             self.calibrations[endpoint, model] = learned
-            self.store.save_calibration(endpoint, model, learned.ratio, learned.weight, learned.extra)
+            figures = {name: getattr(learned, name) for name in _LEARNED}
+            self.store.save_calibration(StoredCalibration(endpoint, model, figures=FIGURES, **figures))
+
+    def load_calibrations(self) -> None:
+        """Take in what earlier hosts learned; figures that mean something else by now, or cannot be, are left."""
+        for stored in self.store.load_calibration():
+            figures = {name: getattr(stored, name) for name in _LEARNED}
+            learned = Calibration(marks=start_marks(stored.model), **figures)
+            if stored.figures == FIGURES and learned.is_sound:
+                self.calibrations[stored.adapter, stored.model] = learned
 
     def doubt_usage(self, adapter_name: str, doubt: Doubt) -> bool:
         """Remember that a report of this endpoint cannot be true; return whether the user is to be told."""

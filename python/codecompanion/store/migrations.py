@@ -119,6 +119,12 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE TABLE inner_missing (below INTEGER NOT NULL)",
         "INSERT INTO inner_missing SELECT max(id) + 1 FROM events HAVING max(id) IS NOT NULL",
     ),
+    (
+        # How far an endpoint's reports lie from the count is known again after a restart, and what the figures mean.
+        "ALTER TABLE calibration ADD COLUMN above REAL NOT NULL DEFAULT 1",
+        "ALTER TABLE calibration ADD COLUMN below REAL NOT NULL DEFAULT 1",
+        "ALTER TABLE calibration ADD COLUMN figures INTEGER NOT NULL DEFAULT 1",
+    ),
 )
 
 

@@ -17,14 +17,21 @@ Kind = Literal["draft", "partial", "grants", "permits"]
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """What the counter learned of a model: reported tokens = `extra` + `ratio` × estimate, from `weight` tokens."""
+    """What the counter learned of a model: reported tokens = `extra` + `ratio` × estimate, from `weight` tokens.
+
+    `above` and `below`: how far reports lay from the count, as multiples of what is usual. `figures` is the version of
+    what all these mean.
+    """
 
     adapter: str
     model: str
     ratio: float
     weight: int
-    extra: float
-    updated: float
+    extra: float = 0.0
+    updated: float = 0.0
+    above: float = 1.0
+    below: float = 1.0
+    figures: int = 1
 
 
 def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind, text: str, now: float) -> None:
@@ -60,12 +67,15 @@ def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Mess
 def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -> None:
     """Keep the newest calibration of an adapter's model."""
     connection.execute(
-        "INSERT OR REPLACE INTO calibration(adapter, model, ratio, weight, extra, updated) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO calibration(adapter, model, ratio, weight, extra, updated, above, below, figures) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         msgspec.structs.astuple(calibration),
     )
 
 
 def load_calibration(connection: sqlite3.Connection) -> list[Calibration]:
     """Return everything the counter learned."""
-    rows = connection.execute("SELECT adapter, model, ratio, weight, extra, updated FROM calibration ORDER BY 1, 2")
+    rows = connection.execute(
+        "SELECT adapter, model, ratio, weight, extra, updated, above, below, figures FROM calibration ORDER BY 1, 2"
+    )
     return [Calibration(*row) for row in rows]

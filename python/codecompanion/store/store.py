@@ -300,11 +300,11 @@ class Store:
         """Forget the partial reply."""
         return self._scratch(lambda connection: scratch.clear_text(connection, chat_id, "partial"))
 
-    def save_calibration(self, adapter: str, model: str, ratio: float, weight: int, extra: float = 0.0) -> Future[None]:
-        """Keep what the counter learned of a model (reported = extra + ratio x estimated)."""
-        named = sessions.storable(adapter), sessions.storable(model)
-        learned = Calibration(*named, ratio, weight, extra, self._clock())
-        return self._scratch(lambda connection: scratch.save_calibration(connection, learned))
+    def save_calibration(self, learned: Calibration) -> Future[None]:
+        """Keep what the counter learned of a model."""
+        adapter, model = sessions.storable(learned.adapter), sessions.storable(learned.model)
+        kept = msgspec.structs.replace(learned, adapter=adapter, model=model, updated=self._clock())
+        return self._scratch(lambda connection: scratch.save_calibration(connection, kept))
 
     def load_calibration(self) -> list[Calibration]:
         """Return everything the counter learned, by adapter and model."""

@@ -12,7 +12,7 @@ import pytest
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.adapters.openai_chat.usage import normalise_usage
-from codecompanion.calibration import Calibration
+from codecompanion.calibration import FIGURES, Calibration
 from codecompanion.context.policy import policy_names
 from codecompanion.engine.doctor import examine
 from codecompanion.errors import ContextOverflow
@@ -21,6 +21,7 @@ from codecompanion.history import with_messages
 from codecompanion.messages import Message, Usage
 from codecompanion.session.policy_choice import choose_policy
 from codecompanion.session.usage_check import UsageDoubts
+from codecompanion.store.scratch import Calibration as StoredCalibration
 from codecompanion.tokens import MessageCounter
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_meter import LINE, Chat, Provider
@@ -318,6 +319,21 @@ async def test_what_was_learned_of_one_address_is_not_used_for_another(tmp_path:
     assert services.calibration("s", "m").ratio == 1.7
     services.adapters.add(bench.adapter, type(settings)(name="s", kind="openai", base_url="http://two.test/v1"))
     assert services.calibration("s", "m") == Calibration()
+
+
+async def test_what_was_learned_of_an_endpoint_is_known_after_a_restart(tmp_path: Path) -> None:
+    """R-505: ratio, extra and the width of the band; what means something else by now is not taken."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", talks))
+    learned = Calibration(1.7, 9_000, 120.0, above=2.5, below=0.4)
+    bench.services.keep_calibration("s", "m", learned)
+    old = StoredCalibration("s", "old", 1.7, 9_000, figures=FIGURES + 1)
+    bench.services.store.save_calibration(old).result()
+    bench.services.store.save_calibration(StoredCalibration("s", "damaged", -3.0, 9_000)).result()
+    again = Bench(tmp_path, ScriptedAdapter("s", talks), store=bench.store)
+    again.services.load_calibrations()
+    assert again.services.calibration("s", "m") == learned
+    assert again.services.calibration("s", "old") == Calibration()
+    assert again.services.calibration("s", "damaged") == Calibration()
 
 
 def test_each_endpoint_is_told_once() -> None:

@@ -15,6 +15,7 @@ from codecompanion.errors import StoreError
 from codecompanion.history import ChatCreated, LogEvent, MessageAdded
 from codecompanion.messages import Message, Role
 from codecompanion.store import Store, open_store
+from codecompanion.store.scratch import Calibration
 
 PYTHON_DIR = Path(__file__).resolve().parents[3] / "python"
 CREATED = ChatCreated(adapter="offline", model="m", policy="codecompanion", cwd="/work")
@@ -61,7 +62,7 @@ def fill(desk: Desk, chats: int = 4, messages: int = 60) -> dict[str, list[LogEv
                 f"chat{chat}", [said(f"{chat} {number} " + "lorem ipsum " * (900 if number % 9 == 0 else 150))]
             )
     store.save_draft("chat0", "draft")
-    store.save_calibration("openai", "x", 1.5, 2).result()
+    store.save_calibration(Calibration("openai", "x", 1.5, 2)).result()
     expected = {f"chat{chat}": store.load_events(f"chat{chat}") for chat in range(chats)}
     store.close()
     assert not desk.path.with_name("sessions.db-wal").exists()

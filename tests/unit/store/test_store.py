@@ -27,6 +27,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.store import Store, durable, open_memory_store, open_store
+from codecompanion.store.scratch import Calibration
 from codecompanion.store.writer import CHECKPOINT_BYTES
 
 from .conftest import CREATED, Desk, said
@@ -208,15 +209,13 @@ def test_a_reply_clears_its_partial_and_a_message_the_draft_it_was(store: Store)
 def test_calibration_is_kept_per_adapter_and_model(desk: Desk) -> None:
     """The newest value counts, also after a restart."""
     store = desk.open()
-    store.save_calibration("openai", "x", 1.5, 3)
-    store.save_calibration("openai", "x", 1.25, 4, 300.5)
-    store.save_calibration("offline", "y", 1.0, 1).result()
+    newest = Calibration("openai", "x", 1.25, 4, extra=300.5, above=2.5, below=0.5, figures=3)
+    store.save_calibration(Calibration("openai", "x", 1.5, 3))
+    store.save_calibration(newest)
+    store.save_calibration(Calibration("offline", "y", 1.0, 1)).result()
     store.close()
-    kept = desk.open().load_calibration()
-    assert [(one.adapter, one.model, one.ratio, one.weight, one.extra) for one in kept] == [
-        ("offline", "y", 1.0, 1, 0.0),
-        ("openai", "x", 1.25, 4, 300.5),
-    ]
+    kept = [msgspec.structs.replace(one, updated=0.0) for one in desk.open().load_calibration()]
+    assert kept == [Calibration("offline", "y", 1.0, 1), newest]
 
 
 def test_the_store_in_memory_does_all_the_same(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from codecompanion.errors import StoreCorrupt, StoreUnavailable
 from codecompanion.history import LogEvent
 from codecompanion.store import Store, open_store
 from codecompanion.store.migrations import MIGRATIONS, migrate
+from codecompanion.store.scratch import Calibration
 from codecompanion.store.sessions import Spent
 
 from .conftest import CREATED, Desk, Start, fill, said
@@ -62,6 +63,9 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(desk: Desk, version
             )
         if version >= 3:
             connection.execute("UPDATE chats SET cost_usd = 0.25, unpriced = 2")
+        if version >= 2:
+            connection.execute("INSERT INTO calibration(adapter, model, ratio, weight, extra, updated) "
+                               "VALUES ('a', 'm', 1.5, 9, 3.5, 5.0)")  # fmt: skip
         if version >= 4:
             connection.execute("UPDATE chats SET first_question = 'old', last_question = 'old'")
     connection.close()
@@ -72,6 +76,8 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(desk: Desk, version
         stored = store.find_session("c")
         assert stored is not None
         assert (stored.title, stored.first_question, stored.last_question) == ("Old", "old", "old")
+    known = [Calibration("a", "m", 1.5, 9, extra=3.5, updated=5.0, above=1.0, below=1.0, figures=1)]
+    assert store.load_calibration() == (known if version >= 2 else [])
     assert store.append("c", [said("new")]).result()[0].seq == (5 if version >= 1 else 1)
 
 
