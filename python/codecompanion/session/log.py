@@ -83,7 +83,7 @@ class ChatLog:
         self._late += payloads
 
     async def write_late(self) -> None:
-        """Try once more what could not be written, before the chat is closed; the user knows that it was not."""
+        """Try once more what could not be written, before anything else is done; the user knows that it was not."""
         if self._late:
             with contextlib.suppress(StoreError):
                 await self.write()

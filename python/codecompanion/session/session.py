@@ -293,6 +293,7 @@ class Session:
             InputError: a turn is running, or there is no user message.
         """
         self._must_be_idle("Wait until the reply is complete, or stop it with q.")
+        await self.log.write_late()
         messages = self.log.view.messages
         last = next((i for i in range(len(messages) - 1, -1, -1) if _asks(messages[i])), None)
         if last is None:
@@ -410,6 +411,7 @@ class Session:
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
+            await self.log.write_late()
             await work()
         except asyncio.CancelledError:
             # What was on its way to the store is in the view before the chat is idle.

@@ -15,11 +15,9 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_turn import READ, stored_view
 
 
-@pytest.mark.parametrize("reply", ["text", "text and calls"])
-async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(tmp_path, monkeypatch, reply):
-    """Lesson 36: what was shown is not lost; a call in it was not run and does not count."""
-    first = calls(READ, text="shown") if reply == "text and calls" else says("shown")
-    bench = Bench(tmp_path, ScriptedAdapter("s", [first, says("second")]))
+async def unstored(tmp_path, monkeypatch, *replies):
+    """Return a chat whose first reply was shown but could not be stored; then there is room again."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", replies))
     session = await bench.open()
     append = type(bench.store).append
 
@@ -34,10 +32,18 @@ async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(
         patch.setattr(type(bench.store), "append", full)
         session.submit(submit("q", 1))
         await bench.idle(session)
-    what = (
-        "The reply is not stored yet" if reply == "text" else "No tool was run, because the calls could not be stored"
-    )
-    assert bench.of(TurnFinished)[0].error == f"{what}: the disk is full"
+    return bench, session
+
+
+@pytest.mark.parametrize("reply", ["text", "text and calls"])
+async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(tmp_path, monkeypatch, reply):
+    """Lesson 36: what was shown is not lost; a call in it was not run and does not count."""
+    first = calls(READ, text="shown") if reply == "text and calls" else says("shown")
+    bench, session = await unstored(tmp_path, monkeypatch, first, says("second"))
+    [ended] = bench.of(TurnFinished)
+    what = {"text": "The reply is not stored yet"}
+    called = "No tool was run, because the calls could not be stored"
+    assert ended.error == f"{what.get(reply, called)}: the disk is full"
     session.submit(submit("r", 2))
     await bench.idle(session)
     view = session.log.view.messages
@@ -45,6 +51,30 @@ async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(
         ("shown", reply == "text and calls"),
         ("second", False),
     ]
+    assert violations(view) == []
+    assert stored_view(bench).messages == view
+
+
+@pytest.mark.parametrize("how", ["regenerate", "go on", "compact", "close"])
+async def test_what_could_not_be_stored_is_stored_before_anything_else(tmp_path, monkeypatch, how):
+    """Whatever the user does next is about the reply that stands in the buffer."""
+    bench, session = await unstored(tmp_path, monkeypatch, says("shown"), says("second"), says("third"))
+    match how:
+        case "regenerate":
+            await session.regenerate(session.snapshot)
+        case "go on":
+            session.go_on(session.snapshot)
+        case "compact":
+            session.compact("")
+        case "close":
+            await session.close()
+    await bench.idle(session)
+    view = session.log.view.messages
+    said = [message.text for message in view if message.role == "assistant"]
+    expected = {"regenerate": ["second"], "go on": ["shown", "second"], "close": ["shown"]}
+    assert how == "compact" or said == expected[how]
+    logged = [e.payload.message.text for e in bench.store.load_events("chat-1") if isinstance(e.payload, MessageAdded)]
+    assert logged[:2] == ["q", "shown"]
     assert violations(view) == []
     assert stored_view(bench).messages == view
 
