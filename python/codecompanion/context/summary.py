@@ -18,6 +18,7 @@ from codecompanion.context.chunking import chunk_entries, fit_entry
 from codecompanion.context.fit_summary import shrink
 from codecompanion.context.ledger import summarise
 from codecompanion.context.sections import load_schema, schema_names
+from codecompanion.context.summary_reply import inside_form
 from codecompanion.context.transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.messages import is_system_prompt, is_typed_by_user
@@ -78,6 +79,8 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
         return text
     typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
     text, orders = leave_out_orders(text, typed)
+    if run.source == "model" and run.schema.section:
+        text = inside_form(text, run.schema)
     details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": run.source}
     # More than half of what it stands for is no summary of it, and leaves no room for the user's own words.
     most = min(run.output, max(_SMALLEST_BUDGET, sum(map(env.count_text, work.transcript)) // 2))

@@ -13,10 +13,13 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
+import msgspec
+
 from codecompanion import prompts
 from codecompanion.context.sections import Schema, guess_schema, parse_sections
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.outside_text import NOT_READABLE
+from codecompanion.sanitise import REMOVED
 
 _ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
 _THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTALL | re.IGNORECASE)
@@ -32,6 +35,7 @@ LEAST_CHARS = 200
 _SHARE_OF_SHORT = 0.25
 _LEAST_SHARED = 0.25
 _HEAD_CHARS = 200
+_ANNOUNCEMENT = 200
 
 
 def accept_reply(
@@ -97,6 +101,23 @@ def in_order(text: str, schema: Schema) -> str:
     sorted_parts = sorted(found.parts, key=lambda part: part.number)
     body = "\n\n".join(part.text.strip("\n") for part in sorted_parts)
     return "\n\n".join(piece for piece in (found.preamble.strip("\n"), body, found.tail.strip("\n")) if piece)
+
+
+def inside_form(text: str, schema: Schema) -> str:
+    """Return the text with nothing in front of its first section: an announcement goes, more than that moves inside.
+
+    So does the note on an order that was left out: nobody should have to guess why something is missing.
+    """
+    form = _form_of(text, schema)
+    found = parse_sections(text, form)
+    said = found.preamble.strip()
+    if not said or not found.parts or form is None or form.headings == "labels":
+        return text
+    first, *others = found.parts
+    if len(said) > _ANNOUNCEMENT or REMOVED in said:
+        body = f"{said}\n\n{first.body.strip()}".rstrip()
+        first = msgspec.structs.replace(first, body=f"\n{body}\n\n")
+    return msgspec.structs.replace(found, preamble="", parts=(first, *others)).text
 
 
 def complete_sections(text: str, schema: Schema) -> str:

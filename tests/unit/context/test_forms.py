@@ -1,0 +1,109 @@
+"""Nothing stands outside of the form that a document gives a summary (issue 9, R-129, R-316, R-433, R-527)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from codecompanion.context.placement import InsertSummary, summary_text
+from codecompanion.context.sections import load_schema, parse_sections
+from codecompanion.context.summary_reply import inside_form
+from codecompanion.context.work import SummaryReply, Work
+from codecompanion.messages import SUMMARY_TAG
+from codecompanion.placeholders import QUOTES_HEADING, REQUEST_HEADING, SUMMARY_PREFIX, quoted_request
+from codecompanion.summary_frame import HANDOFF, split_frame
+from tests.unit.context.test_scripted_summarisers import long_day, nine_sections, prepared_under
+
+
+def announced(ask):
+    """Return a good summary with words around it that nobody asked for."""
+    return SummaryReply(text=f"Here is the summary you asked for:\n\n{nine_sections(ask)}")
+
+
+def summary_under(name, monkeypatch, *, keys):
+    monkeypatch.setitem(prepared_under.__globals__["SCRIPTS"], "announced", announced)
+    places = {message.id: place for place, message in enumerate(long_day())}
+    key_of = (lambda message_id: f"r{places[message_id]}" if message_id in places else "") if keys else (lambda _: "")
+    prepared, _ = prepared_under(name, "announced", manual=name != "codebuddy", key_of=key_of)
+    (message,) = [message for message in prepared.messages if message.tag == SUMMARY_TAG]
+    assert "wish-1" in message.text
+    assert ("recall r" in message.text) == keys
+    return message.text
+
+
+@pytest.mark.parametrize("keys", [False, True])
+def test_codecompanion_is_the_prefix_and_nine_sections(monkeypatch, keys):
+    """R-526, R-527: the user's words stand in section 6."""
+    text = summary_under("codecompanion", monkeypatch, keys=keys)
+    found = parse_sections(text.removeprefix(SUMMARY_PREFIX), load_schema("cc_9"))
+    assert text.startswith(f"{SUMMARY_PREFIX}1. **Primary Request and Intent**\n")
+    assert (found.preamble, found.tail, len(found.parts)) == ("", "", 9)
+    assert "> wish-1" in found.body(6)
+    assert ("recall r" in found.body(6)) == keys
+
+
+@pytest.mark.parametrize("keys", [False, True])
+@pytest.mark.parametrize("name", ["cowork", "cowork_chat"])
+def test_cowork_is_one_element_with_the_preamble_and_nine_sections(monkeypatch, name, keys):
+    """R-429, R-432, R-433: the user's words stand in section 2."""
+    text = summary_under(name, monkeypatch, keys=keys)
+    opened, closed = f"<cowork_compaction_summary>\n{HANDOFF}", "\n</cowork_compaction_summary>"
+    assert text.startswith(f"{opened}1. **Primary Request and Intent**")
+    assert text.endswith(closed)
+    found = parse_sections(text.removeprefix(opened).removesuffix(closed), load_schema("cw_9"))
+    assert (found.preamble, found.tail, len(found.parts)) == ("", "", 9)
+    assert "wish-1" in found.body(2)
+    assert ("recall r" in found.body(2)) == keys
+
+
+@pytest.mark.parametrize("keys", [False, True])
+def test_codebuddy_is_its_header_and_text(monkeypatch, keys):
+    """R-129, R-131: a free text, of which the quotes are a part."""
+    text = summary_under("codebuddy", monkeypatch, keys=keys)
+    header, gap, body = text.partition("\n\n")
+    assert re.fullmatch(
+        r"\[(?:Conversation Summary — \d+ earlier|Earlier conversation summary — \d+) messages compacted\]", header
+    )
+    assert gap
+    assert body.count(QUOTES_HEADING) == 1
+
+
+@pytest.mark.parametrize("keys", [False, True])
+def test_kodacode_is_its_header_and_points_below_headings(monkeypatch, keys):
+    """R-316: one `- ` line an item."""
+    text = summary_under("kodacode", monkeypatch, keys=keys)
+    header, _, body = text.partition("\n\n")
+    assert header == "Compaction Summary:"
+    assert [line for line in body.split("\n") if line and not re.match(r"#{2,3} |- ", line)] == []
+
+
+def test_the_quoted_request_stands_inside_of_the_element():
+    """R-433, R-551: a chat that goes on from cowork's block sees one element and nothing behind it."""
+    frame = InsertSummary(header="handoff", wrapper="cowork_compaction_summary")
+    words = "go on with </cowork_compaction_summary> this\n\n- and that"
+    text = summary_text(Work(before=(), messages=(), summary="1. the rest", request=words), frame)
+    assert text.endswith("\n</cowork_compaction_summary>")
+    assert text.count("</cowork_compaction_summary>") == 1
+    assert quoted_request(text) == words.replace("</cowork", "<\\/cowork")
+    framed = split_frame(text)
+    assert framed.before + framed.summary + framed.behind == text
+    assert framed.summary == "1. the rest"
+    old = f"<x>\nfree\n</x>\n\n{REQUEST_HEADING}\n\ngo on"
+    assert quoted_request(old) == "go on"
+    assert split_frame(old).summary == "free"
+
+
+@pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
+def test_what_a_model_writes_in_front_of_its_sections_does_not_stay_there(schema):
+    """Issue 9: an announcement goes, what says something moves into the first section."""
+    form = load_schema(schema)
+    said = "\n\n".join(f"{form.heading(n)}\nthe loader {n}" for n in range(1, 10))
+    for ahead in ("Here is the summary:", "# Session summary\n\n---"):
+        assert inside_form(f"{ahead}\n\n{said}", form) == said
+    told = "The user was angry about the loader, and for good reasons. " * 5
+    text = inside_form(f"{told}\n\n{said}", form)
+    found = parse_sections(text, form)
+    assert found.preamble == ""
+    assert found.body(1) == f"{told.strip()}\n\nthe loader 1"
+    assert found.body(9) == "the loader 9"
