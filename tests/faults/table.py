@@ -210,12 +210,12 @@ STREAM = (
         expect="told, with the option; not asked again, because it may be at work",
     ),
     Row(
-        kind="stream", name="silence in the text", answers=(Says(LONG, silent_at="in the text"),), quiet_s=0.1,
-        answered=False, kept=True, says="the provider sent nothing for 0.1 s", expect="told; what arrived is kept",
+        kind="stream", name="silence in the text", answers=(Says(LONG, silent_at="in the text"),), quiet_s=1.0,
+        answered=False, kept=True, says="the provider sent nothing for 1 s", expect="told; what arrived is kept",
     ),
     Row(
-        kind="stream", name="silence in the text, while another message waits", quiet_s=0.3, answered=False, kept=True,
-        answers=(Says(LONG, silent_at="in the text"),), hasty=True, says="the provider sent nothing for 0.3 s",
+        kind="stream", name="silence in the text, while another message waits", quiet_s=1.0, answered=False, kept=True,
+        answers=(Says(LONG, silent_at="in the text"),), hasty=True, says="the provider sent nothing for 1 s",
         expect="told once of both: what arrived is kept, and the waiting message is back in the input",
     ),
     Row(
