@@ -37,8 +37,10 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: user messages that have no answer
     yet are put aside to follow the summary (R-551). `keep_running`: so is what the running turn needs to go on, its
-    newest rounds up to that share (0..1) of the window among it; 0 = it is summarised like the rest. `keep_first`: the
-    first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with these tags (R-420).
+    newest rounds up to that share (0..1) of the window among it; 0 = it is summarised like the rest. `newest_turn`:
+    only what belongs to the newest turn waits or runs; of older words a compaction may have taken the answer away.
+    `keep_first`: the first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with
+    these tags (R-420).
 
     `count` newest of `unit` stay; with `turns` those are completed ones, and the running one stays, too (R-309).
     `fill`: besides, as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target goes
@@ -49,6 +51,7 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_compacted: bool = True
     keep_pending: bool = True
     keep_running: Share = 0.0
+    newest_turn: bool = False
     keep_first: bool = False
     keep_tags: tuple[str, ...] = ()
     unit: Literal["messages", "cycles", "turns"] = "messages"
@@ -70,6 +73,8 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     """
     messages = work.messages
     pending_from = first_pending(messages) if params.keep_pending else len(messages)
+    if params.newest_turn:
+        pending_from = max(pending_from, _newest_turn_start(messages))
     running = running_from(messages[: first_pending(messages)]) if params.keep_running else None
     aside_from, live, plan = pending_from, frozenset(range(pending_from, len(messages))), frozenset[int]()
     if running is not None:
@@ -100,7 +105,7 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
         messages=tuple(stays[index] for index in sorted(stays) if index < aside_from),
         removed=removed,
         pending=tuple(stays[index] for index in sorted(stays) if index >= aside_from),
-        request="" if running is not None else _interrupted_request(messages[:pending_from], staying),
+        request="" if running is not None else _interrupted_request(messages[:pending_from], staying, params),
         details=details,
     )
 
@@ -191,7 +196,16 @@ def first_pending(messages: Messages) -> int:
     return len(messages)
 
 
-def _interrupted_request(head: Messages, staying: frozenset[int]) -> str:
+def _newest_turn_start(messages: Messages) -> int:
+    """Return where the turn begins that the last message belongs to; what was attached for it is part of it."""
+    newest = messages[-1].cycle if messages else None
+    index = len(messages)
+    while index > 0 and messages[index - 1].cycle == newest:
+        index -= 1
+    return index
+
+
+def _interrupted_request(head: Messages, staying: frozenset[int], params: SelectWindow) -> str:
     """Return the words of the user that are being answered and do not stay by themselves, "" when none are (R-551).
 
     All that was typed since the last finished reply counts, in order: what steers a loop does not end its request. In
@@ -201,8 +215,11 @@ def _interrupted_request(head: Messages, staying: frozenset[int]) -> str:
         return ""
     words: list[str] = []
     found: list[Message] = []
+    oldest = _newest_turn_start(head) if params.newest_turn else 0
     for index in range(len(head) - 1, -1, -1):
         message = head[index]
+        if is_typed_by_user(message) and index < oldest:
+            continue
         if is_typed_by_user(message):
             found.append(message)
             words.insert(0, "" if index in staying else message.text)
