@@ -15,6 +15,8 @@ from codecompanion.messages import Message, TextPart, is_protected, with_changes
 from codecompanion.placeholders import RESULT_CUT
 
 _HEAD_SHARE = 2 / 3
+_WORTH_CUTTING = 1.25
+"""A result that is this much larger than what it may be cut to; cut by less it makes no room to speak of."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -42,7 +44,8 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
         for index in _candidates(work.messages, newest_only=params.newest_only)
         if (work.messages[index].tokens or lowest + 1) > lowest
     }
-    sizes = {index: size for index, size in sizes.items() if size > lowest}
+    smallest = int(_WORTH_CUTTING * lowest) if params.newest_only else lowest
+    sizes = {index: size for index, size in sizes.items() if size > smallest}
     if not sizes:
         return Skipped("nothing_to_truncate", "no tool result is larger than what fits")
     measure = env.sent or env.measure
