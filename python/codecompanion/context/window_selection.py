@@ -96,7 +96,8 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
         kept = _with_newer_half(messages, kept)
     kept -= {index for index in kept if messages[index].tag == SUMMARY_TAG}
     removed = tuple(message for index, message in enumerate(messages) if index not in kept)
-    staying = frozenset(index for index in kept if not is_protected(messages[index]))
+    # A pinned request stays in its place and is quoted, too, unless there is no room for it twice.
+    staying = frozenset(index for index in kept if params.newest_turn or not is_protected(messages[index]))
     if all(message.tag == SUMMARY_TAG for message in removed):
         return _NOTHING
     stays = {index: messages[index] for index in kept} | {i: without_calls(messages[i], env) for i in plan - kept}
