@@ -423,12 +423,22 @@ class Session:
 
     async def _turns(self, *, answer_again: str = "") -> None:
         """Run turns until nothing is queued; first one of this id that answers what was answered before."""
+        try:
+            await self._run_turns(answer_again)
+        except Exception:
+            # What stays in the queue would be tried again at once, and fail again, without end.
+            self._queue.give_back("Not sent; your message is back in the input.")
+            raise
+
+    async def _run_turns(self, answer_again: str) -> None:
         while (self._queue or answer_again) and await self._may_spend():
             refused = await self._queue.refused()
-            if self._queue.are_all(refused) and not answer_again:
-                # Before it is given back: then the same sentence comes twice in a row, and is shown once.
-                await self.control.tell_refused([*refused.values()][-1])
-            self._queue.give_back_refused(refused)
+            try:
+                if self._queue.are_all(refused) and not answer_again:
+                    # Before it is given back: then the same sentence comes twice in a row, and is shown once.
+                    await self.control.tell_refused([*refused.values()][-1])
+            finally:
+                self._queue.give_back_refused(refused)
             if refused and not self._queue and not answer_again:
                 self.enter(State.IDLE)
                 self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=[*refused.values()][-1].why))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.context.policy import policy_names
-from codecompanion.errors import NetworkFailed
-from codecompanion.events import SubmitFailed, TurnFinished
+from codecompanion.errors import NetworkFailed, StoreUnavailable
+from codecompanion.events import Notice, SubmitFailed, TurnFinished
 from codecompanion.history import MessageAdded
 from codecompanion.tokens import MessageCounter
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -44,6 +44,27 @@ async def test_a_message_that_can_never_fit_comes_back_before_it_is_logged(tmp_p
     session.submit(submit("short", 2))
     await bench.idle(session)
     assert session.log.view.messages[-1].text == "ok"
+
+
+@pytest.mark.parametrize("fails", ["the trace", "the count"])
+async def test_a_refused_message_comes_back_once_though_nothing_can_be_written(tmp_path, monkeypatch, fails):
+    """A failure on the way to a turn ends it: it is not begun again and again with the same message."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False}, settings={"policy": "kodacode"})
+    session = await bench.open()
+
+    def full(*_):
+        raise StoreUnavailable("the disk is full")
+
+    if fails == "the trace":
+        monkeypatch.setattr(type(bench.store), "append", full)
+    else:
+        monkeypatch.setattr(type(session._queue), "refused", full)
+    session.submit(submit("word " * 20_000))
+    await bench.idle(session)
+    assert [back.text for back in bench.of(SubmitFailed)] == ["word " * 20_000]
+    assert [notice.text for notice in bench.of(Notice)] == ["the disk is full"]
+    assert fails == "the count" or "8,000 fit; your message takes" in bench.of(SubmitFailed)[0].error
 
 
 async def test_a_huge_queued_message_comes_back_and_the_others_are_sent(tmp_path):
