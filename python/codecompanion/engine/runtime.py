@@ -365,6 +365,8 @@ class Runtime:
             await durable(self.services.store.release(session.chat_id))
 
     async def _handle_chat(self, session: Session, request: Request) -> object:
+        if isinstance(request, RedrawChat | GoOn | Inspect | ForecastCompaction | Preview):
+            await session.log.write_late()  # they are about all that was shown
         match request:
             case Submit():
                 session.submit(request)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from codecompanion.errors import StoreError
 from codecompanion.history import (
@@ -66,17 +66,18 @@ class ChatLog:
         self._late: tuple[EventPayload, ...] = ()
         self._order = asyncio.Lock()
 
-    async def write(self, *payloads: EventPayload) -> Sequence[LogEvent]:
+    async def write(self, *payloads: EventPayload, on_failure: Callable[[], None] | None = None) -> Sequence[LogEvent]:
         """Append the payloads as one transaction and return them as events.
 
         A cancelled caller does not undo the write: what was handed to the store is applied to the view.
 
-        What could not be written before (`write_later`) is written in front of them.
+        What could not be written before (`write_later`) is written in front of them. `on_failure` is called when the
+        store does not take them, also when the caller is cancelled and cannot hear of it.
 
         Raises:
             StoreError: nothing was written.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._write(payloads)))
+        return await asyncio.shield(asyncio.ensure_future(self._write(payloads, on_failure)))
 
     def write_later(self, *payloads: EventPayload) -> None:
         """Write these in front of whatever is written next: the store did not take them when it was their turn."""
@@ -88,10 +89,17 @@ class ChatLog:
             with contextlib.suppress(StoreError):
                 await self.write()
 
-    async def _write(self, payloads: Sequence[EventPayload]) -> Sequence[LogEvent]:
+    async def _write(
+        self, payloads: Sequence[EventPayload], on_failure: Callable[[], None] | None
+    ) -> Sequence[LogEvent]:
         async with self._order:
             late = self._late
-            events = await asyncio.wrap_future(self._store.append(self.chat_id, (*late, *payloads)))
+            try:
+                events = await asyncio.wrap_future(self._store.append(self.chat_id, (*late, *payloads)))
+            except StoreError:
+                if on_failure is not None:
+                    on_failure()
+                raise
             self._late = self._late[len(late) :]
             for event in events:
                 self.view = apply(self.view, event)

@@ -276,6 +276,7 @@ class Session:
     async def clear(self) -> None:
         """Empty the view but for rules (`/clear`); the log keeps everything. What runs is stopped first."""
         await self.stop()
+        await self.log.write_late()
         gone = tuple(message.id for message in self.log.view.messages if message.tag != RULES_TAG)
         if gone:
             await self.context.remove("cleared", gone)

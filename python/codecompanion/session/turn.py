@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
@@ -307,10 +308,10 @@ class Turn:
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
         reported = self._reported(message.id, finished, estimated, empty=empty)
         payloads += [msgspec.structs.replace(usage, request_id=record.id) for usage in reported]
+        keep = partial(self._keep_for_later, message, reply, payloads[len(payloads) - len(reported) :])
         try:
-            await session.log.write(*payloads, record.ended(finished.stop))
+            await session.log.write(*payloads, record.ended(finished.stop), on_failure=keep)
         except StoreError as failure:
-            self._keep_for_later(message, reply, payloads[len(payloads) - len(reported) :])
             lost = "No tool was run, because the calls could not be stored" if finished.tool_calls else ""
             raise StoreUnavailable(f"{lost or 'The reply is not stored yet'}: {failure}") from failure
         if usage is not None and not empty and not self._is_switched:

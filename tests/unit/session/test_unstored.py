@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -55,7 +57,37 @@ async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(
     assert stored_view(bench).messages == view
 
 
-@pytest.mark.parametrize("how", ["regenerate", "go on", "compact", "close"])
+@pytest.mark.parametrize("reply", ["text", "text and calls"])
+async def test_a_stop_while_a_reply_is_being_stored_does_not_lose_it(tmp_path, monkeypatch, reply):
+    """The store answers after the stop that it did not take the reply: it is stored with what comes next."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [calls(READ, text="shown") if reply != "text" else says("shown")]))
+    session = await bench.open()
+    append, hanging = type(bench.store).append, Future[Any]()
+
+    def slow(store, chat_id, payloads):
+        said = [payload for payload in payloads if isinstance(payload, MessageAdded)]
+        if said and said[-1].message.role == "assistant":
+            monkeypatch.undo()
+            handed.set()
+            return hanging
+        return append(store, chat_id, payloads)
+
+    handed = asyncio.Event()
+    monkeypatch.setattr(type(bench.store), "append", slow)
+    session.submit(submit("q", 1))
+    await handed.wait()
+    session.cancel()
+    await asyncio.sleep(0)
+    hanging.set_exception(StoreUnavailable("the database is locked"))
+    await bench.idle(session)
+    view = session.log.view.messages
+    assert [(m.role, m.text, m.cut) for m in view] == [("user", "q", False), ("assistant", "shown", reply != "text")]
+    assert violations(view) == []
+    assert stored_view(bench).messages == view
+    assert bench.of(TurnFinished)[-1].reason == "stopped"
+
+
+@pytest.mark.parametrize("how", ["regenerate", "go on", "compact", "close", "clear"])
 async def test_what_could_not_be_stored_is_stored_before_anything_else(tmp_path, monkeypatch, how):
     """Whatever the user does next is about the reply that stands in the buffer."""
     bench, session = await unstored(tmp_path, monkeypatch, says("shown"), says("second"), says("third"))
@@ -68,10 +100,12 @@ async def test_what_could_not_be_stored_is_stored_before_anything_else(tmp_path,
             session.compact("")
         case "close":
             await session.close()
+        case "clear":
+            await session.clear()
     await bench.idle(session)
     view = session.log.view.messages
     said = [message.text for message in view if message.role == "assistant"]
-    expected = {"regenerate": ["second"], "go on": ["shown", "second"], "close": ["shown"]}
+    expected = {"regenerate": ["second"], "go on": ["shown", "second"], "close": ["shown"], "clear": []}
     assert how == "compact" or said == expected[how]
     logged = [e.payload.message.text for e in bench.store.load_events("chat-1") if isinstance(e.payload, MessageAdded)]
     assert logged[:2] == ["q", "shown"]
