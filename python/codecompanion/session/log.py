@@ -124,11 +124,14 @@ class ChatLog:
 
     def resume(self, events: Sequence[LogEvent]) -> None:
         """Take in what a stored log says besides its view."""
-        self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
+        self._read_keys(events)
         self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
-        self.keys = {e.payload.message.id: recall_key(e.seq) for e in events if isinstance(e.payload, MessageAdded)}
         self.typed = sum(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in events)
         self._read_undos(events)
+
+    def _read_keys(self, events: Sequence[LogEvent]) -> None:
+        self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
+        self.keys = {e.payload.message.id: recall_key(e.seq) for e in events if isinstance(e.payload, MessageAdded)}
 
     def _read_undos(self, events: Sequence[LogEvent]) -> None:
         self.rest, self.undone, self.chain = rest_of(events), undone_ids(events), chain_of(events)
@@ -159,6 +162,16 @@ class ChatLog:
             self.view = await asyncio.to_thread(project, events)
             self._read_undos(events)
             self.changes += 1
+
+    async def read_keys(self) -> None:
+        """Learn anew what `recall` can give back: the stored log is another one than before (`lost_history`).
+
+        Raises:
+            StoreError: it cannot be read; no key counts.
+        """
+        async with self._order:
+            self.keys, self.has_removed = {}, False
+            self._read_keys(await self.events())
 
     def forget_changes(self) -> None:
         """Offer no undo any more: what it stood on is not stored (`lost_history`)."""

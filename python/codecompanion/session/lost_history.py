@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from codecompanion.errors import CodeCompanionError
+from codecompanion.errors import StoreError
 from codecompanion.events import Notice, Severity
 from codecompanion.history import ChatCreated, EventPayload, PolicyEvent, PolicySet, TitleSet, TurnBegan, TurnEnded
 from codecompanion.session.from_checkpoint import restore_chat
@@ -24,6 +24,7 @@ from codecompanion.store.db import RESTORE
 from codecompanion.store.lease import FileLock
 from codecompanion.store.lost_file import State as FileState
 from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt
+from codecompanion.store.writer import LOOK_EVERY_S
 
 _log = logging.getLogger(__name__)
 _HAPPENED: Mapping[FileState, str] = {
@@ -33,6 +34,9 @@ _HAPPENED: Mapping[FileState, str] = {
     "sound": "The chat history file was away for a moment.",
 }
 _IN_TURN = frozenset({State.PREPARING, State.STREAMING, State.RUNNING_TOOLS, State.AWAITING_APPROVAL})
+OTHERS_LOOK_S = 2 * LOOK_EVERY_S
+"""Another running host has noticed the loss by then and has written its open chats itself, with more than their last
+checkpoint."""
 _NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
 
 
@@ -68,9 +72,13 @@ class LostHistory:
         await self._bring_back(loss)
 
     async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:
-        """Let the chat know that what it could have undone is not stored any more."""
+        """Let the chat know that what it could have undone is not stored any more, and what can be recalled."""
         if rebuilt.extent == "view":
             session.log.forget_changes()
+            try:
+                await session.log.read_keys()
+            except StoreError as error:
+                _log.warning("the keys of chat %s could not be read: %s", session.chat_id, error)
             session.show_meter()
 
     async def _bring_back(self, loss: Loss) -> None:
@@ -83,6 +91,8 @@ class LostHistory:
         except (sqlite3.Error, OSError):
             return  # another Neovim does it
         try:
+            if await asyncio.to_thread(self._services.store.others_alive):
+                await asyncio.sleep(OTHERS_LOOK_S)
             stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
             back, failed = 0, 0
             for chat in dict.fromkeys(entry.chat for entry in stored):
@@ -91,8 +101,8 @@ class LostHistory:
                 try:
                     await restore_chat(self._services, chat, "")
                     back += 1
-                except CodeCompanionError as error:
-                    _log.warning("chat %s did not come back: %s", chat, error)
+                except Exception:  # whatever is wrong with one, the others come back
+                    _log.warning("chat %s did not come back", chat, exc_info=True)
                     failed += 1
             lost = await asyncio.to_thread(self._count_lost, loss)
         finally:

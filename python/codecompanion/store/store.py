@@ -240,6 +240,10 @@ class Store:
 
     # ---- contents
 
+    def others_alive(self) -> bool:
+        """Return whether another host has this store open."""
+        return self._owner.others_alive()
+
     def put_blob(self, content: bytes) -> str:
         """Store a large content and return its sha256; on disk on return. Large ones belong into a thread."""
         return self._blobs.put(content)

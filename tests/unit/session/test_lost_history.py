@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from codecompanion.events import ApprovalRequested, Notice
-from codecompanion.history import ChatCreated, TurnBegan, TurnEnded, project
+from codecompanion.history import ChatCreated, MessageAdded, TurnBegan, TurnEnded, project
 from codecompanion.invariants import violations
 from codecompanion.messages import Usage
 from codecompanion.requests import Approve, OpenChat, Snapshot
+from codecompanion.session import lost_history
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.lost_history import LostHistory
 from codecompanion.session.opening import open_stored
+from codecompanion.store import writer
 from codecompanion.store.opening import open_store
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_effects import kept
@@ -218,6 +220,75 @@ async def test_other_chats_come_back_from_their_checkpoints(host, told):
     assert "lost" in notices(bench, "")[-1]
     with pytest.raises(Exception, match="nothing was restored"):
         await restore_chat(bench.services, "chat-3", "")
+
+
+async def test_a_chat_that_cannot_be_brought_back_leaves_the_way_to_the_others(host, monkeypatch):
+    """Whatever is wrong with it; the sentence counts it."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    for chat in ("chat-2", "chat-3"):
+        another = await bench.open(chat)
+        another.submit(submit("a question"))
+        await bench.idle(another)
+        await another.close()
+        bench.store.release(chat).result()
+    broken: list[str] = []
+
+    async def restore(services, chat, cwd):
+        if not broken:
+            broken.append(chat)
+            raise OSError("Input/output error")
+        return await restore_chat(services, chat, cwd)
+
+    monkeypatch.setattr(lost_history, "restore_chat", restore)
+    truncate(bench, path)
+    session.log._store.save_draft("chat-1", "typing").result()
+    await settled(bench)
+    assert len(broken) == sum(not stored(path, chat) for chat in ("chat-2", "chat-3")) == 1
+    told = notices(bench, "")[-1]
+    assert "1 chat came back as of the last checkpoint; 1 could not be read; see :CodeCompanionRestore" in told
+
+
+async def test_the_keys_of_recall_are_those_of_the_new_log(host):
+    """A summary must not name a key that gives nothing back, or nothing of what it says."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    session.log.has_removed = True
+    truncate(bench, path)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    await settled(bench)
+    assert session.log.keys == {
+        e.payload.message.id: f"r{e.seq}" for e in stored(path) if isinstance(e.payload, MessageAdded)
+    }
+    assert not session.log.has_removed
+
+
+async def test_a_chat_open_in_another_host_is_left_to_that_host(host, tmp_path, monkeypatch):
+    """It knows more than the last checkpoint: undo, the trace and the newest words."""
+    monkeypatch.setattr(writer, "LOOK_EVERY_S", 0.3)
+    monkeypatch.setattr(lost_history, "OTHERS_LOOK_S", 2.0)
+    first, one, path = await host(ANSWER, ANSWER)
+    await talk(first, one, 1)
+    empty = open_store(tmp_path / "empty")
+    empty.close()
+    second, two, _ = await host(ANSWER, ANSWER, chat="chat-2")
+    for number in (1, 2):
+        two.submit(submit(f"question {number}", number))
+        await second.idle(two)
+    await two.effects.close()
+    assert "chat-2" in [e.chat for e in first.services.keeping.checkpoints.list_checkpoints()]
+    before = second.store.load_events("chat-2")
+    (tmp_path / "empty" / "sessions.db").replace(path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    one.submit(submit("question 1", 2))
+    await first.idle(one)
+    await settled(first)
+    await settled(second)
+    assert second.store.load_events("chat-2") == before
+    assert notices(second, "chat-2")[0].endswith("stored again with everything; nothing of it is lost.")
+    assert notices(first, "") == []
 
 
 async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):
