@@ -39,7 +39,7 @@ _SMALL_TALK = re.compile(
     r"|evening|weekend|one)|who are you|what can you do|are you (?:there|ready|ok(?:ay)?|done)|(?:i|we) (?:want|would"
     r" like) to thank you\b.{0,60}"
     r"|(?:(?:do|can|could) you (?:know|tell me) )?(?:what|which)(?:'s| is| was)?(?: the)?(?: current| local| exact)?"
-    r" (?:time|date|day|weekday|week|month|year|weather)(?: (?:is it|is|it|today|now|right|like|in \w+|here|of day))*"
+    r" (?:time|date|day|weekday|week|month|year|weather)(?: (?:is|it|today|now|right|like|in \w+|here|of day))*"
     r"|how (?:long|much (?:time|longer)) (?:will|has|have|did|is|until|till)\b.{0,40}|how late is it"
     r"|when (?:will|are) you (?:be )?(?:done|finished|ready)|wie spät ist es|wie viel uhr.{0,20}|quelle heure.{0,20}"
     r"|qu[eé] hora.{0,20}|现在几点.{0,4}"

@@ -20,9 +20,9 @@ _COMMAND = re.compile(r"/[A-Za-z][\w-]*(?=\s|$)")
 _WORD = re.compile(r"[A-Za-z][a-z']*[?.,!:]?")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _PROMPT = re.compile(r"(?:[$%❯➜#]\s|>>> |E {3,}\S|Traceback \(most recent|(?:~|/)\S*(?: \([^)\n]*\))?$)")
-_DEMONSTRATION = re.compile(
-    r"^-{3,} ?DEMONSTRATION ?-{3,}$.*?^-{3,} ?END OF DEMONSTRATION ?-{3,}$|<(examples?)>.*?</\1>",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+# What opens and closes a demonstration or an example; one that is never closed hides nothing.
+_DEMONSTRATION_MARK = re.compile(
+    r"^-{3,} ?(END OF )?(DEMONSTRATION) ?-{3,}$|<(/)?(examples?)>", re.MULTILINE | re.IGNORECASE
 )
 # The words that open an example, the rest of their sentence, and the code they point at.
 _EXAMPLE = re.compile(
@@ -70,5 +70,20 @@ def _ends_in_a_sentence(text: str) -> bool:
 def without_examples(text: str) -> str:
     """Return a text without what it calls an example: the names in there belong to no work that was done."""
     if "DEMONSTRATION" in text or "<example" in text:
-        text = _DEMONSTRATION.sub("\n", text)
+        text = _without_demonstrations(text)
     return _EXAMPLE.sub("", text)
+
+
+def _without_demonstrations(text: str) -> str:
+    """Return a text without what lies between an opening mark and the next closing one of its kind, in one walk."""
+    marks = [(found, (found[2] or found[4]).upper()) for found in _DEMONSTRATION_MARK.finditer(text)]
+    last_close = {kind: found.start() for found, kind in marks if found[1] or found[3]}
+    kept, end, opened = [], 0, ""
+    for found, kind in marks:
+        closes = bool(found[1] or found[3])
+        if closes and kind == opened:
+            end, opened = found.end(), ""
+        elif not opened and not closes and found.start() < last_close.get(kind, -1):
+            kept.append(text[end : found.start()])
+            opened = kind
+    return "\n".join([*kept, text[end:]])

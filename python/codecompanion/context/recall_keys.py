@@ -22,7 +22,7 @@ from codecompanion.summary_frame import split_frame
 KeyOf = Callable[[str], str]
 _LINE = "- Word for word in the log: recall {keys}"
 _LINE_FORM = re.compile(r"^- Word for word in the log: recall r(\d+)(?: to r(\d+))?$", re.MULTILINE)
-_WITH_SPACE = re.compile(rf"\n*{_LINE_FORM.pattern}", re.MULTILINE)
+_WITH_SPACE = re.compile(rf"(?<!\n)\n*{_LINE_FORM.pattern}", re.MULTILINE)
 _MARK_FORM = re.compile(r" ?\(recall r\d+\)|: recall r\d+(?: to r\d+)?(?=$)", re.MULTILINE)
 _POINTS = "Compaction Summary:\n"
 

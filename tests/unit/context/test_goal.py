@@ -72,3 +72,9 @@ SAID = st.lists(
 def test_a_goal_that_was_carried_on_is_the_goal_of_the_whole(older, newer):
     """R-313, R-319: an incremental summary has the same goal as one that is made again from the log."""
     assert better_goal(goal_of_all(older), goal_of_all(newer)) == goal_of_all([*older, *newer])
+
+
+def test_a_question_about_the_time_is_read_in_one_way_only():
+    """Each " is it" that could be read in two ways would double the work: with 200 of them it would never end."""
+    assert is_usable_goal("what time" + " is it" * 200 + " x")
+    assert not is_usable_goal("what time" + " is it" * 200)

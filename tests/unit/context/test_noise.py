@@ -151,3 +151,25 @@ def test_names_of_examples_are_not_names_of_the_work(text):
 
 def test_the_sentence_behind_an_example_counts():
     assert without_examples("e.g. a.b is one. load_config is real.").strip() == "load_config is real."
+
+
+@pytest.mark.parametrize("mark", ["<example>", "--- DEMONSTRATION ---\n"])
+def test_what_is_never_closed_hides_nothing(mark):
+    """Each mark would look through all the text behind it: with so many of them that would take hours."""
+    text = mark * 100_000
+    assert without_examples(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a <example>x</example> b <EXAMPLES>y</examples> c", "a \n b \n c"),
+        ("<example><examples>x</example>y</examples>", "\ny</examples>"),
+        ("<example>a</examples> <examples>b</examples> c", "<example>a</examples> \n c"),
+        ("</example>a<example>b<example>c</example>d", "</example>a\nd"),
+        ("---DEMONSTRATION---\n<example>\n---END OF DEMONSTRATION---\nb</example>", "\n\nb</example>"),
+        ("--- DEMONSTRATION ---\na </example>", "--- DEMONSTRATION ---\na </example>"),
+    ],
+)
+def test_an_example_reaches_to_the_next_mark_that_closes_its_kind(text, left):
+    assert without_examples(text) == left

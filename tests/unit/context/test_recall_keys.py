@@ -122,3 +122,11 @@ def test_what_left_the_view_can_be_read_by_a_key_that_stands_in_it(name, rounds,
             if message.id not in here and not is_system_prompt(message) and message.tag != RULES_TAG:
                 place = places[message.id]
                 assert any(first <= place <= last for first, last in keys), (message.id, place, keys)
+
+
+def test_the_line_of_keys_is_taken_out_with_the_empty_lines_before_it():
+    """Each empty line of a gap would look through the rest of the gap: with so many of them that would take hours."""
+    line = "- Word for word in the log: recall r1 to r4"
+    assert without_span(f"a\n\n{line}\n\n{line}\nb") == "a\nb"
+    gap = "\n" * 1_000_000
+    assert without_span(f"a{gap}b\n{line}") == f"a{gap}b"
