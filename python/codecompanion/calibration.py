@@ -48,6 +48,8 @@ _WIDENS, _WIDENS_MOST, _SHRINKS, _FORGETS = 1.5, 4.0, 0.992, 0.03
 _NARROWEST, _WIDEST = 0.25, 6.0
 # A first request's extra moves by at most itself and so many tokens at a time.
 _EXTRA_STEP = 512
+# More than the largest window and than anybody has sent: a stored figure beyond it is damaged.
+_MOST_EXTRA, _MOST_STORED = 10_000_000, 10**15
 # How far a whole request's estimate may be off: the estimator misses its own tokenizer by 3.7 % (95th percentile of
 # recorded chats), a tokenizer nobody has reported on yet differs by up to another 12 % from its family's ratio.
 _COLD_MARGIN, _LEARNED_MARGIN = 0.15, 0.05
@@ -133,8 +135,12 @@ class Calibration(msgspec.Struct, frozen=True):
     @property
     def is_sound(self) -> bool:
         """Return whether all of it lies where learning can have left it: stored figures may be damaged."""
+        numbers = (self.ratio, self.extra, self.above, self.below)
+        if not isinstance(self.weight, int) or not all(isinstance(number, int | float) for number in numbers):
+            return False
         sides = all(_NARROWEST <= side <= _WIDEST for side in (self.above, self.below))
-        return sides and self.weight >= 0 and _LOWEST <= self.ratio <= _HIGHEST and math.isfinite(self.extra)
+        learned = 0 <= self.weight <= _MOST_STORED and abs(self.extra) <= _MOST_EXTRA
+        return sides and learned and _LOWEST <= self.ratio <= _HIGHEST
 
     @classmethod
     def for_model(cls, model: str) -> Calibration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import Any
 
 import msgspec
 import pytest
@@ -140,10 +141,25 @@ def test_an_endpoint_that_is_often_off_keeps_its_wide_band() -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [{"ratio": 9.0}, {"ratio": 0.0}, {"above": 0.0}, {"below": 99.0}, {"weight": -1}, {"extra": float("nan")}],
+    [
+        {"ratio": 9.0},
+        {"ratio": 0.0},
+        {"above": 0.0},
+        {"below": 99.0},
+        {"weight": -1},
+        {"extra": float("nan")},
+        {"extra": 1e300},
+        {"extra": float("-inf")},
+        {"weight": 10**18},
+        {"weight": 2.5},
+        {"ratio": "abc"},
+        {"above": b"1"},
+        {"ratio": None},
+        {"weight": "many"},
+    ],
     ids=str,
 )
-def test_figures_that_learning_cannot_have_left_are_known(damage: dict[str, float]) -> None:
+def test_figures_that_learning_cannot_have_left_are_known(damage: dict[str, Any]) -> None:
     assert Calibration(1.2, 5, 300.0).is_sound
     assert not msgspec.structs.replace(Calibration(1.2, 5, 300.0), **damage).is_sound
 

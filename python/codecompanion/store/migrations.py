@@ -123,7 +123,8 @@ MIGRATIONS: tuple[Migration, ...] = (
         # How far an endpoint's reports lie from the count is known again after a restart, and what the figures mean.
         "ALTER TABLE calibration ADD COLUMN above REAL NOT NULL DEFAULT 1",
         "ALTER TABLE calibration ADD COLUMN below REAL NOT NULL DEFAULT 1",
-        "ALTER TABLE calibration ADD COLUMN figures INTEGER NOT NULL DEFAULT 1",
+        # What stands in an older file was learned with another counting of marks: 0 is no version of today's figures.
+        "ALTER TABLE calibration ADD COLUMN figures INTEGER NOT NULL DEFAULT 0",
     ),
 )
 

@@ -20,7 +20,7 @@ class Calibration(msgspec.Struct, frozen=True):
     """What the counter learned of a model: reported tokens = `extra` + `ratio` × estimate, from `weight` tokens.
 
     `above` and `below`: how far reports lay from the count, as multiples of what is usual. `figures` is the version of
-    what all these mean.
+    what all these mean, 0 = one from before there were versions.
     """
 
     adapter: str
@@ -31,7 +31,7 @@ class Calibration(msgspec.Struct, frozen=True):
     updated: float = 0.0
     above: float = 1.0
     below: float = 1.0
-    figures: int = 1
+    figures: int = 0
 
 
 def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind, text: str, now: float) -> None:
@@ -74,8 +74,15 @@ def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -
 
 
 def load_calibration(connection: sqlite3.Connection) -> list[Calibration]:
-    """Return everything the counter learned."""
+    """Return everything the counter learned; a damaged row, with a text where a number belongs, is left out."""
     rows = connection.execute(
-        "SELECT adapter, model, ratio, weight, extra, updated, above, below, figures FROM calibration ORDER BY 1, 2"
+        "SELECT CAST(adapter AS BLOB), CAST(model AS BLOB), ratio, weight, extra, updated, above, below, figures "
+        "FROM calibration WHERE typeof(weight) = 'integer' AND typeof(figures) = 'integer' "
+        "AND typeof(ratio) = 'real' AND typeof(extra) = 'real' AND typeof(updated) = 'real' "
+        "AND typeof(above) = 'real' AND typeof(below) = 'real' ORDER BY 1, 2"
     )
-    return [Calibration(*row) for row in rows]
+    return [Calibration(_name(adapter), _name(model), *learned) for adapter, model, *learned in rows]
+
+
+def _name(stored: bytes) -> str:
+    return stored.decode("utf-8", "replace")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from codecompanion.adapters.base import ChatRequest
@@ -334,6 +335,19 @@ async def test_what_was_learned_of_an_endpoint_is_known_after_a_restart(tmp_path
     assert again.services.calibration("s", "m") == learned
     assert again.services.calibration("s", "old") == Calibration()
     assert again.services.calibration("s", "damaged") == Calibration()
+
+
+async def test_a_damaged_row_of_what_was_learned_does_not_keep_the_host_from_starting(tmp_path: Path) -> None:
+    """SQLite keeps a text in a column of numbers; the other rows count."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", talks))
+    bench.services.keep_calibration("s", "m", Calibration(1.7, 9_000))
+    damage: list[dict[str, Any]] = [{"ratio": "abc"}, {"weight": "many"}, {"extra": b"x"}, {"extra": 1e300}]
+    for number, wrong in enumerate(damage):
+        row = StoredCalibration("s", f"damaged-{number}", 1.7, 9_000, figures=FIGURES)
+        bench.services.store.save_calibration(msgspec.structs.replace(row, **wrong)).result()
+    again = Bench(tmp_path, ScriptedAdapter("s", talks), store=bench.store)
+    again.services.load_calibrations()
+    assert again.services.calibrations == {("s", "m"): Calibration(1.7, 9_000)}
 
 
 def test_each_endpoint_is_told_once() -> None:

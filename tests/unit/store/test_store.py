@@ -27,7 +27,7 @@ from codecompanion.history import (
 )
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.store import Store, durable, open_memory_store, open_store
-from codecompanion.store.scratch import Calibration
+from codecompanion.store.scratch import Calibration, save_calibration
 from codecompanion.store.writer import CHECKPOINT_BYTES
 
 from .conftest import CREATED, Desk, said
@@ -216,6 +216,22 @@ def test_calibration_is_kept_per_adapter_and_model(desk: Desk) -> None:
     store.close()
     kept = [msgspec.structs.replace(one, updated=0.0) for one in desk.open().load_calibration()]
     assert kept == [Calibration("offline", "y", 1.0, 1), newest]
+
+
+def test_a_damaged_row_of_calibration_is_left_out(desk: Desk) -> None:
+    """SQLite keeps a text in a column of numbers, and bytes that are no text in one of texts."""
+    store = desk.open()
+    store.save_calibration(Calibration("openai", "x", 1.5, 3)).result()
+    store.close()
+    with sqlite3.connect(desk.path) as connection:
+        for column in ("ratio", "weight", "extra", "updated", "above", "below", "figures"):
+            damaged = msgspec.structs.replace(Calibration("a", column, 1.0, 3), **{column: "abc"})
+            save_calibration(connection, damaged)
+        connection.execute(
+            "INSERT INTO calibration(adapter, model, ratio, weight, updated) VALUES (CAST(x'ff' AS TEXT), 'm', 1, 3, 0)"
+        )
+    connection.close()
+    assert [(one.adapter, one.ratio) for one in desk.open().load_calibration()] == [("openai", 1.5), ("\ufffd", 1.0)]
 
 
 def test_the_store_in_memory_does_all_the_same(tmp_path: Path) -> None:
