@@ -75,9 +75,10 @@ local function looks_like_a_key(value)
     return true
   end
   for _, beginning in ipairs(rules.beginnings) do
-    local rest = value:match("%f[%w_]" .. vim.pesc(beginning) .. "[-_]([%w_-]+)")
-    if rest and #rest >= SHORTEST_KEY then
-      return true
+    for rest in value:gmatch("%f[%w_]" .. vim.pesc(beginning) .. "[-_]([%w_-]+)") do
+      if #rest >= SHORTEST_KEY then
+        return true
+      end
     end
   end
   return value:find("%f[%w]AIza[%w_-]+") ~= nil

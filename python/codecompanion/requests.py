@@ -21,6 +21,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     chat: str = ""
 
 
+def _without_values(request: Request) -> str:
+    """Return what a log or a traceback may show of a request that brings secrets."""
+    return f"{type(request).__name__}(id={request.id}, chat={request.chat!r}, …)"
+
+
 class Buffer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A listed buffer of the snapshot: name, filetype, whether it has unsaved changes."""
 
@@ -65,6 +70,10 @@ class Hello(Request, frozen=True, kw_only=True):
     state_dir: str = ""
     secrets: dict[str, str] = {}
     environment: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
@@ -165,6 +174,10 @@ class SetModel(Request, frozen=True, kw_only=True):
     model: str = ""
     secrets: dict[str, str] = {}
 
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
+
 
 class SetPolicy(Request, frozen=True, kw_only=True):
     """Manage the chat's context by another policy (`/policy`); "" = as configured."""
@@ -181,12 +194,20 @@ class GiveSecrets(Request, frozen=True, kw_only=True):
 
     secrets: dict[str, str]
 
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
+
 
 class GiveEnvironment(Request, frozen=True, kw_only=True):
     """Variables of the kind of `Hello.environment` that have changed in the editor since, and those that are gone."""
 
     changed: dict[str, str] = {}
     gone: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
 
 
 class SetOverrides(Request, frozen=True, kw_only=True):

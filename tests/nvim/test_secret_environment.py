@@ -113,3 +113,14 @@ def test_a_key_changed_in_the_running_neovim_counts_from_the_next_request(nvim_f
     chat.nvim.feed("gr")
     chat.nvim.wait_for(lambda: "four" in chat.text(), "the answer")
     assert sent_keys(server)[-1] == "Bearer pencil-third-3"
+
+
+def test_each_piece_of_a_value_that_begins_like_a_key_is_looked_at(nvim):
+    """A short `sk-…` in front of it does not make a key harmless."""
+    lua = """
+      vim.env.DOUBLE = "sk-short and sk-ABCDEFGHIJKLMNOPQRSTUV"
+      vim.env.SINGLE = "sk-short"
+      local open, hidden = require("codecompanion.secret_environment").divide({ adapters = {} })
+      return { open.DOUBLE == nil, hidden.DOUBLE ~= nil, open.SINGLE ~= nil }
+    """
+    assert nvim.lua(lua) == [True, True, True]

@@ -85,9 +85,10 @@ def looks_like_a_key(value: str) -> bool:
 
 
 def _forms(secret: str) -> Iterator[str]:
+    data = _bytes(secret)
     yield secret
-    yield quote(secret, safe="")
-    data = secret.encode("utf-8", "surrogatepass")
+    yield data.decode("utf-8", "replace")
+    yield quote(data, safe="")
     yield data.hex()
     yield data.hex().upper()
     for shift in range(3):
@@ -97,6 +98,14 @@ def _forms(secret: str) -> Iterator[str]:
             start, end = (0, 2, 3)[shift], (len(data) + shift) * 8 // 6
             if end - start >= SHORTEST_CHARS:
                 yield encoded[start:end]
+
+
+def _bytes(secret: str) -> bytes:
+    """Return the key's bytes; those that are no text stand in it as `os.environ` has them."""
+    try:
+        return secret.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return secret.encode("utf-8", "surrogatepass")
 
 
 def _blocks(secret: str) -> Iterator[tuple[str, str, int]]:

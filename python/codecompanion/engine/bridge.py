@@ -14,7 +14,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -66,6 +68,33 @@ def _mend(text: str) -> str:
     return text
 
 
+def _with_bytes(request: requests.Request, payload: str) -> requests.Request:
+    """Return the request with its variables as `os.environ` has them: a byte that is no text is part of a secret."""
+    match request:
+        case requests.Hello():
+            return msgspec.structs.replace(request, environment=json.loads(payload).get("environment", {}))
+        case requests.GiveEnvironment():
+            return msgspec.structs.replace(request, changed=json.loads(payload).get("changed", {}))
+    return request
+
+
+_NAMED_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|PAT$|PWD$")
+_PLAIN_VALUE = re.compile(r"[A-Za-z.-]{1,19}|[\d.:]+")
+
+
+def _told_secrets(environment: Mapping[str, str]) -> list[str]:
+    """Return what the log must not show of the variables the host was started without.
+
+    That is every value but words and numbers such as `PGHOST` and `AWS_REGION` have: `localhost` stands everywhere.
+    """
+    return [
+        form
+        for name, value in environment.items()
+        for form in {value, _mend(value)}
+        if _NAMED_SECRET.search(name.upper()) or not _PLAIN_VALUE.fullmatch(value)
+    ]
+
+
 def _keys_of(environment: Mapping[str, str]) -> list[str]:
     """Return the values of environment variables that look like keys."""
     endings = ("KEY", "TOKEN", "SECRET", "PASSWORD")
@@ -103,14 +132,16 @@ class Bridge:
             except InputError as error:
                 self._refuse(str(verb), text, error)
                 return
+            if text != payload:
+                request = _with_bytes(request, str(payload))
             match request:
                 case requests.Hello():
                     log.register_secrets(request.secrets.values())
-                    log.register_secrets(_keys_of({**os.environ, **request.environment}))
+                    log.register_secrets([*_keys_of(os.environ), *_told_secrets(request.environment)])
                 case requests.SetModel() | requests.GiveSecrets():
                     log.register_secrets(request.secrets.values())
                 case requests.GiveEnvironment():
-                    log.register_secrets(_keys_of(request.changed))
+                    log.register_secrets(_told_secrets(request.changed))
             self._engine.spawn(self._serve(str(verb), request), f"request {verb}")
 
     def emit(self, event: Event) -> None:

@@ -85,3 +85,10 @@ def test_a_variable_that_only_sounds_like_a_key_hides_nothing() -> None:
     given_values = {"COMPASS_HOST": "compass-01", "HTTPS_PROXY": "http://me:pencil-77@proxy:3128"}
     secrets.learn_environment(given_values, is_plain_name=given_values.__contains__)
     assert secrets.hide("compass-01 pencil-77") == "compass-01 [hidden]"
+
+
+def test_a_key_with_bytes_that_are_no_text_is_hidden() -> None:
+    """As `os.environ` has them, as a tool's output shows them, and in percent and hexadecimal form."""
+    hide = known("p\udce4ss-1234-abc").hide
+    for shown in ("p\udce4ss-1234-abc", "p\ufffdss-1234-abc", "p%E4ss-1234-abc", "70e473732d313233342d616263"):
+        assert hide(f"a {shown} b") == "a [hidden] b"

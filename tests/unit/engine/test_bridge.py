@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from codecompanion import requests
+from codecompanion.engine import log
 from codecompanion.engine.bridge import Bridge
 
 
@@ -19,9 +20,11 @@ class Recorder:
 
     def __init__(self) -> None:
         self.happened: list[str] = []
+        self.requests: list[requests.Request] = []
         self.done = threading.Event()
 
     async def handle(self, request: requests.Request) -> None:
+        self.requests.append(request)
         name = type(request).__name__
         self.happened.append(f"{name} begins")
         if isinstance(request, requests.CloseChat | requests.DeleteSession):
@@ -34,14 +37,20 @@ class Recorder:
         return
 
 
+FOLDERS = {"settings": {}, "data_dir": "", "cache_dir": "", "log_path": "", "nvim": "0.11"}
+
+
+def bridge_to(runtime: Recorder) -> Bridge:
+    nvim: Any = SimpleNamespace(loop=SimpleNamespace(call_soon_threadsafe=lambda call: None))
+    return Bridge(nvim, lambda emit: runtime)
+
+
 @pytest.mark.parametrize("verb", ["close_chat", "delete_session"])
 def test_a_chat_is_opened_once_it_is_closed_or_deleted(verb: str) -> None:
     """Opened in the middle of it, it would go on without its lease, or in a log that is gone."""
     runtime = Recorder()
-    nvim: Any = SimpleNamespace(loop=SimpleNamespace(call_soon_threadsafe=lambda call: None))
-    bridge = Bridge(nvim, lambda emit: runtime)
-    folders = {"settings": {}, "data_dir": "", "cache_dir": "", "log_path": "", "nvim": "0.11"}
-    bridge.receive("hello", json.dumps(folders))
+    bridge = bridge_to(runtime)
+    bridge.receive("hello", json.dumps(FOLDERS))
     for each in (verb, "open_chat", "cancel"):
         bridge.receive(each, json.dumps({"chat": "c", **({"snapshot": {}} if each == "open_chat" else {})}))
     assert runtime.done.wait(5), runtime.happened
@@ -49,3 +58,34 @@ def test_a_chat_is_opened_once_it_is_closed_or_deleted(verb: str) -> None:
     wanted = [f"{name} {step}" for name in (ends, "OpenChat", "Cancel") for step in ("begins", "ends")]
     assert runtime.happened[2:] == wanted
     bridge.close()
+
+
+def test_a_secret_keeps_its_bytes_and_is_kept_out_of_the_log() -> None:
+    """A password in Latin-1 arrives as `os.environ` would have it; words that stand everywhere stay readable."""
+    runtime = Recorder()
+    bridge = bridge_to(runtime)
+    told = {"X_PASSWORD": "gr\udce4y-pencil", "DB_ADDRESS": "postgres://me:pencil@db", "PGHOST": "localhost"}
+    later = {"Y_PASS": "m\udce4uve-pencil", "AWS_REGION": "eu-central"}
+    bridge.receive("hello", json.dumps({**FOLDERS, "environment": told}, ensure_ascii=False))
+    bridge.receive("give_environment", json.dumps({"changed": later}, ensure_ascii=False))
+    bridge.receive("cancel", "{}")
+    assert runtime.done.wait(5), runtime.happened
+    hello, given, _ = runtime.requests
+    assert isinstance(hello, requests.Hello)
+    assert isinstance(given, requests.GiveEnvironment)
+    assert (hello.environment, given.changed) == (told, later)
+    for secret in (told["X_PASSWORD"], "gr\ufffdy-pencil", told["DB_ADDRESS"], later["Y_PASS"]):
+        assert log.redact(f"a {secret} b") == "a [redacted] b"
+    assert log.redact("localhost eu-central") == "localhost eu-central"
+    bridge.close()
+
+
+def test_requests_that_bring_secrets_show_none() -> None:
+    hello = requests.Hello(
+        settings={"headers": "pencil"}, data_dir="", cache_dir="", log_path="", nvim="", id=7,
+        secrets={"a": "pencil"}, environment={"b": "pencil"},
+    )  # fmt: skip
+    assert repr(hello) == "Hello(id=7, chat='', …)"
+    assert "pencil" not in repr(requests.GiveEnvironment(changed={"b": "pencil"}))
+    assert "pencil" not in repr(requests.GiveSecrets(secrets={"b": "pencil"}))
+    assert "pencil" not in repr(requests.SetModel(adapter="a", secrets={"a": "pencil"}))
