@@ -12,7 +12,7 @@ import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError, StoreUnavailable
@@ -135,15 +135,26 @@ class Database:
         with self._read_lock, told_as_ours(self.path):
             yield self._reader
 
-    def exchange(self, put: Callable[[], None]) -> None:
-        """Close the file, let `put` place another one there and open that. The caller holds the write lock."""
+    def exchange(self) -> None:
+        """Use the file that is at the path now, then close the one that was there. The caller holds the write lock."""
+        writer = connect(self.path)
+        try:
+            writer.execute("PRAGMA journal_mode = WAL")
+            reader = connect(self.path, read_only=True)
+        except BaseException:
+            writer.close()
+            raise
+        self.fold_in()
         with self._read_lock:
-            self._reader.close()
-            self.writer.close()
-            put()
-            self.writer = connect(self.path)
-            self.writer.execute("PRAGMA journal_mode = WAL")
-            self._reader = connect(self.path, read_only=True)
+            lost = self._reader, self.writer
+            self._reader, self.writer = reader, writer
+        for connection in lost:
+            connection.close()
+
+    def fold_in(self) -> None:
+        """Write what is in the log into the file, which may have another name by now; SQLite then does not."""
+        with contextlib.suppress(sqlite3.Error):
+            self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
         """Close both connections; the last one to leave the file folds the WAL into it."""

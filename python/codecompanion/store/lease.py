@@ -85,6 +85,14 @@ class Owner:
             folder.mkdir(mode=0o700, exist_ok=True)
             self._lock = FileLock(_lock_file(folder, self.id))
 
+    def lock_again(self) -> None:
+        """Lock our file anew when it was deleted: others would take us for dead."""
+        if self._folder is None or self._lock is None or self._lock.path.exists():
+            return
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        gone, self._lock = self._lock, FileLock(self._lock.path)
+        gone.release()
+
     def is_alive(self, owner: str) -> bool:
         """Return whether the host behind an owner id still runs."""
         if owner == self.id:

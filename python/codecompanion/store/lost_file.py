@@ -3,13 +3,18 @@
 SQLite goes on writing to a deleted file, and everything written would end with the process. What the open connections
 still hold is copied into a new file; of an emptied one that is seldom all of it. Then the open chats are written again
 (`rebuild`), and the others come back from their checkpoints (`session.lost_history`).
+
+A file that somebody put there is theirs: it is used once it has stopped changing and proves sound; until then, and when
+it never does, the open one goes on. Nothing is ever put in the place of a file that has something in it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -17,13 +22,16 @@ from typing import Literal, TypeVar
 import msgspec
 
 from codecompanion.errors import StoreError
-from codecompanion.store.db import Database, connect, create_private_file, make_private_folder
+from codecompanion.store.db import Database, connect, create_private_file, make_private_folder, primary_code
 from codecompanion.store.durable_files import flush_folder
 from codecompanion.store.lease import FileLock
 from codecompanion.store.migrations import migrate
 
 State = Literal["sound", "deleted", "emptied", "replaced"]
 R = TypeVar("R")
+
+SETTLE_S = 1.0
+"""A file that looks the same after so long is not being copied any more."""
 
 
 class Renewed(msgspec.Struct, frozen=True):
@@ -33,13 +41,29 @@ class Renewed(msgspec.Struct, frozen=True):
     is_whole: bool
 
 
+class _Stamp(msgspec.Struct, frozen=True):
+    """One look at a file; another one that is equal says that nobody has changed it."""
+
+    device: int
+    inode: int
+    size: int
+    changed_ns: int
+
+
 class FileWatch:
     """Remembers which file the database has open."""
 
     def __init__(self, database: Database) -> None:
         """`database` is open."""
         self._database = database
-        self._known = _identity(database.path)
+        self._seen: tuple[_Stamp | None, float] = (None, 0.0)
+        self._refused: _Stamp | None = None
+        self._remember()
+
+    def _remember(self) -> None:
+        path = self._database.path
+        self._known = _identity(path)
+        self._beside = {suffix: _identity(_beside(path, suffix)) for suffix in ("-wal", "-shm")} if path else {}
 
     def state(self) -> State:
         """Return what has become of the file; a few microseconds."""
@@ -48,7 +72,7 @@ class FileWatch:
             return "sound"
         try:
             found = path.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return "deleted"
         except OSError:  # said by whoever writes
             return "sound"
@@ -56,13 +80,13 @@ class FileWatch:
             return "replaced"
         return "emptied" if found.st_size == 0 else "sound"
 
-    def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R]:
-        """Put a good file in place and use it. The caller holds the write lock.
+    def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R] | None:
+        """Put a good file in place and use it; None: somebody may be putting one there, ask again. Hold the write lock.
 
         `look_back` reads what it wants to keep of the lost file, as far as that can be read.
 
         Raises:
-            sqlite3.Error, OSError, StoreError: no file can be made there; the open one is still used.
+            sqlite3.Error, OSError, StoreError: no file can be had there; the open one is still used.
         """
         path = self._database.path
         if path is None:
@@ -70,22 +94,87 @@ class FileWatch:
         make_private_folder(path.parent)
         turn = FileLock(path.parent / "opening.lock")  # another Neovim may be doing the same
         try:
-            state, saved = self.state(), False
+            state = self.state()
+            saved: bool | None = state == "sound"
+            place = path.resolve()
+            found = _look(place)
+            if state == "replaced":
+                self._set_aside(place)
+                if found is None or not self._is_settled(found):
+                    return None
+                state = "replaced" if found.size else "emptied"
             remains = look_back(self._database.writer)
-            if state in ("deleted", "emptied"):
-                fresh = path.with_name(path.name + ".renewed")
-                saved = self._make(fresh, path)
-                self._database.exchange(lambda: _put(fresh, path))
-            else:
-                self._database.exchange(lambda: None)
-            self._known = _identity(path)
+            if state == "replaced":
+                self._examine(path, found)
+            elif state != "sound":
+                saved = self._put(place, found)
+                if saved is None:
+                    return None
+            if state != "sound":
+                self._database.exchange()
+                self._remember()
         finally:
             turn.release()
-        return Renewed(state, is_whole=saved or state == "sound"), remains
+        return Renewed(state, is_whole=bool(saved)), remains
+
+    def _is_settled(self, found: _Stamp) -> bool:
+        """Return whether the file has stopped changing, or cannot be waited for; a refused one has to change first."""
+        now = time.monotonic()
+        if found != self._seen[0]:
+            self._seen = found, now if _is_whole(self._database.writer) else -math.inf
+        return found != self._refused and now - self._seen[1] >= SETTLE_S
+
+    def _examine(self, path: Path, found: _Stamp | None) -> None:
+        """Bring somebody's file to our format; raises when it cannot be used."""
+        try:
+            with contextlib.closing(connect(path)) as theirs:
+                lines = [str(row[0]) for row in theirs.execute("PRAGMA quick_check(1)")]
+                if lines != ["ok"]:
+                    raise StoreError(lines[0])
+                migrate(theirs, str(path))
+                theirs.execute("SELECT count(*) FROM chats").fetchone()
+        except (sqlite3.Error, StoreError) as error:
+            if isinstance(error, sqlite3.Error) and primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            self._refused = found
+            raise StoreError(
+                f"Chat history replaced while open by a file that cannot be used; until you delete {path} or put a "
+                f"sound one there, only this Neovim keeps what is said ({error})"
+            ) from error
+
+    def _put(self, place: Path, found: _Stamp | None) -> bool | None:
+        """Put a new file where none or an empty one is; return whether it has everything, None: there is one now."""
+        fresh = place.with_name(place.name + ".renewed")
+        for suffix in ("", "-wal", "-shm"):
+            _beside(fresh, suffix).unlink(missing_ok=True)
+        saved = self._make(fresh, place)
+        if _look(place) != found or (found is not None and found.size):
+            fresh.unlink()
+            return None
+        self._set_aside(place)
+        for suffix in self._beside:  # not ours, but of no file that is there: SQLite would add it to the new one
+            with contextlib.suppress(FileNotFoundError):
+                _beside(place, suffix).replace(_beside(place, f"{suffix}.old"))
+        if found is None and not _link(fresh, place):
+            fresh.unlink()
+            return None
+        if found is not None:
+            fresh.replace(place)
+        flush_folder(place.parent)
+        return saved
+
+    def _set_aside(self, place: Path) -> None:
+        """Take away the write-ahead log of the lost file: SQLite would add it to the file that is there now.
+
+        The open connections keep it; one that belongs to the other file is left alone.
+        """
+        for suffix, known in self._beside.items():
+            file = _beside(place, suffix)
+            if known is not None and _identity(file) == known:
+                file.unlink(missing_ok=True)
 
     def _make(self, fresh: Path, path: Path) -> bool:
         """Make the new file; return whether all of the old one is in it."""
-        _remove(fresh)
         create_private_file(fresh)
         source = self._database.writer
         with contextlib.closing(connect(fresh)) as target:
@@ -105,15 +194,32 @@ def _is_whole(source: sqlite3.Connection) -> bool:
         return False
 
 
-def _put(fresh: Path, path: Path) -> None:
-    _remove(path)
-    fresh.replace(path)
-    flush_folder(path.parent)
+def _link(fresh: Path, place: Path) -> bool:
+    """Move the file to where none is; return False, and move nothing, when one has come there."""
+    try:
+        os.link(fresh, place)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        if place.exists():
+            return False
+        fresh.replace(place)
+    else:
+        fresh.unlink()
+    return True
 
 
-def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _look(path: Path) -> _Stamp | None:
+    """Return what is there, None for nothing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return _Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:

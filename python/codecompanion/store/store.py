@@ -35,7 +35,7 @@ from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt, Remains, read_r
 from codecompanion.store.scratch import Calibration
 from codecompanion.store.search import SearchHit
 from codecompanion.store.sessions import Row, SessionInfo, Spent
-from codecompanion.store.writer import Writer
+from codecompanion.store.writer import Writer, roll_back
 
 T = TypeVar("T")
 SWEEP_S = 5.0
@@ -70,7 +70,7 @@ class Store:
         self._newest: dict[str, list[LogEvent]] = {}
         self._live: Callable[[], Sequence[LiveChat]] = tuple
         self._on_loss: Callable[[Loss], None] = lambda loss: None
-        self._writer = Writer(database, self._note_damage, self._renew)
+        self._writer = Writer(database, self._note_damage, self._renew, report)
         self._completion = Completion(self._submit_quietly, is_needed=not is_indexed)
 
     @property
@@ -357,14 +357,26 @@ class Store:
         """
         self._live, self._on_loss = live, on_loss
 
-    def _renew(self, watch: FileWatch) -> None:
-        """Put a good file in the place of the lost one, with all of it that can be had; the write lock is held."""
+    def _renew(self, watch: FileWatch) -> bool:
+        """Use a good file in the place of the lost one, with all of it that can be had; the write lock is held.
+
+        Return False when it is to be asked again later.
+        """
         live = [with_newest(chat, self._newest.get(chat.chat_id, ())) for chat in self._live()]
-        renewed, remains = watch.renew(lambda lost: read_remains(lost, live))
+
+        def look_back(lost: sqlite3.Connection) -> Remains:
+            self._owner.lock_again()
+            return read_remains(lost, live)
+
+        found = watch.renew(look_back)
+        if found is None:
+            return False
+        renewed, remains = found
         rebuilt = () if renewed.is_whole else self._rebuild(live, remains)
         loss = Loss(renewed, rebuilt, remains)
         self._report(StoreCorrupt(loss.sentence()))
         self._on_loss(loss)
+        return True
 
     def _rebuild(self, live: Sequence[LiveChat], remains: Remains) -> tuple[Rebuilt, ...]:
         connection = self._database.writer
@@ -372,9 +384,8 @@ class Store:
             connection.execute("BEGIN IMMEDIATE")
             rebuilt = rebuild(connection, self._owner, live, remains, self._clock(), lambda: secrets.token_hex(6))
             connection.execute("COMMIT")
-        except (sqlite3.Error, StoreError) as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+        except Exception as error:  # whatever it is, the writer goes on with the next job
+            roll_back(connection)
             self._report(explain(error, self._database.path))
             return tuple(Rebuilt(chat.chat_id, "failed") for chat in live)
         return rebuilt

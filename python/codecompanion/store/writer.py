@@ -9,8 +9,11 @@ survive a killed process, not a power cut.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -18,13 +21,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.store.db import Database, explain
-from codecompanion.store.lost_file import FileWatch
+from codecompanion.store.lost_file import SETTLE_S, FileWatch
 
 T = TypeVar("T")
 
 MAX_GROUP = 256
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 LOOK_EVERY_S = 2.0
+RETRY_MOST_S = 60.0
+_LOG = logging.getLogger(__name__)
 
 
 class _Job(NamedTuple):
@@ -43,14 +48,17 @@ class Writer:
         self,
         database: Database,
         on_error: Callable[[StoreError], None],
-        renew: Callable[[FileWatch], None] = lambda watch: None,
+        renew: Callable[[FileWatch], bool] = lambda watch: True,
+        tell: Callable[[StoreError], None] = lambda problem: None,
     ) -> None:
         """Start the thread. `on_error` is told of every failed job, in that thread.
 
-        `renew` brings back what it can once the file is lost, with the write lock held.
+        `renew` brings back what it can once the file is lost, with the write lock held, and returns False while it has
+        to wait. `tell` is told once that it cannot.
         """
         self._database = database
-        self._on_error, self._renew = on_error, renew
+        self._on_error, self._renew, self._tell = on_error, renew, tell
+        self._retry_at, self._retry_s, self._told = 0.0, LOOK_EVERY_S, ""
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._closed = self._gone = False
@@ -71,18 +79,41 @@ class Writer:
 
     def look_after_file(self) -> None:
         """Go on with a good file when the open one was deleted, emptied or replaced; a few microseconds otherwise."""
-        if self._watch.state() != "sound":
+        if self._watch.state() != "sound" and time.monotonic() >= self._retry_at:
             with self._database.write_lock:
                 self._look_after_file()
 
     def _look_after_file(self) -> None:
-        if self._watch.state() == "sound" or self._gone:
+        if self._gone or self._watch.state() == "sound" or time.monotonic() < self._retry_at:
             return
         try:
-            self._renew(self._watch)
+            if self._renew(self._watch):
+                self._retry_at, self._retry_s, self._told = 0.0, LOOK_EVERY_S, ""
+            else:
+                self._retry_at = time.monotonic() + SETTLE_S
             self._set_up()
-        except (sqlite3.Error, OSError, StoreError) as error:
-            self._on_error(explain(error, self._database.path))
+        except Exception as error:
+            roll_back(self._database.writer)
+            self._retry_at = time.monotonic() + self._retry_s
+            self._retry_s = min(2 * self._retry_s, RETRY_MOST_S)
+            self._tell_once(error)
+
+    def _look_a_last_time(self) -> None:
+        """Wait for a file that may still be coming: what was said meanwhile is in the lost one."""
+        for pause in (0.0, SETTLE_S if self._watch.state() == "replaced" else 0.0):
+            time.sleep(pause)
+            with self._database.write_lock:
+                self._retry_at = 0.0
+                self._look_after_file()
+
+    def _tell_once(self, error: Exception) -> None:
+        """Say that no file can be had in the place of the lost one."""
+        problem = explain(error, self._database.path)
+        if problem is not error:
+            problem = StoreUnavailable(f"Chat history {self._watch.state()} while open, not written again: {problem}")
+        if str(problem) != self._told:
+            self._told = str(problem)
+            _calmly(self._tell, problem)
 
     def submit(self, run: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> Future[T]:
         """Queue a job and return at once; the future gives what the job returned, after the commit.
@@ -118,18 +149,29 @@ class Writer:
                     job = self._queue.get_nowait()
                 except Empty:
                     break
+            if job is None:
+                self._look_a_last_time()
             if group:
-                with self._database.write_lock:
-                    self._look_after_file()
-                    outcomes = self._write(group)
-                for done, result, failure in outcomes:
-                    self._resolve(done, result, failure)
-                with self._database.write_lock:
-                    self._checkpoint()
+                self._serve(group)
             if job is None:
                 with self._database.write_lock:
                     self._gone = True
+                    if self._watch.state() != "sound":
+                        self._database.fold_in()
                 return
+
+    def _serve(self, group: list[_Job]) -> None:
+        outcomes: list[_Outcome]
+        try:
+            with self._database.write_lock:
+                self._look_after_file()
+                outcomes = self._write(group)
+        except Exception as error:  # nobody must wait for ever
+            outcomes = [(job, None, error) for job in group]
+        for done, result, failure in outcomes:
+            self._resolve(done, result, failure)
+        with self._database.write_lock:
+            self._checkpoint()
 
     def _next(self) -> _Job | None:
         """Wait for the next job, looking after the file meanwhile: an idle chat is told of a loss, too."""
@@ -147,7 +189,7 @@ class Writer:
             outcomes = [(job, *_run(connection, job)) for job in group]
             connection.execute("COMMIT")
         except Exception as error:
-            _roll_back(connection)
+            roll_back(connection)
             if len(group) == 1:
                 return [(group[0], None, error)]
             return [outcome for job in group for outcome in self._write([job])]
@@ -166,7 +208,7 @@ class Writer:
         error = explain(failure, self._database.path)
         error.__cause__ = failure if failure is not error else failure.__cause__
         job.future.set_exception(error)
-        self._on_error(error)
+        _calmly(self._on_error, error)
 
     def _checkpoint(self) -> None:
         """Fold a grown WAL into the database; a failure here loses nothing and is met again by the next write."""
@@ -178,7 +220,7 @@ class Writer:
         except FileNotFoundError:
             return
         except (sqlite3.Error, OSError) as error:
-            self._on_error(explain(error, self._database.path))
+            _calmly(self._on_error, explain(error, self._database.path))
 
 
 def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | None]:
@@ -196,11 +238,16 @@ def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | No
     return result, None
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
+def roll_back(connection: sqlite3.Connection) -> None:
     """End a failed transaction; SQLite may have done so itself."""
-    if connection.in_transaction:
-        try:
+    with contextlib.suppress(sqlite3.Error):  # it fails only when there is nothing left to roll back
+        if connection.in_transaction:
             connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            # A rollback fails only when there is nothing left to roll back.
-            return
+
+
+def _calmly(tell: Callable[[StoreError], None], problem: StoreError) -> None:
+    """Tell the problem; whatever that raises, the thread that writes goes on."""
+    try:
+        tell(problem)
+    except Exception:
+        _LOG.exception("could not tell: %s", problem)

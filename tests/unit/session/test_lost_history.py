@@ -28,6 +28,12 @@ from tests.unit.session.test_turn import talk
 Chats = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in the place of the lost one is taken at the first look."""
+    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.0)
+
+
 @pytest.fixture
 def told() -> list[str]:
     return []

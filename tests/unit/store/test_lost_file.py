@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from codecompanion.errors import StoreError
-from codecompanion.history import MessageAdded
+from codecompanion.history import MessageAdded, project
 from codecompanion.messages import Message
+from codecompanion.store import lost_file
+from codecompanion.store.lease import is_locked
+from codecompanion.store.migrations import MIGRATIONS, migrate
 from codecompanion.store.opening import open_store
+from codecompanion.store.rebuild import LiveChat, Loss
 from codecompanion.store.store import Store
 
 
@@ -25,6 +33,14 @@ def texts(store: Store, chat: str = "c") -> list[str]:
 @pytest.fixture
 def told() -> list[StoreError]:
     return []
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in the place of the lost one is taken at the first look, a failure tried again with the next write."""
+    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.0)
+    monkeypatch.setattr("codecompanion.store.writer.SETTLE_S", 0.0)
+    monkeypatch.setattr("codecompanion.store.writer.LOOK_EVERY_S", 0.0)
 
 
 @pytest.fixture
@@ -98,8 +114,8 @@ def test_another_file_in_its_place_is_used_and_said(tmp_path: Path, store: Store
     assert ":CodeCompanionRestore" in str(told[0])
 
 
-def test_while_no_new_file_can_be_made_the_old_one_stays_in_use(
-    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+def test_while_no_new_file_can_be_made_the_old_one_stays_in_use_and_it_is_said_once(
+    tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk must not turn a deleted file into an empty one."""
     store.append("c", [said("one")]).result()
@@ -112,6 +128,239 @@ def test_while_no_new_file_can_be_made_the_old_one_stays_in_use(
 
         full.setattr("codecompanion.store.lost_file.create_private_file", refuse)
         store.append("c", [said("two")]).result()
+        assert texts(store) == ["one", "two"]
+    assert [str(problem) for problem in told] == [
+        "Chat history deleted while open, not written again: the disk is full; free some space and try again"
+        f" (cannot use {tmp_path / 'sessions.db.renewed'})"
+    ]
     store.append("c", [said("three")]).result()
     assert texts(store) == ["one", "two", "three"]
     assert (tmp_path / "sessions.db").exists()
+
+
+def another(folder: Path, *said_there: str) -> Path:
+    """Return a file that another Neovim has left, with all of it in it."""
+    other = open_store(folder)
+    other.append("theirs", [said(text) for text in said_there]).result()
+    other.close()
+    return folder / "sessions.db"
+
+
+def sound(path: Path) -> bool:
+    connection = sqlite3.connect(path)
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    finally:
+        connection.close()
+
+
+def test_a_backup_moved_over_the_file_does_not_get_the_log_of_the_lost_one(
+    tmp_path: Path, store: Store, told: list[StoreError]
+) -> None:
+    """`mv backup.db sessions.db`: SQLite would add the -wal that lies there, and both files would be damaged."""
+    backup = another(tmp_path / "other", *(f"from the backup {i} " * 20 for i in range(50)))
+    for i in range(200):
+        store.append("c", [said(f"text {i} " * 50)]).result()
+    os.link(tmp_path / "sessions.db", tmp_path / "kept.db")
+    backup.replace(tmp_path / "sessions.db")
+    store.append("c", [said("one")]).result()
+    assert store.check() == []
+    assert len(texts(store, "theirs")) == 50
+    assert texts(store) == ["one"]
+    assert len(told) == 1
+    store.close()
+    assert sound(tmp_path / "sessions.db")
+    kept = sqlite3.connect(tmp_path / "kept.db")  # the lost file, by its other name
+    assert kept.execute("SELECT count(*) FROM events").fetchone() == (200,)
+    kept.close()
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"garbage" * 1000)
+
+
+def half(path: Path) -> None:
+    whole = another(path.parent / "half", *(f"text {i} " * 100 for i in range(100))).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+def newer(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 999")
+    connection.close()
+
+
+@pytest.mark.parametrize("make", [garbage, half, newer])
+def test_a_file_that_cannot_be_used_is_left_alone_and_said_once(
+    tmp_path: Path, store: Store, told: list[StoreError], make: Callable[[Path], None]
+) -> None:
+    store.append("c", [said("one")]).result()
+    make(tmp_path / "new.db")
+    before = (tmp_path / "new.db").read_bytes()
+    (tmp_path / "new.db").replace(tmp_path / "sessions.db")
+    for text in ("two", "three"):
+        store.append("c", [said(text)]).result()
+    assert texts(store) == ["one", "two", "three"]
+    assert (tmp_path / "sessions.db").read_bytes() == before
+    assert len(told) == 1
+    assert str(told[0]).startswith("Chat history replaced while open by a file that cannot be used; until you delete ")
+    (tmp_path / "sessions.db").unlink()
+    assert texts(store) == ["one", "two", "three"]
+    assert str(told[1]) == "Chat history deleted while open; written again, nothing is lost"
+    assert sound(tmp_path / "sessions.db")
+
+
+def test_an_empty_file_in_its_place_is_filled(tmp_path: Path, store: Store, told: list[StoreError]) -> None:
+    store.append("c", [said("one")]).result()
+    (tmp_path / "sessions.db").unlink()
+    (tmp_path / "sessions.db").touch()
+    store.append("c", [said("two")]).result()
+    assert [str(problem) for problem in told] == ["Chat history emptied while open; written again, nothing is lost"]
+    assert texts(store) == ["one", "two"]
+
+
+def test_an_older_file_in_its_place_is_brought_to_our_format(tmp_path: Path, store: Store) -> None:
+    store.append("c", [said("one")]).result()
+    old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
+    migrate(old, "old", MIGRATIONS[:2])
+    old.close()
+    (tmp_path / "old.db").replace(tmp_path / "sessions.db")
+    store.append("c", [said("two")]).result()
+    assert texts(store) == ["two"]
+    assert store.check() == []
+
+
+def test_a_file_that_is_being_copied_is_waited_for(
+    tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cp backup.db sessions.db`, looked at half way: not a byte of it is touched."""
+    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.3)
+    monkeypatch.setattr("codecompanion.store.writer.SETTLE_S", 0.1)
+    whole = another(tmp_path / "other", *(f"text {i} " * 100 for i in range(100))).read_bytes()
+    store.append("c", [said("one")]).result()
+    path = tmp_path / "sessions.db"
+    path.unlink()
+    with path.open("wb", buffering=0) as copy:
+        for part in (whole[:0], whole[:8192], whole[8192:]):
+            copy.write(part)
+            assert texts(store) == ["one"]
+            time.sleep(0.15)
+    assert path.read_bytes() == whole
+    assert told == []
+    end = time.monotonic() + 20
+    while not told and time.monotonic() < end:
+        store.knows("c")
+        time.sleep(0.05)
+    assert len(texts(store, "theirs")) == 100
+    assert len(told) == 1
+
+
+def test_what_is_said_while_a_copy_arrives_is_in_it_after_the_end(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neovim ends before the new file was looked at twice."""
+    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.1)
+    monkeypatch.setattr("codecompanion.store.writer.SETTLE_S", 0.15)
+    events = store.append("c", [said("one")]).result()
+    losses: list[Loss] = []
+    store.watch_over(lambda: [LiveChat("c", project(events))], losses.append)
+    another(tmp_path / "other", "from the backup").replace(tmp_path / "sessions.db")
+    store.append("c", [said("two")]).result()
+    assert losses == []
+    store.close()
+    again = open_store(tmp_path)
+    assert texts(again) == ["one", "two"]
+    again.close()
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied"])
+def test_a_file_that_comes_while_ours_is_made_is_not_overwritten(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The user puts the backup there while a large file is copied and checked."""
+    backup = another(tmp_path / "other", "precious")
+    store.append("c", [said("one")]).result()
+    make = lost_file.FileWatch._make
+
+    def slow(self: lost_file.FileWatch, fresh: Path, path: Path) -> bool:
+        saved = make(self, fresh, path)
+        backup.rename(path)
+        return saved
+
+    monkeypatch.setattr(lost_file.FileWatch, "_make", slow)
+    (tmp_path / "sessions.db").unlink() if how == "deleted" else (tmp_path / "sessions.db").write_bytes(b"")
+    store.append("d", [said("two")]).exception()
+    assert texts(store, "theirs") == ["precious"]
+    assert not (tmp_path / "sessions.db.renewed").exists()
+
+
+def test_a_renewal_that_fails_is_not_tried_with_every_read(
+    tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = []
+
+    def fail(*_: object) -> None:
+        tries.append(1)
+        raise OSError(28, "No space left on device")
+
+    store.append("c", [said("one")]).result()
+    monkeypatch.setattr(store._writer, "_retry_s", 60.0)
+    monkeypatch.setattr(lost_file.FileWatch, "_make", fail)
+    (tmp_path / "sessions.db").unlink()
+    for _ in range(5):
+        assert texts(store) == ["one"]
+    assert len(tries) == len(told) == 1
+
+
+def test_a_folder_that_became_a_file_is_said(tmp_path: Path, told: list[StoreError]) -> None:
+    store = open_store(tmp_path / "data", report=told.append)
+    store.append("c", [said("one")]).result()
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "data").write_text("in the way")
+    store.append("c", [said("two")]).result()
+    assert len(told) == 1
+    (tmp_path / "data").unlink()
+    store.append("c", [said("three")]).result()
+    assert "nothing is lost" in str(told[1])
+    store.close()
+
+
+def test_a_deleted_owner_lock_is_locked_again(tmp_path: Path) -> None:
+    """Another Neovim would take this one for dead, and its chats."""
+    store = open_store(tmp_path / "data")
+    store.acquire("c").result()
+    shutil.rmtree(tmp_path / "data")
+    store.append("c", [said("one")]).result()
+    assert is_locked(tmp_path / "data" / "owners" / f"{store._owner.id}.lock")
+    store.close()
+
+
+@pytest.mark.parametrize("where", ["live", "loss", "rebuild"])
+def test_whatever_goes_wrong_in_a_renewal_the_writer_goes_on(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A chat that waits for an answer of the store must get one."""
+
+    def fail(*_: object) -> list[LiveChat]:
+        raise ValueError("a bug")
+
+    store.append("c", [said("one")]).result()
+    store.watch_over(fail if where == "live" else tuple, fail if where == "loss" else lambda loss: None)
+    if where == "rebuild":
+        monkeypatch.setattr("codecompanion.store.store.rebuild", fail)
+    another(tmp_path / "other", "theirs").replace(tmp_path / "sessions.db")
+    for text in ("two", "three"):
+        store.append("c", [said(text)]).result(10)
+    assert texts(store)[-2:] == ["two", "three"]
+
+
+def test_a_write_that_breaks_down_is_an_error_for_whoever_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store._writer, "_write", fail)
+        with pytest.raises(StoreError, match="a bug"):
+            store.append("c", [said("one")]).result(10)
+    store.append("c", [said("two")]).result(10)
+    assert texts(store) == ["two"]
