@@ -63,5 +63,5 @@ def test_a_long_session_stays_in_its_window_and_the_meter_is_right(
     before, after, compacted = (errors[name] for name in ("before", "after", "compacted"))
     assert (before["p50"] < 0.05, before["p95"] < 0.5, before["p99"] < 2) == (True, True, True), before
     assert (after["p50"] < 0.05, after["p95"] < 0.3, after["max"] < 1) == (True, True, True), after
-    # One of the compactions comes with a pasted text that is nearly all of the next prompt.
-    assert (compacted["p50"] < 2, compacted["max"] < 8) == (True, True), compacted
+    # Few are left since a running loop is cleared first; one comes with a pasted text, nearly all of the next prompt.
+    assert (compacted["p50"] < 4, compacted["max"] < 8) == (True, True), compacted

@@ -547,7 +547,8 @@ def test_the_schema_and_the_default_policy_agree(config: Config) -> None:
     """R-503: the Lua defaults are only documentation of what the policy does."""
     policy = tomllib.loads((REPO / "python/codecompanion/context/policies/codecompanion.toml").read_text())
     stages = {stage["id"]: stage for stage in policy["stage"]}
-    steps = {step["use"]: step for stage in policy["stage"] for step in stage["step"]}
+    tiers = [tier for stage in policy["stage"] for tier in stage.get("tier", [stage])]
+    steps = {step["use"]: step for tier in reversed(tiers) for step in tier["step"]}
     config.nvim.lua(_FRESH)
     defaults = config.get(CM)
     assert defaults == {
@@ -560,7 +561,7 @@ def test_the_schema_and_the_default_policy_agree(config: Config) -> None:
         "compaction": {
             "trigger": stages["compaction"]["trigger"]["at"],
             "min_token_savings": steps["require_savings"]["automatic"],
-            "fallback_to_chat_adapter": bool(stages["compaction"]["on_fail"]),
+            "fallback_to_chat_adapter": bool(tiers[-1]["on_fail"]),
         },
     }
 

@@ -83,6 +83,7 @@ def leave_and_come_back(chat: RealChat, first: str) -> None:
     chat.nvim.lua(chats + "chats.close() chats.resume(...)", first)
     chat.wait_ready()
     chat.nvim.wait_for(lambda: "An answer." in chat.text(), "the resumed chat")
+    chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'yes'")
     store = open_store(chat.root / "data" / "nvim" / "codecompanion")
     assert rows(chat)[first]  # the host has done what came before
     assert store.foreign_lease(first)
