@@ -16,6 +16,11 @@ from codecompanion.rules.permits import Permits, read_permits
 from codecompanion.session.services import Services
 from codecompanion.store.store import durable
 
+_KEPT = (
+    "Rules {path} have changed, outside of the repository. The chat keeps the version you allowed; a new chat asks"
+    " about the new one."
+)
+
 
 class RuleKeeper:
     """Knows which files the rules of one chat came from."""
@@ -92,15 +97,20 @@ class RuleKeeper:
         return self._messages(fresh), loaded.problems
 
     async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-        """Return the rule messages whose file has changed, with their new text, and new problems of reading."""
+        """Return the rule messages whose file has changed, with their new text, and new problems of reading.
+
+        What was allowed of a file outside of the repository is its text at that time: the next chat asks anew.
+        """
         if not self._items:
             return (), ()
         again = await asyncio.to_thread(reread, tuple(self._items.values()))
-        for item in again.items:
-            self._items[item.path] = item
-        new_problems = tuple(problem for problem in again.problems if problem not in self._told)
-        self._told = frozenset(again.problems)
-        return self._replacements(view, again.items), new_problems
+        own = tuple(item for item in again.items if not item.outside)
+        self._items.update({item.path: item for item in own})
+        kept = (_KEPT.format(path=item.path) for item in again.items if item.outside)
+        problems = (*again.problems, *kept)
+        new_problems = tuple(problem for problem in problems if problem not in self._told)
+        self._told = frozenset(problems)
+        return self._replacements(view, own), new_problems
 
     async def resume(self, view: View, root: Path) -> tuple[Message, ...]:
         """Find the files behind a restored chat's rules again; return the messages whose text is out of date."""
@@ -149,7 +159,7 @@ class RuleKeeper:
         return made
 
     def _replacements(self, view: View, items: Iterable[RulesItem]) -> tuple[Message, ...]:
-        fresh = {item.path: rules_text(item.path, item.text) for item in items}
+        fresh = {item.path: rules_text(item.path, item.text) for item in items if not item.outside}
         return tuple(
             with_changes(message, content=fresh[message.path])
             for message in view.messages

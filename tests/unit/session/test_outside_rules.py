@@ -121,3 +121,24 @@ async def test_a_stored_chat_asks_again_what_was_not_answered(bench):
     assert len(asked(bench)) == 2
     await answer(again, asked(bench)[1], "always")
     assert loaded(again) == ["~/diary.md"]
+
+
+@pytest.mark.parametrize("decision", ["once", "always"])
+async def test_what_is_written_into_an_allowed_file_later_is_not_sent(bench, tmp_path, decision):
+    """What was allowed is the text that was shown; the chat says so once, and the next chat asks."""
+    session = await bench.open()
+    await answer(session, asked(bench)[0], decision)
+    (tmp_path / "home" / "diary.md").write_text("A secret of tonight.")
+    for number in (1, 2):
+        session.submit(submit(f"hello {number}", number))
+        await bench.idle(session)
+    sent = " ".join(message.text for message in bench.adapter.requests[-1].messages)
+    assert "nobody reads this" in sent
+    assert "A secret of tonight" not in sent
+    told = [notice.text for notice in bench.of(Notice) if "changed" in notice.text]
+    assert told == [
+        "Rules ~/diary.md have changed, outside of the repository. The chat keeps the version you allowed;"
+        " a new chat asks about the new one."
+    ]
+    await bench.open("chat-2")
+    assert "A secret of tonight" in asked(bench)[-1].body
