@@ -28,7 +28,7 @@ T = TypeVar("T")
 MAX_GROUP = 256
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 LOOK_EVERY_S = 2.0
-RETRY_MOST_S = 60.0
+RETRY_S, RETRY_MOST_S = 2.0, 60.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -58,7 +58,7 @@ class Writer:
         """
         self._database = database
         self._on_error, self._renew, self._tell = on_error, renew, tell
-        self._retry_at, self._retry_s, self._told = 0.0, LOOK_EVERY_S, ""
+        self._retry_at, self._retry_s, self._told = 0.0, RETRY_S, ""
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._closed = self._gone = False
@@ -88,7 +88,7 @@ class Writer:
             return
         try:
             if self._renew(self._watch):
-                self._retry_at, self._retry_s, self._told = 0.0, LOOK_EVERY_S, ""
+                self._retry_at, self._retry_s, self._told = 0.0, RETRY_S, ""
             else:
                 self._retry_at = time.monotonic() + SETTLE_S
             self._set_up()

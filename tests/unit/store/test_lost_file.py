@@ -40,7 +40,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file in the place of the lost one is taken at the first look, a failure tried again with the next write."""
     monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.0)
     monkeypatch.setattr("codecompanion.store.writer.SETTLE_S", 0.0)
-    monkeypatch.setattr("codecompanion.store.writer.LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("codecompanion.store.writer.RETRY_S", 0.0)
 
 
 @pytest.fixture
