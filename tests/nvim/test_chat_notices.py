@@ -109,6 +109,15 @@ def test_a_message_that_comes_back_is_not_asked_again(chat: ChatDriver) -> None:
     assert "· Not sent; you stopped." in chat.text(), "who stopped needs no error"
 
 
+def test_a_long_message_that_comes_back_says_so_where_it_is_seen(chat: ChatDriver) -> None:
+    """The reason stands above the input: where that fills the window, the command line says it, too."""
+    text = "\n".join(f"line {number}" for number in range(200))
+    number = chat.submit(text)
+    chat.push(events.SubmitFailed(submit_id=number, text=text, error="Not sent: 11,910 tokens, 8,192 fit."))
+    chat.nvim.wait_screen("Not sent: 11,910 tokens, 8,192 fit.")
+    assert chat.input() == text
+
+
 def meter(*, paused: bool) -> events.Meter:
     return events.Meter(tokens=100, window=1000, ratio=0.1, exact=True, edit_at=0.5, compact_at=0.8, paused=paused)
 

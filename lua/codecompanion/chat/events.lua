@@ -117,7 +117,11 @@ end
 
 function M.submit_failed(chat, event)
   outgoing.failed(chat, event.submit_id, event.text)
-  say.chat(chat, event.error, chat.state == "cancelling" and severity.INFO or severity.ERROR)
+  local level = chat.state == "cancelling" and severity.INFO or severity.ERROR
+  say.chat(chat, event.error, level)
+  if require("codecompanion.chat.view").input_fills_window(chat) then
+    say.line({ event.error, "Not sent; why is said above your message." }, level)
+  end
 end
 
 function M.reply_started(chat, event)

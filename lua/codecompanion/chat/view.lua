@@ -87,4 +87,16 @@ function M.follow(chat, wins)
   end
 end
 
+---Whether what stands above the input is out of sight, because the input fills the window that shows the chat.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.input_fills_window(chat)
+  local win = vim.fn.bufwinid(chat.bufnr)
+  if win == -1 then
+    return false
+  end
+  local header = require("codecompanion.chat.buffer").position(chat, "header")
+  return api.nvim_win_text_height(win, { start_row = header }).all >= text_rows(win)
+end
+
 return M
