@@ -233,6 +233,8 @@ def to_version_5(desk: Desk) -> None:
     with sqlite3.connect(desk.path, isolation_level=None) as connection:
         connection.execute("DROP TABLE message_inner")
         connection.execute("DROP TABLE inner_missing")
+        for column in ("above", "below", "figures"):
+            connection.execute(f"ALTER TABLE calibration DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 5")
     connection.close()
 
