@@ -28,6 +28,7 @@ OURS = {
     "cli/demo.py": "what the demo's own Neovim has written",
     "cli/docgen/schema.py": "what our own Lua printed",
     "context/policy.py": "policies that are part of the package",
+    "engine/bridge.py": "a request of our own Lua that msgspec has read before",
     "history.py": "`store.sessions.from_bytes` reads damaged payloads",
     "prompts/__init__.py": "tables that are part of the package",
     "sanitise.py": "a table that is part of the package",

@@ -79,8 +79,8 @@ def test_a_window_that_is_too_small_is_told() -> None:
 
 def test_a_compaction_costs_what_its_summariser_reads() -> None:
     recording = read_recording(session(12), CHARS4)
-    eager = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 0}, "x")
-    figures = walk(recording, eager, 1500, "none")
+    options = {"editing.trigger": False, "compaction.min_token_savings": 0}
+    figures = walk(recording, with_options(load_policy("codecompanion"), options, "x"), 1500, "none")
     assert figures.compactions > 0
     assert figures.summary_tokens > 0
     assert figures.cost == pytest.approx(figures.prompt_tokens + figures.summary_tokens)
