@@ -58,7 +58,7 @@ class CompactionWatch:
         self.writer = CompactionGuard()
 
     def reset(self) -> None:
-        """Forget failures: the view was cleared, the model changed, or the user compacted with success."""
+        """Forget failures: the view was cleared or the model changed."""
         self.compactions = self.writer = CompactionGuard()
 
     def take(self, prepared: Prepared, standing: Standing) -> None:
@@ -73,27 +73,27 @@ class CompactionWatch:
 
     def keep(self, problem: str, after: Measure, standing: Standing) -> None:
         """Take in one automatic compaction; `problem` "" = it helped."""
-        if not problem:
-            self.compactions = self.compactions.after_success()
-            return
-        cooldown = standing.policy.cooldown
-        self.compactions = self.compactions.after_failure(standing.cycle, after.tokens, standing.room.window, cooldown)
+        self.compactions = _judged(self.compactions, problem, after, standing)
         if self.compactions.rests == 1:
             self._notice(
                 Severity.WARN,
-                f"Automatic compaction is paused after {cooldown.failures} tries: {problem.rstrip('.')}. It tries again"
-                " later, less and less often; /compact works now.",
+                f"Automatic compaction is paused after {standing.policy.cooldown.failures} tries:"
+                f" {problem.rstrip('.')}. It tries again later, less and less often; /compact works now.",
             )
 
     def _keep_writer(self, why: str, before: Measure, standing: Standing) -> None:
-        if not why:
-            self.writer = self.writer.after_success()
-            return
-        cooldown = standing.policy.cooldown
-        self.writer = self.writer.after_failure(standing.cycle, before.tokens, standing.room.window, cooldown)
+        self.writer = _judged(self.writer, why, before, standing)
         if self.writer.rests == 1:
             self._notice(
                 Severity.WARN,
-                f"Summaries are written without a model for now: it failed {cooldown.failures} times in a row. It is"
-                " asked again later, less and less often; /compact asks it now.",
+                "Summaries are written without a model for now: it failed"
+                f" {standing.policy.cooldown.failures} times in a row. It is asked again later, less and less often;"
+                " /compact asks it now.",
             )
+
+
+def _judged(guard: CompactionGuard, problem: str, size: Measure, standing: Standing) -> CompactionGuard:
+    """Return the guard after one more try; `problem` "" = it went well."""
+    if not problem:
+        return guard.after_success()
+    return guard.after_failure(standing.cycle, size.tokens, standing.room.window, standing.policy.cooldown)
