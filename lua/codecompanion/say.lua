@@ -107,9 +107,13 @@ end
 
 ---The callback of a request whose answer is one sentence: it is said, or the error is.
 ---@param done? fun() Called after a success
+---@param refuse? fun(reason: string) Takes the error in the place of the command line
 ---@return fun(err: string?, sentence: string?)
-function M.answer(done)
+function M.answer(done, refuse)
   return function(err, sentence)
+    if err and refuse then
+      return refuse(err)
+    end
     if err then
       return M.line(err, severity.WARN)
     end

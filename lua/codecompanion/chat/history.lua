@@ -21,13 +21,7 @@ local function ask(chat, verb, payload, done, refuse)
   end
   session.attach(chat)
   payload.chat = chat.id
-  local answer = say.answer(done)
-  require("codecompanion.host").request(verb, payload, function(err, sentence)
-    if err and refuse then
-      return refuse(err)
-    end
-    answer(err, sentence)
-  end)
+  require("codecompanion.host").request(verb, payload, say.answer(done, refuse))
 end
 
 ---Take the newest change back; `change_id` names the one under the cursor, which has to be that one.

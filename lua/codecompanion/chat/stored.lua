@@ -9,13 +9,7 @@ local M = {}
 ---@param done? fun()
 ---@param refuse? fun(reason: string)
 local function ask(verb, payload, done, refuse)
-  local answer = say.answer(done)
-  require("codecompanion.host").request(verb, payload, function(err, sentence)
-    if err and refuse then
-      return refuse(err)
-    end
-    answer(err, sentence)
-  end)
+  require("codecompanion.host").request(verb, payload, say.answer(done, refuse))
 end
 
 ---Give a chat another title; without one the user is asked.
