@@ -87,6 +87,7 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What a request is made of besides the view. `fixed` counts system prompt and tools, in tokens as measured.
 
+    `measure` counts a whole request with a system prompt and tools of its own; without it what they save is taken off.
     `packets` stand in front of the turns with these numbers.
     """
 
@@ -94,6 +95,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     specs: tuple[ToolSpec, ...]
     fragments: tuple[Fragment, ...] = ()
     fixed: Callable[[Message, tuple[ToolSpec, ...]], int]
+    measure: Callable[[Messages, Message, tuple[ToolSpec, ...]], Measure] | None = None
     packets: Mapping[int, Message] = {}
 
 
@@ -108,8 +110,13 @@ def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
     return Levels(target=aim, trigger=threshold_tokens(stage.trigger, room) or 0, limit=limit)
 
 
-def shape(messages: Messages, parts: Parts, policy: Policy, env: Env, kept: Kept | None = None) -> Shaped:
-    """Return the request as it is sent; without steps it is the view itself, at no cost."""
+def shape(
+    messages: Messages, parts: Parts, policy: Policy, env: Env, kept: Kept | None = None, *, only_kept: bool = False
+) -> Shaped:
+    """Return the request as it is sent; without steps it is the view itself, at no cost.
+
+    With `only_kept` it is the one that was sent, and what has come since: nothing more is shaped.
+    """
     kept = kept or Kept()
     raw, levels = env.measure(messages), levels_of(policy, env, messages)
     plain = Shaped(
@@ -122,7 +129,8 @@ def shape(messages: Messages, parts: Parts, policy: Policy, env: Env, kept: Kept
         return plain
     run = _Shaping(parts, msgspec.structs.replace(env, target=levels.target), levels, kept, plain)
     for step in steps:
-        run.take(step)
+        if not only_kept or step.use in kept.steps:
+            run.take(step)
     return run.finish()
 
 
@@ -145,9 +153,11 @@ class _Shaping:
 
     def _size(self) -> Measure:
         """Return the size of the request as it is so far; a list is measured once."""
+        saved = self._prompt_saved + self._tools_saved
+        if saved and self._parts.measure is not None:
+            return self._parts.measure(_with_packets(self._messages, self._packets), self._system, self._specs)
         if self._measured is None:
             self._measured = self._env.measure(_with_packets(self._messages, self._packets))
-        saved = self._prompt_saved + self._tools_saved
         return Measure(max(0, self._measured.tokens - saved), max(0, self._measured.upper - saved))
 
     def take(self, step: ShapeStep) -> None:

@@ -38,6 +38,13 @@ _LEAST_BASE = 0.5
 _TAKEN_MOST = 0.05
 
 
+class FixedPart(msgspec.Struct, frozen=True):
+    """The estimate of what goes with every request: system prompt and tools together, and of that the tools."""
+
+    tokens: int
+    schemas: int
+
+
 class ContextMeter:
     """Counts one chat's next request with one model."""
 
@@ -66,11 +73,15 @@ class ContextMeter:
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
         """Count what goes with every request: system prompt and tool schemas."""
-        self._schemas = self.counter.tools(specs)
-        fixed = self.counter.message(system) + self._schemas
+        fixed = self.fixed_part(system, specs)
         if self._base is not None:
-            self._base += self.calibration.ratio * (fixed - self._fixed)
-        self._fixed = fixed
+            self._base += self.calibration.ratio * (fixed.tokens - self._fixed)
+        self._fixed, self._schemas = fixed.tokens, fixed.schemas
+
+    def fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> FixedPart:
+        """Return the estimate of a system prompt and tool schemas."""
+        schemas = self.counter.tools(specs)
+        return FixedPart(self.counter.message(system) + schemas, schemas)
 
     @property
     def state(self) -> tuple[float | None, float, float]:
@@ -97,20 +108,22 @@ class ContextMeter:
         """Return the size of the next request made of the view."""
         return self._count(view.messages)
 
-    def measure(self, messages: Sequence[Message]) -> Measure:
-        """Return the size of a request made of these messages."""
-        count = self._count(messages)
+    def measure(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Measure:
+        """Return the size of a request made of these messages; `fixed` goes along with it, when that is shaped."""
+        count = self._count(messages, fixed)
         return Measure(count.tokens, count.upper)
 
-    def _count(self, messages: Sequence[Message]) -> Count:
+    def _count(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Count:
+        fixed = fixed or FixedPart(self._fixed, self._schemas)
         if self._base is None:
             # Without messages nothing is estimated: what was looked at last stays known.
-            estimated = self._fixed + (self._estimate(tuple(messages)) if messages else 0)
-            return self.calibration.count(estimated, self._schemas)
+            estimated = fixed.tokens + (self._estimate(tuple(messages)) if messages else 0)
+            return self.calibration.count(estimated, fixed.schemas)
+        base = self._base + self.calibration.ratio * (fixed.tokens - self._fixed)
         split = self._sizes.split(messages) if messages else Split()
         known, added = self._sizes.read(split), self.calibration.size(split.estimate, split.marks)
-        tokens = max(0.0, self._base + known + added)
-        taken = self._total - self._base - known
+        tokens = max(0.0, base + known + added)
+        taken = self._total - base - known
         if not split.new and abs(taken) < 1:
             return Count(tokens=round(tokens), lower=round(tokens), upper=round(tokens), exact=True)
         doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from codecompanion import prompts
+from codecompanion.context.age import newest_finished_turn
 from codecompanion.context.packet import (
     PACKET_TAG,
     ChangedFile,
@@ -34,6 +35,7 @@ from codecompanion.events import Severity
 from codecompanion.history import PolicyEvent, View
 from codecompanion.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.requests import Snapshot
+from codecompanion.session.meter import FixedPart
 from codecompanion.session.prior_turns import PriorTurns
 from codecompanion.workspace.git import read_status
 
@@ -56,7 +58,7 @@ class RequestShaper:
         self._read_cycle = self._pressed_cycle = -1
         self._logged = -1, -1
         self._seen: tuple[tuple[object, ...], Shaped | None] = ((), None)
-        self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], int]] = {}
+        self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], FixedPart]] = {}
         self._prior_turns = PriorTurns(control.log)
         self.sent: Shaped | None = None
         """The request that was made last."""
@@ -80,7 +82,11 @@ class RequestShaper:
         return Message(id="system", role="system", content=join_fragments(self.fragments()))
 
     def current(self) -> Shaped:
-        """Return the next request as it stands; asked again without a change it costs nothing."""
+        """Return the request as it stands; asked again without a change it costs nothing.
+
+        Until something waits for an answer that is the last one, with its reply: what the next turn will shape besides
+        belongs to its requests, and nobody has counted those (R-301, R-303).
+        """
         control = self._control
         view = control.log.view
         parts = (control.policy, control.specs, control.system_message, control.limits, len(self._packets))
@@ -89,7 +95,9 @@ class RequestShaper:
         if shaped is None or before[0] is not view or before[1:] != key[1:]:
             if view.cycle != self._kept_cycle:
                 self._kept, self._kept_cycle = Kept(), view.cycle
-            shaped = shape(view.messages, self._parts(), control.policy, control.env(), self._kept)
+            env = control.env()
+            rests = self.sent is not None and newest_finished_turn(view.messages, env) == env.cycle
+            shaped = shape(view.messages, self._parts(), control.policy, env, self._kept, only_kept=rests)
             self._seen = key, shaped
         return shaped
 
@@ -111,18 +119,27 @@ class RequestShaper:
             specs=control.specs,
             fragments=self.fragments(),
             fixed=self._count_fixed,
+            measure=self._measure_with,
             packets=self._packets,
         )
 
     def _count_fixed(self, system: Message, specs: tuple[ToolSpec, ...]) -> int:
-        """Return what system prompt and tools take, as measured; counted once for each."""
-        meter, key = self._control.meter, (system.text, id(specs))
+        """Return what system prompt and tools take, as measured."""
+        return round(self._control.meter.calibration.ratio * self._fixed_part(system, specs).tokens)
+
+    def _measure_with(self, messages: Messages, system: Message, specs: tuple[ToolSpec, ...]) -> Measure:
+        """Return the size of a request with this system prompt and these tools: exact when that was reported."""
+        return self._control.meter.measure(messages, self._fixed_part(system, specs))
+
+    def _fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> FixedPart:
+        """Return what system prompt and tools are estimated at; counted once for each."""
+        key = system.text, id(specs)
         known = self._fixed.get(key)
         if known is None or known[0] is not specs:
             # The specs are kept with the count, so that their id cannot be given to others.
-            known = specs, meter.counter.message(system) + meter.counter.tools(specs)
+            known = specs, self._control.meter.fixed_part(system, specs)
             self._fixed = {**dict(list(self._fixed.items())[-3:]), key: known}
-        return round(meter.calibration.ratio * known[1])
+        return known[1]
 
     # ---- facts of the workspace
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from codecompanion.adapters.base import ChatRequest
-from codecompanion.events import Compacted, ContextEdited, Meter
+from codecompanion.events import Compacted, ContextEdited, Meter, ReplyFinished
 from codecompanion.messages import Usage
 from codecompanion.tokens import MessageCounter
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
@@ -67,3 +68,35 @@ async def test_edits_and_compactions_start_at_the_marks_of_the_header(tmp_path: 
                 pass
     edited = bench.of(ContextEdited)[0]
     assert edited.tokens_before < 13_000 + 1_500, "and not one turn later"
+
+
+def searcher() -> Callable[[ChatRequest], Reply]:
+    """Return who searches twice and then answers, and counts just what it was sent."""
+    numbers = itertools.count(1)
+
+    def answer(request: ChatRequest) -> Reply:
+        counter, number = MessageCounter(), next(numbers)
+        prompt = round(1.1 * (counter.count_messages(request.messages) + counter.tools(request.tools)))
+        if number % 3 == 0:
+            return says(ANSWER[:200], Usage(prompt, 50))
+        return calls(
+            (f"c{number}", "grep_search", json.dumps({"query": "line", "max_results": 100 + number})),
+            usage=Usage(prompt, 30),
+        )
+
+    return answer
+
+
+async def test_a_shaped_request_that_was_counted_is_no_estimate(tmp_path: Path) -> None:
+    """R-303: seen at 8k under kodacode: `ctx~` for good, as soon as tool schemas went out in their short form."""
+    (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(60)))
+    adapter = ScriptedAdapter("s", searcher())
+    bench = Bench(tmp_path, adapter, window=8_000, settings={"policy": "kodacode"})
+    session = await bench.open()
+    for number in range(6):
+        session.submit(submit(f"look at it again, {number}", number + 1))
+        await bench.idle(session)
+        shown, reported = bench.of(Meter)[-1], bench.of(ReplyFinished)[-1]
+        assert shown.exact
+        assert shown.tokens == reported.prompt_tokens + reported.output_tokens
+    assert session.control.shaper.current().savings.tools
