@@ -3,6 +3,8 @@
 A window counts only when it is what a request gets. A local server often knows two figures: what the model was trained
 for, and what is loaded; the first would let it cut prompts silently (lesson 30). So: Ollama's `/api/ps` (loaded) and
 not `/api/show`, LM Studio's `loaded_context_length`, llama.cpp's `n_ctx` (per slot, in `/props`) and not `n_ctx_train`.
+koboldcpp cuts the front of longer prompts without a word; it tells its window in `/props` like llama.cpp and, before
+that, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
     found = {name: limits for name, entry in _entries(answer) if (limits := _limits(entry)).context_window}
     if isinstance(answer, Mapping):
         loaded = _table(answer, "default_generation_settings")
-        if window := _count(loaded, "n_ctx"):
+        if window := _count(loaded, "n_ctx") or (_count(answer, "value") if len(answer) == 1 else 0):
             found[ANY_MODEL] = ModelLimits(window)
     return found
 

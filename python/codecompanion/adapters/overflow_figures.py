@@ -12,6 +12,9 @@ import re
 _NUMBER = r"(\d[\d,]*)"
 _LIMITS = (
     rf"\blimit:? {_NUMBER}, requested",
+    rf"while limit is {_NUMBER}",
+    rf"cannot truncate to {_NUMBER}",
+    rf"max_prompt_tokens \({_NUMBER}\)",
     rf"max(?:imum)? (?:context length|prompt length|context window|number of tokens allowed|model length"
     rf"|allowed (?:input )?length)(?: is| of)?[ (]+{_NUMBER}",
     rf"context (?:size|window|length)(?: is| of|:)?(?: only)?[ (]+{_NUMBER}",
@@ -27,6 +30,9 @@ _LIMITS = (
 )
 _PROMPTS = (
     rf"total of (?:at least )?{_NUMBER} tokens",
+    rf"current length is {_NUMBER}",
+    rf"truncate to \d+, required {_NUMBER}",
+    rf"number of input tokens \({_NUMBER}\)",
     rf"{_NUMBER} input tokens",
     rf"\brequested: {_NUMBER}",
     rf"limit \d[\d,]*, requested {_NUMBER}",
@@ -50,11 +56,17 @@ _PROMPTS = (
 )
 
 
+# Counted in something else: messages, characters of the body.
+_NO_TOKENS = re.compile(r"but got \d+ items|string value length", re.IGNORECASE)
+
+
 def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:
     """Return (prompt tokens, limit in tokens) as the answer tells them, 0 for what it does not tell.
 
     llama.cpp has both as fields of their own.
     """
+    if _NO_TOKENS.search(sentence):
+        return 0, 0
     inner = body.get("error", body) if isinstance(body, dict) else {}
     if not isinstance(inner, dict):
         inner = {}

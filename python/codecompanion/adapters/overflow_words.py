@@ -14,7 +14,9 @@ _CODES = frozenset(
         *("context_length_exceeded", "context_window_exceeded", "model_context_window_exceeded"),
         *("exceed_context_size_error", "contextwindowexceedederror", "outofcontexterror"),
         *("model_max_prompt_tokens_exceeded", "tokens_limit_reached", "tokens_too_long", "characters_too_long"),
-        *("request_too_large", "prompt_too_long", "string_above_max_length"),
+        *("request_too_large", "prompt_too_long", "string_above_max_length", "token_limit_exceeded"),
+        # Tencent Cloud.
+        "requestsizelimitexceeded",
         # Zhipu; Baidu's older ones.
         *("1261", "336007", "336103", "336104"),
     ]
@@ -24,6 +26,8 @@ _SENTENCES = re.compile(
         (
             r"(?:prompt|inputs?|request|conversation|query)(?: tokens?| length| size)?"
             r" (?:is |are )?too (?:long|large|big)",
+            # Azure, of their number; a proxy of Copilot.
+            r"\bmessages[`'\"]* (?:is|are) too long|text-too-long",
             r"too many (?:input |prompt )?tokens",
             r"tokens? limit (?:was |is |has been )?exceeded",
             r"maximum (?:context|prompt) length",
@@ -37,6 +41,8 @@ _SENTENCES = re.compile(
             r"max input characters",
             r"n_keep\b.{0,25}\bn_ctx",
             r"request exceeds the maximum size",
+            # Google; the JSON reader in front of Qwen, of a text of 20 MB.
+            r"cannot truncate to \d+, required \d+|string value length \(\d+\) exceeds",
             # Chinese: too long, beyond the (length) limit.
             r"(?:prompt|输入|上下文|请求|token|文本|对话).{0,20}(?:超长|过长|超出|超过|超限)",
         )
@@ -65,7 +71,9 @@ _REQUEST_TOO_LARGE = re.compile(r"request (?:body |entity )?(?:is )?too large", 
 # A limit of time or money, which a smaller request does not move.
 _RATE = re.compile(
     r"throttl|rate[ _-]?limit|too many requests|please wait|quota|per (?:minute|hour|day|month)|daily|monthly|billing"
-    r"|balance|credit|subscription|time ?out",
+    r"|balance|credit|subscription|time ?out"
+    # Chinese: how often, rate, at once, quota, try again later.
+    r"|次数|频率|频繁|速率|限流|并发|限额|配额|余额|稍后",
     re.IGNORECASE,
 )
 # The length of the reply that was asked for.

@@ -101,6 +101,21 @@ def test_a_server_with_one_model_tells_its_window_for_any_name() -> None:
     assert find_limits(known, "whatever") == ModelLimits(65536)
 
 
+@pytest.mark.parametrize(
+    ("body", "window"),
+    [
+        # github.com/LostRuins/koboldcpp/pull/1237 and `koboldcpp.py`: newer ones, and all of them.
+        (b'{"chat_template": "x", "total_slots": 1, "default_generation_settings": {"n_ctx": 8192}}', 8192),
+        (b'{"value": 8192}', 8192),
+        (b'{"value": "8192"}', 0),
+        (b'{"value": 8192, "data": []}', 0),
+    ],
+)
+def test_koboldcpp_tells_its_window(body: bytes, window: int) -> None:
+    """Lesson 30: it drops the front of a longer prompt and answers as if nothing had happened."""
+    assert read_model_limits(body) == ({ANY_MODEL: ModelLimits(window)} if window else {})
+
+
 def test_a_name_without_a_tag_is_the_latest() -> None:
     """As Ollama itself reads it."""
     known = {"qwen3:latest": ModelLimits(4096), "qwen3:14b": ModelLimits(8192)}
