@@ -1,8 +1,9 @@
 """Whether a model's reply is a summary, and what of it counts (R-526, R-433; lessons 14, 15, 56).
 
 A summary is recognised, not assumed: `ok`, a refusal, an error passed off as an answer, the headings of the prompt with
-nothing of the chat, or prose about something else must never stand for a history. What a caller or code wrote is taken
-as it is. What refusals look like is data (`prompts/refusals.toml`).
+nothing of the chat, or prose about something else must never stand for a history. What code wrote is taken as it is, a
+caller's text (`context --summary`) unless it is plainly none: it may be short and in no form. What refusals look like
+is data (`prompts/refusals.toml`).
 """
 
 from __future__ import annotations
@@ -50,10 +51,12 @@ def accept_reply(
     if failure is not None:
         return failure
     text = _stripped(reply.text)
-    if isinstance(text, Failed) or reply.source != "model" or schema is None:
+    if isinstance(text, Failed) or reply.source == "code" or schema is None:
         return text
     if _is_refusal(text) and guess_schema(text) is None:
         return Failed("the summariser refused, asked back or gave an error instead of a summary", again=True)
+    if reply.source == "caller":
+        return Failed(_nothing_said(text)) if _says_nothing(text) else text
     if reply.stop == "length":
         text = complete_sections(text, schema)
         if not text:
@@ -159,6 +162,8 @@ def _form_of(text: str, schema: Schema) -> Schema | None:
 
 def _not_about(text: str, told: Sequence[str]) -> str:
     """Return why a free text is no summary, "" when it is one: long enough, and about what it stands for."""
+    if _says_nothing(text):
+        return _nothing_said(text)
     least = min(LEAST_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else LEAST_CHARS
     if _length(text) <= least:
         return f"the answer is too short for a summary ({len(text)} characters)"
@@ -196,6 +201,20 @@ def _words(text: str) -> set[str]:
 @cache
 def _common_words() -> frozenset[str]:
     return frozenset(str(prompts.load_table("refusals")["common"]).split())
+
+
+def _says_nothing(text: str) -> bool:
+    """Return whether the whole reply is a word of consent, or has no word at all."""
+    return " ".join(re.findall(r"[\w/']+", text.casefold())) in _consents()
+
+
+def _nothing_said(text: str) -> str:
+    return f"the summariser answered {text[:_HEAD_CHARS]!r} instead of a summary"
+
+
+@cache
+def _consents() -> frozenset[str]:
+    return frozenset(("", *prompts.load_table("refusals")["consents"]))
 
 
 def _is_refusal(text: str) -> bool:

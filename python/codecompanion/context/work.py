@@ -121,7 +121,7 @@ class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
 
     `refused`: the provider did not take the request.
     `usage` is what it cost, when the provider said so; `thinking_tokens` what the model spent before its answer.
-    `source`: only what a model wrote is judged; a caller's text (of the command line) and code's are taken as they are.
+    `source`: a model's text is judged (R-526), a caller's (of the command line) refused only when it is plainly none.
     `beside` are the replies to as many of the requests beside it as were answered, in their order.
     """
 

@@ -105,6 +105,10 @@ def test_free_text_about_the_history_is_a_summary(text):
     assert judge(text, "brief") == text.strip()
 
 
+def test_consent_is_no_summary_of_the_shortest_history_either():
+    assert isinstance(accept_reply(SummaryReply(text="Ok."), load_schema("brief"), "", ("Hi",)), Failed)
+
+
 def test_a_short_history_has_a_short_summary():
     """R-526: 200 characters are much for a chat of three lines."""
     told = ("Please rename the loader.", "Renamed the loader to reader.", "thanks, and now the tests, please")
@@ -116,7 +120,16 @@ def test_a_short_history_has_a_short_summary():
 def test_the_callers_own_text_is_taken_as_it_is():
     """The contract of the command line: `--summary SUMMARY` is the summary; an empty one is none."""
     assert judge("SUMMARY", "cc_9", source="caller") == "SUMMARY"
+    assert judge("Okay: the loader reads TOML.", "cc_9", source="caller") == "Okay: the loader reads TOML."
     assert isinstance(judge("", "cc_9", source="caller"), Failed)
+
+
+@pytest.mark.parametrize(
+    "text", ["ok", "OK.", "...", "{}", "I cannot help with that.", "Error: 500", "好的。", "<html>"]
+)
+def test_what_is_plainly_no_summary_is_none_from_a_caller_either(text):
+    """R-526: a script that pipes a model's answer into `--summary` must not hollow out a chat."""
+    assert isinstance(judge(text, "cc_9", source="caller"), Failed)
 
 
 def test_thinking_is_not_the_summary():
