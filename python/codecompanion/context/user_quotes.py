@@ -3,7 +3,9 @@
 Every removed message that the human typed is quoted in order, head and tail of a long one; what earlier summaries
 quoted is carried on. When the room is spent the oldest become one-line excerpts with the key under which `recall` gives
 back the whole, and the oldest excerpts one line that counts them and names their keys: no message is ever dropped
-without a word. Quoted lines start with `>`, so that nothing a user says can be taken for a heading.
+without a word. What the user demands outlives what the user asked: an excerpt keeps the demands of its message, and
+excerpts with demands are the last to be counted only. Quoted lines start with `>`, so that nothing a user says can be
+taken for a heading.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from codecompanion.context.demands import find_demands, is_strict
 from codecompanion.context.noise import is_noise
 from codecompanion.context.recall_keys import Span, is_span_line, no_key, span_of
 from codecompanion.context.sections import Schema, guess_schema, parse_sections, replace_section
@@ -30,6 +33,9 @@ _CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
 _NOTHING = frozenset({"none", "none."})
 _SMALLEST_QUOTE = 24
 EXCERPT_CHARS = 120
+_FIRST = 3
+_MOST_EXCERPTS = 4
+"""An excerpt with demands may be so many times as long as one without."""
 _LEAST_ROOM = 60
 _LONG = 100
 
@@ -124,12 +130,15 @@ def _words(message: Message) -> str:
 
 def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Quotes:
     """Return the quotes in at most `budget` tokens: the newest whole, older ones as excerpts, the oldest counted."""
-    short = [_excerpt(quote, excerpt_chars) for quote in said.quotes]
     whole_sizes = [_size([quote], count) for quote in said.quotes]
+    left = budget - (_size_left_out(said, count) if said.left_out else 0)
+    if sum(whole_sizes) <= left:
+        return said
+    short = [_excerpt(quote, excerpt_chars) for quote in said.quotes]
     short_sizes = [_size([quote], count) for quote in short]
-    left = budget - (_size_left_out(said, count) if said.left_out else 0) - sum(short_sizes)
+    left -= sum(short_sizes)
     if left < 0:
-        return _newest_excerpts(said, short, short_sizes, budget, count)
+        return _best_excerpts(said, short, short_sizes, budget, count)
     first = len(short)
     while first > 0 and left + short_sizes[first - 1] - whole_sizes[first - 1] >= 0:
         first -= 1
@@ -140,16 +149,30 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Q
     return Quotes(tuple(quotes), said.left_out, said.left_keys)
 
 
-def _newest_excerpts(said: Quotes, short: list[Quote], sizes: list[int], budget: int, count: Count) -> Quotes:
-    """Return as many of the newest excerpts as fit; the others are counted."""
+def _best_excerpts(said: Quotes, short: list[Quote], sizes: list[int], budget: int, count: Count) -> Quotes:
+    """Return the excerpts with demands that fit, strict ones first, and of the others the newest; count the rest.
+
+    The newest message is told before everything else: the work goes on there.
+    """
     all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
     left = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
-    first = len(short)
-    while first > 0 and left - sizes[first - 1] >= 0:
-        first -= 1
-        left -= sizes[first]
-    keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes[:first]]))
-    return Quotes(tuple(short[first:]), said.left_out + first, keys)
+    ranks = [_rank(quote) for quote in short[:-1]] + [_FIRST] * bool(short)
+    told: set[int] = set()
+    for place in sorted(range(len(short)), key=lambda place: (ranks[place], place), reverse=True):
+        if sizes[place] <= left:
+            told.add(place)
+            left -= sizes[place]
+        elif not ranks[place]:
+            break
+    kept = tuple(quote for place, quote in enumerate(short) if place in told)
+    keys = span_of([quote.key for place, quote in enumerate(short) if place not in told])
+    return Quotes(kept, said.left_out + len(short) - len(kept), _joined(said.left_keys, keys))
+
+
+def _rank(quote: Quote) -> int:
+    """Return 2 for a message with a strict demand, 1 for one with another demand, 0 for one without."""
+    demands = find_demands([quote.text])
+    return bool(demands) + any(map(is_strict, demands))
 
 
 def _size_left_out(said: Quotes, count: Count) -> int:
@@ -172,11 +195,18 @@ def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote
 
 
 def _excerpt(quote: Quote, chars: int) -> Quote:
-    """Return one line of the message; a message that is one short line stays whole."""
+    """Return one line of the message with the demands in it; a message that is one short line stays whole."""
     line = " ".join(quote.text.split())
     if line == quote.text and len(line) <= chars:
         return quote
-    return Quote(line if len(line) <= chars else line[: chars - 1].rstrip() + "…", whole=False, key=quote.key)
+    if len(line) <= chars:
+        return Quote(line, whole=False, key=quote.key)
+    head = line[: chars - 1].rstrip() + "…"
+    for demand in sorted(find_demands([quote.text]), key=is_strict, reverse=True):
+        said = " ".join(demand.split())
+        if said not in head and len(head) + len(said) < _MOST_EXCERPTS * chars:
+            head = f"{head} {said}"
+    return Quote(head, whole=False, key=quote.key)
 
 
 def _size(quotes: list[Quote], count: Count) -> int:

@@ -107,6 +107,37 @@ def test_without_any_room_the_oldest_are_counted():
     assert said.quotes[-1].text.startswith("message 499")
 
 
+def test_what_the_user_demands_outlives_what_the_user_asked():
+    """R-431: the rules of the first messages stand there still when forty questions came after them."""
+    rules = [
+        "Never touch conf/prod.ini.",
+        "Answer in German.",
+        "Always run make test first.",
+        "Only edit files in src/.",
+    ]
+    asked = [f"Please look at src/module_{n}.py and fix problem {n}. " for n in range(48)]
+    texts = [ask + (rules[n] if n < len(rules) else "") for n, ask in enumerate(asked)]
+    said, outcome = gather_quotes(chat(*map(user, texts)), 3000), texts
+    for _ in range(3):
+        kept = fit_quotes(said, 450, 120, chars4)
+        outcome = "\n".join(render_quotes(kept))
+        assert [rule for rule in rules if rule not in outcome] == []
+        assert kept.quotes[-1].text == texts[-1].strip()
+        assert kept.total == 48
+        said = parse_quotes(outcome.split("\n"))
+    assert chars4(outcome) <= 450
+
+
+def test_an_excerpt_keeps_the_demands_of_its_message():
+    """They stand at the end of a long message as often as at its beginning."""
+    story = "The loader reads a file and then another one, which takes a while on the machine of a colleague. " * 4
+    removed = chat(user(story + "Never write below vendor/."), *[user("words " * 50) for _ in range(9)])
+    first = fit_quotes(gather_quotes(removed, 3000), 700, 120, chars4).quotes[0]
+    assert not first.whole
+    assert first.text.startswith("The loader reads")
+    assert first.text.endswith("… Never write below vendor/.")
+
+
 def test_the_newest_message_is_shortened_rather_than_excerpted():
     removed = chat(user("start " + "word " * 500 + "end"))
     (quote,) = read_quotes(quoted(removed, written(), budget=1000).summary).quotes
