@@ -2,7 +2,8 @@
 
 A generator like the strategies that use it. Whoever answers may answer the first question alone or, of those that stand
 `beside` it, as many as it likes at the same time; what was not answered is asked next. Every question is asked at most
-twice: once more when the reply was cut, with more room if there is, or was no summary, with the reason.
+twice: once more when the reply was cut, with more room if there is, or was no summary, with the reason. While it is in
+doubt whether the model writes summaries at all, one question is asked at a time.
 """
 
 from __future__ import annotations
@@ -49,27 +50,42 @@ def summary_prompt(schema: str, instructions: str, budget: int = 0) -> str:
     return prompt
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    """A question on its way: which one it is, as what request; `again` = the reply to the first was no summary."""
+
+    place: int
+    request: SummaryRequest
+    is_second: bool = False
+    again: bool = False
+
+
 def ask_all(
-    questions: Sequence[Question],
+    questions: Sequence[Question], *, is_proven: bool = True
 ) -> Generator[SummaryRequest, SummaryReply, tuple[Answer, ...] | Failed]:
-    """Return the answers in order, or why one of them is none: then nothing more is asked."""
+    """Return the answers in order, or why one of them is none: then nothing more is asked.
+
+    `is_proven` false: the first is asked alone, the others only when that was answered well.
+    """
     answers: dict[int, Answer] = {}
-    waiting = [(place, question.request, False) for place, question in enumerate(questions)]
+    waiting = [_Asked(place, question.request) for place, question in enumerate(questions)]
     while waiting:
-        first, *others = waiting
-        reply = yield msgspec.structs.replace(first[1], beside=tuple(request for _, request, _ in others))
-        replies = (reply, *reply.beside)
+        alone = waiting[0].again or (not is_proven and not answers)
+        beside = tuple(asked.request for asked in waiting[1:] if not alone)
+        reply = yield msgspec.structs.replace(waiting[0].request, beside=beside)
+        replies = (reply, *reply.beside)[: 1 + len(beside)]
         answered, waiting = waiting[: len(replies)], waiting[len(replies) :]
-        for (place, request, is_second), given in zip(answered, replies, strict=False):
-            question = questions[place]
+        once_more: list[_Asked] = []
+        for asked, given in zip(answered, replies, strict=True):
+            question = questions[asked.place]
             text = accept_reply(given, question.schema, question.prompt, _told(question.request))
             if not isinstance(text, Failed):
-                answers[place] = Answer(text, given.source)
+                answers[asked.place] = Answer(text, given.source)
                 continue
-            again = None if is_second else _once_more(question, request, given, text)
+            again = None if asked.is_second else _once_more(question, asked.request, given, text)
             if again is None:
-                return text
-            waiting.append((place, again, True))
+                return msgspec.structs.replace(text, by_writer=True)
+            once_more.append(_Asked(asked.place, again, is_second=True, again=text.again))
+        waiting = [*once_more, *waiting]
     return tuple(answers[place] for place in range(len(questions)))
 
 

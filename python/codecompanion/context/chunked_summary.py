@@ -121,7 +121,7 @@ class _Run:
         return OMITTED_MESSAGE.format(role=message.role, thousands=thousands)
 
     def summarise_parts(self, chunks: list[_Chunk]) -> _Answers:
-        """Ask for the summaries of all chunks; they may be written at the same time."""
+        """Ask for the summaries of all chunks; they may be written at the same time (R-120)."""
         if chunks and self.room < _SMALLEST_ROOM:
             return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
         questions = []
@@ -130,7 +130,7 @@ class _Run:
             if len(chunks) > 1:
                 texts.insert(1, prompts.load("summary_part").format(part=number, parts=len(chunks)))
             questions.append(self.question("\n\n".join(texts), subject, (number, len(chunks))))
-        return (yield from ask_all(questions))
+        return (yield from ask_all(questions, is_proven=self.env.writer_is_proven))
 
     def merge(self, parts: list[str], subject: Messages) -> Generator[SummaryRequest, SummaryReply, str]:
         """Return the parts as one text (R-130): asked for when there are several, joined when that yields nothing."""

@@ -32,8 +32,8 @@ def why_not_by_model(report: StageReport) -> str:
     if _is_by_model(report):
         return ""
     details = report.work.details if report.work is not None else {}
-    why = details.get("failure") or details.get("summary_detail") or _last_problem(report) or "the model failed"
-    return str(why).rstrip(".")
+    why = details.get("failure") or details.get("summary_detail") or _last_problem(report) or report.not_asked
+    return str(why or "the model failed").rstrip(".")
 
 
 def notes_on(report: StageReport) -> str:
@@ -42,7 +42,8 @@ def notes_on(report: StageReport) -> str:
         return ""
     details = report.work.details
     notes: list[str] = []
-    why = why_not_by_model(report) if report.asked else ""
+    was_wanted = report.asked or (report.not_asked and report.work.summary)
+    why = why_not_by_model(report) if was_wanted else ""
     if why:
         notes.append(f"The summary was written without a model: {why}.")
     unverified = int(details.get("unverified", 0))

@@ -47,6 +47,7 @@ from codecompanion.context.work import (
     Trigger,
     Work,
 )
+from codecompanion.context.writers import Writers
 from codecompanion.history import View
 from codecompanion.invariants import violations
 from codecompanion.messages import SUMMARY_TAG, is_protected, is_system_prompt
@@ -55,9 +56,9 @@ from codecompanion.messages import SUMMARY_TAG, is_protected, is_system_prompt
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one stage did. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
 
-    `asked`: a model was asked for a summary. `tier` and `tier_id` say which way through the stage it was; `problems`
-    what was wrong with the ways tried before, `curtailed` that those that summarise were left out. A stage that only
-    writes to the memory is `changed` with equal messages.
+    `asked`: a model was asked for a summary; `not_asked`: why none was any more, by what failed before. `tier` and
+    `tier_id` say which way through the stage it was; `problems` what was wrong with the ways tried before, `curtailed`
+    that those that summarise were left out. A stage that only writes to the memory is `changed` with equal messages.
     """
 
     stage: str
@@ -70,6 +71,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     detail: str = ""
     asked: bool = False
+    not_asked: str = ""
     tier: int = 0
     tier_id: str = ""
     problems: tuple[str, ...] = ()
@@ -130,7 +132,7 @@ def prepare(
     measured = env.measure(repair.messages)
     if not policy.enabled or view.has_open_calls:
         return Prepared(messages=repair.messages, measure=measured, repair=repair)
-    current, reports = repair.messages, list[StageReport]()
+    current, reports, writers = repair.messages, list[StageReport](), Writers(env)
     if not env.fits(current, measured):
         current, measured = yield from _fit(newest_result_stages(), current, measured, env, reports)
     for stage in policy.stages:
@@ -139,7 +141,7 @@ def prepare(
             continue
         if any(report.stage in stage.unless and report.removed_messages for report in reports):
             continue
-        report = yield from _run_stage(stage, usable, current, measured, env, stage.label)
+        report = yield from _run_stage(stage, usable, current, measured, env, stage.label, writers)
         curtailed = stage.summarises and not any(tier.summarises for tier in usable)
         reports.append(msgspec.structs.replace(report, curtailed=curtailed))
         if report.work is not None:
@@ -156,7 +158,7 @@ def _fit(
     for stage in stages:
         if env.fits(messages, measured):
             break
-        report = yield from _run_stage(stage, stage.tiers, messages, measured, env, "reactive")
+        report = yield from _run_stage(stage, stage.tiers, messages, measured, env, "reactive", Writers(env))
         if report.work is not None:
             reports.append(report)
             messages, measured = report.work.messages, report.after
@@ -167,6 +169,7 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
     """Run the policy's manual stages at any token count: `/compact` (R-533). Nothing happens with an open call."""
     repair = _repaired(view)
     current, measured, done = repair.messages, env.measure(repair.messages), list[StageReport]()
+    writers = Writers(env)
     for stage in policy.stages:
         if not stage.manual:
             continue
@@ -175,7 +178,7 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
             done.append(_report(stage, obstacle, measured, measured, "manual"))
             continue
         tiers = tuple(tier for tier in stage.tiers if tier.manual)
-        report = yield from _run_stage(stage, tiers, current, measured, env, "manual")
+        report = yield from _run_stage(stage, tiers, current, measured, env, "manual", writers)
         done.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -200,14 +203,14 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
     """
     repair = _repaired(view)
     current, measured = repair.messages, env.measure(repair.messages)
-    reports: list[StageReport] = []
+    reports, writers = list[StageReport](), Writers(env)
     for stage in _recovery_program(policy) if not view.has_open_calls else ():
         # The target is a share of what was refused, as counted here: the best guess, like that.
         if reports and measured.tokens <= target:
             break
         # A refusal is no time to weigh savings: the manual limits count.
         tiers = _usable(stage, policy, automatic_summaries=True)
-        report = yield from _run_stage(stage, tiers, current, measured, env, "reactive", target)
+        report = yield from _run_stage(stage, tiers, current, measured, env, "reactive", writers, target)
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -220,7 +223,7 @@ def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
     current, measured = repair.messages, env.measure(repair.messages)
     reports: list[StageReport] = []
     for stage in recovery_stages() if policy.enabled and not view.has_open_calls else ():
-        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "manual")
+        report = yield from _run_stage(stage, stage.tiers, current, measured, env, "manual", Writers(env))
         reports.append(report)
         if report.work is not None:
             current, measured = report.work.messages, report.after
@@ -291,6 +294,7 @@ def _run_stage(
     before: Measure,
     env: Env,
     trigger: Trigger,
+    writers: Writers,
     most: int = 0,
 ) -> Generator[Ask, SummaryReply, StageReport]:
     """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one needs only be sound.
@@ -305,10 +309,11 @@ def _run_stage(
     reached: dict[str, Work] = {}
     best: StageReport | None = None
     problems: list[str] = []
-    asked_at_all = False
+    asked_at_all, not_asked = False, writers.failure(stage.event)
     report = _report(stage, Skipped("nothing_to_do", "there is nothing to do"), before, before, trigger)
     for tier in tiers:
-        result, asked = yield from _run_tier(stage, tier, reached.get(tier.start, start), before, env, trigger)
+        calls = _Calls(stage, trigger, before, writers)
+        result, asked = yield from _run_tier(tier, reached.get(tier.start, start), env, calls)
         asked_at_all = asked_at_all or asked
         after = before
         if isinstance(result, Work):
@@ -316,7 +321,8 @@ def _run_stage(
             after = env.measure(result.messages)
             result = result if stage.event == "memory_flushed" else _checked(result, before, after)
         report = _report(stage, result, before, after, trigger, tier)
-        report = msgspec.structs.replace(report, asked=asked_at_all, problems=tuple(problems))
+        whether = {"asked": asked_at_all, "not_asked": "" if asked_at_all else not_asked}
+        report = msgspec.structs.replace(report, **whether, problems=tuple(problems))
         if report.work is None:
             problems.append(f"{tier.id or stage.id}: {report.detail}")
             continue
@@ -330,29 +336,32 @@ def _run_stage(
     return best if best is not None and report.outcome == "skipped" else report
 
 
-def _run_tier(
-    stage: Stage, tier: Tier, work: Work, before: Measure, env: Env, trigger: Trigger
-) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
+class _Calls(msgspec.Struct, frozen=True):
+    """What the questions of a stage have in common: on whose behalf they are asked, and who may be."""
+
+    stage: Stage
+    trigger: Trigger
+    before: Measure
+    writers: Writers
+
+
+def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
     """Run one tier, with those who else may write its summary when a model failed (R-529, R-434, K9)."""
-    result: Outcome = Failed("the model that writes summaries has failed too often")
-    asked = False
-    if env.asks_models or not any(other != CHAT_ADAPTER for other in tier.on_fail):
-        steps = _run_steps(tier.steps, work, env)
-        result, asked = yield from _drive(steps, stage, trigger, before, use_chat_adapter=False)
+    result, asked = yield from _drive(_run_steps(tier.steps, work, env), calls)
     for other in tier.on_fail:
         if not isinstance(result, Failed):
             break
+        why = result.reason
         if other != CHAT_ADAPTER:
-            why = result.reason
-            steps = _run_steps(_without_model(tier.steps, other), work, env)
-            result, _ = yield from _drive(steps, stage, trigger, before, use_chat_adapter=False)
+            result, _ = yield from _drive(_run_steps(_without_model(tier.steps, other), work, env), calls)
             if isinstance(result, Work):
                 details = {**result.details, "summary_source": other, "failure": why}
                 result = msgspec.structs.replace(result, details=details)
-        elif env.asks_models:
+        elif not calls.writers.why_not(calls.stage.event, chat_adapter=True):
             chat_env = msgspec.structs.replace(env, summariser_window=env.window)
             steps = _run_steps(tier.steps, work, chat_env)
-            result, _ = yield from _drive(steps, stage, trigger, before, use_chat_adapter=True)
+            result, also = yield from _drive(steps, calls, chat_adapter=True)
+            asked = asked or also
     return result, asked
 
 
@@ -363,13 +372,20 @@ def _without_model(steps: tuple[Step, ...], other: str) -> tuple[Step, ...]:
 
 
 def _drive(
-    steps: Steps, stage: Stage, trigger: Trigger, before: Measure, *, use_chat_adapter: bool
+    steps: Steps, calls: _Calls, *, chat_adapter: bool = False
 ) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
-    """Pass the requests of the steps on, dressed as `Ask`s; return what they made and whether there were any."""
-    asked = False
+    """Pass the requests of the steps on, dressed as `Ask`s; return what they made and whether there were any.
+
+    Whoever has been found to fail is not asked: the steps are told why instead.
+    """
+    stage, writers, asked = calls.stage, calls.writers, False
     try:
         request = next(steps)
         while True:
+            why_not = writers.why_not(stage.event, chat_adapter=chat_adapter)
+            if why_not:
+                request = steps.send(SummaryReply(error=why_not))
+                continue
             asked = True
             reply = yield Ask(
                 request=request,
@@ -377,13 +393,15 @@ def _drive(
                 event=stage.event,
                 emits=stage.emits,
                 card=stage.card,
-                trigger=trigger,
-                before=before,
-                use_chat_adapter=use_chat_adapter,
+                trigger=calls.trigger,
+                before=calls.before,
+                use_chat_adapter=chat_adapter,
             )
+            writers.take_reply(reply, chat_adapter=chat_adapter)
             request = steps.send(reply)
     except StopIteration as stop:
         outcome: Outcome = stop.value
+        writers.take_outcome(outcome, stage.event, chat_adapter=chat_adapter)
         return outcome, asked
     finally:
         steps.close()

@@ -133,6 +133,7 @@ class _Run:
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
         self.available = int((self.window - self.output) * _SAFETY / env.summariser_ratio) - taken
         self.ratio = env.summariser_ratio
+        self.is_proven = env.writer_is_proven
         self.source = "model"
 
     def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
@@ -190,8 +191,8 @@ class _Run:
 
     def ask(self, questions: Sequence[Question]) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
         """Ask all of them; remember when it was not a model that answered."""
-        answers = yield from ask_all(questions)
+        answers = yield from ask_all(questions, is_proven=self.is_proven)
         if isinstance(answers, Failed):
             return answers
-        self.source = answers[0].source
+        self.is_proven, self.source = True, answers[0].source
         return tuple(answer.text for answer in answers)

@@ -62,7 +62,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt. `exists` knows the
     files of the workspace. `sent` counts a request as it goes out, where that is shaped and so smaller than what
     `measure` counts (R-338; None = it goes out as it is). `asks_models` false: whoever writes summaries has failed too
-    often, a tier that can do without a model does (R-532).
+    often, and nobody is asked (R-532). `writer_is_proven` false: the first part of a long history is asked for alone.
     """
 
     window: int
@@ -90,6 +90,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     key_of: Callable[[str], str] = lambda message_id: ""
     sent: Callable[[Messages], Measure] | None = None
     asks_models: bool = True
+    writer_is_proven: bool = True
 
     def fits(self, messages: Messages, measured: Measure) -> bool:
         """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).
@@ -144,10 +145,14 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The stage could not be carried out; nothing is changed (R-530). `again`: asking once more may help."""
+    """The stage could not be carried out; nothing is changed (R-530).
+
+    `again`: asking once more may help. `by_writer`: whoever was asked for a summary gave none, asked again or not.
+    """
 
     reason: str
     again: bool = False
+    by_writer: bool = False
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,10 +56,23 @@ class CompactionWatch:
         self._notice = notice
         self.compactions = CompactionGuard()
         self.writer = CompactionGuard()
+        self.writer_is_proven = False
+        """Whether what the model wrote last was a summary: only then parts are asked for several at once."""
 
     def reset(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
         self.compactions = self.writer = CompactionGuard()
+        self.writer_is_proven = False
+
+    def allows_asking(self, cycle: int, tokens: int) -> bool:
+        """Return whether a model may be asked for a summary that the user did not ask for."""
+        return self.writer.allows(cycle, tokens) and self.compactions.allows(cycle, tokens)
+
+    def see_writer(self, prepared: Prepared) -> None:
+        """Take in whether the model wrote what it was asked for, by whomever."""
+        for report in prepared.reports:
+            if report.asked and report.event == "context_compacted":
+                self.writer_is_proven = report.work is not None and not why_not_by_model(report)
 
     def take(self, prepared: Prepared, standing: Standing) -> None:
         """Take in what became of the automatic compactions of one preparation."""
@@ -68,7 +81,13 @@ class CompactionWatch:
             if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
                 continue
             self.keep(standing.problem(report, stage), report.after, standing)
-            if report.asked and report.work is not None:
+            if (report.asked or report.not_asked) and report.work is not None:
+                self._keep_writer(why_not_by_model(report), report.before, standing)
+
+    def take_recovery(self, prepared: Prepared, standing: Standing) -> None:
+        """Take in who was asked for a summary while a refused request was made shorter: the rest is done without."""
+        for report in prepared.reports:
+            if report.asked and report.event == "context_compacted":
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
     def keep(self, problem: str, after: Measure, standing: Standing) -> None:

@@ -200,13 +200,11 @@ class ContextControl:
 
     def plan_request(self, *, summaries: bool = True) -> Preparation:
         """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked."""
-        cycle, tokens = self.log.view.cycle, self.measured().tokens
-        rested = self.watch.compactions.allows(cycle, tokens)
+        rested = self.watch.compactions.allows(self.log.view.cycle, self.measured().tokens)
         automatic = summaries and rested and not self.native.compact_at
-        env = self._env("", manual=False)
+        env = self._sparing(self._env("", manual=False))
         if self.policy.shape:
             env = msgspec.structs.replace(env, sent=self.shaper.measure)
-        env = msgspec.structs.replace(env, asks_models=self.watch.writer.allows(cycle, tokens))
         return prepare(
             self.log.view,
             self.policy,
@@ -215,6 +213,11 @@ class ContextControl:
             fitting=not self.native.compact_at and not self.pause.is_on,
             resting=self.pause.resting,
         )
+
+    def _sparing(self, env: Env) -> Env:
+        """Return the environment of what the user did not ask for: whoever rests is not asked (R-532)."""
+        asks = self.watch.allows_asking(self.log.view.cycle, self.measured().tokens)
+        return msgspec.structs.replace(env, asks_models=asks)
 
     def plan_compaction(self, instructions: str = "") -> Preparation:
         """Return a compaction at any token count, not run yet (R-533)."""
@@ -302,7 +305,9 @@ class ContextControl:
             target = min(target, int(wanted.share * self.limits.context_window))
         record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
         await record.begin()
-        prepared = await self._run(recover(self.log.view, self.policy, self._env("", manual=True), target))
+        env = self._sparing(self._env("", manual=True))
+        prepared = await self._run(recover(self.log.view, self.policy, env, target))
+        self.watch.take_recovery(prepared, self.standing())
         smaller = self.measured().tokens
         await record.end(prepared.reports, smaller)
         if smaller < refused:
@@ -381,9 +386,11 @@ class ContextControl:
             thinking=self.services.summary_thinking,
         )
         try:
-            return await compactor.run(preparation, self.policy)
+            prepared = await compactor.run(preparation, self.policy)
         finally:
             self._summary_refused = compactor.was_refused
+        self.watch.see_writer(prepared)
+        return prepared
 
     def _announcer(self) -> Announcer:
         return Announcer(
@@ -426,6 +433,7 @@ class ContextControl:
             prompt_text=self.system_message.text,
             key_of=lambda message_id: self.log.keys.get(message_id, ""),
             last_flush=self.effects.last_flush,
+            writer_is_proven=self.watch.writer_is_proven,
             cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s, view.tokens),
         )
 

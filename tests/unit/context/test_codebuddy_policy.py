@@ -168,6 +168,21 @@ def scripted(messages, window, *replies):
 
 
 DOWN = SummaryReply(error="down")
+HALF = 58
+"""Of 117 messages that are older than the newest four (116 without the pending one)."""
+
+
+def by_tier_3(messages, window, text):
+    """Return what came of it and what was asked for the half: what tier 2 gets is too large for the target."""
+    too_large = SummaryReply(text="s" * 4 * room(window, 100), source="caller")
+
+    def script(ask):
+        is_half = ask.request.prompt.count("<message ") == HALF
+        return SummaryReply(text=text, source="caller") if is_half else too_large
+
+    read = read_objects(messages, "test").messages
+    prepared, asked = run(read, window, policy=load_policy("codebuddy"), script=script)
+    return prepared, [ask for ask in asked if ask.request.prompt.count("<message ") == HALF]
 
 
 def test_tier_2_works_on_what_tier_1_made():
@@ -185,15 +200,14 @@ def test_tier_2_works_on_what_tier_1_made():
 def test_tier_3_summarises_the_oldest_half_in_one_call():
     """R-131: floor(k / 2) of the k messages older than the newest four, its own header; the rest stays."""
     messages = [system(), *talk(60), {"role": "user", "content": "now"}]
-    prepared, asked = scripted(messages, window_at(messages, 0.95), DOWN, SummaryReply(text=SUMMARY, source="caller"))
+    prepared, asked = by_tier_3(messages, window_at(messages, 0.95), SUMMARY)
     assert [report.tier for report in prepared.reports] == [3]
-    assert len(asked) == 2
+    assert len(asked) == 1
     # 121 messages that count, 117 older than the newest four, 58 of them are the half.
     kept = [message.text for message in prepared.messages]
     assert kept[0] == messages[0]["content"]
     assert kept[1] == PARTIAL_HEADER.format(58) + SUMMARY
     assert kept[2:] == [message["content"] for message in messages[59:]]
-    assert asked[1].request.prompt.count("<message ") == 58
 
 
 def test_tier_3_drops_the_oldest_of_the_rest_until_it_fits():
@@ -202,7 +216,7 @@ def test_tier_3_drops_the_oldest_of_the_rest_until_it_fits():
     window = window_at(messages, 0.95)
     fit = room(window, 100)
     long = "s" * 4 * (fit - 2_500)
-    prepared, _ = scripted(messages, window, DOWN, SummaryReply(text=long, source="caller"))
+    prepared, _ = by_tier_3(messages, window, long)
     assert [report.tier for report in prepared.reports] == [3]
     kept = [message.text for message in prepared.messages]
     assert kept[2:] == [message["content"] for message in messages[-(len(kept) - 2) :]]

@@ -71,7 +71,7 @@ def test_few_messages_are_not_flushed(number, flushes):
 def test_a_failing_model_fails_the_flush_alone():
     """R-530: nothing is written of a reply that is none."""
     outcome, _ = run(reply=SummaryReply(error="no answer"))
-    assert outcome == Failed("no answer")
+    assert outcome == Failed("no answer", by_writer=True)
 
 
 def test_what_is_read_is_limited():

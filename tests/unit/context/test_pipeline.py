@@ -273,7 +273,8 @@ def test_the_chat_adapter_is_asked_after_a_failure_only_when_configured():
         return SummaryReply(text="SAVED", source="caller") if ask.use_chat_adapter else SummaryReply(error="down")
 
     with_fallback = with_options(POLICY, {"compaction.fallback_to_chat_adapter": True}, "k")
-    prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=with_fallback, script=script, manual=True)
+    talk = chat(*turns(3, 2000))
+    prepared, asked = run(talk, 100_000, policy=with_fallback, script=script, manual=True, has_utility=True)
     assert [ask.use_chat_adapter for ask in asked] == [False, True]
     assert outcomes(prepared) == [("compaction", "changed")]
     prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, script=script, manual=True)
