@@ -1,0 +1,24 @@
+"""Chats that an earlier version stored open, are shown, undone and gone on with as in that version (R-516, R-545)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from codecompanion.context.policy import policy_names
+from codecompanion.store.db import FILE_NAME
+from tests.unit.session.stored.story import EXPECTED, HERE, go_on
+
+FORMATS = sorted(HERE.glob("format_*"))
+
+
+@pytest.mark.parametrize("policy", policy_names())
+@pytest.mark.parametrize("folder", FORMATS, ids=[folder.name for folder in FORMATS])
+async def test_a_stored_chat_goes_on_where_it_was(folder: Path, policy: str, tmp_path: Path) -> None:
+    expected = json.loads((folder / EXPECTED).read_text(encoding="utf-8"))[policy]
+    (tmp_path / FILE_NAME).write_bytes(gzip.decompress((folder / f"{FILE_NAME}.gz").read_bytes()))
+    assert await go_on(tmp_path, policy) == expected
+    assert expected["undone"] != expected["redone"], "the story has a change to undo under every policy"
