@@ -3,7 +3,8 @@
 `git status` covers `git status --short` and `git status "a b"`, not `git statusx`. A command in which the shell does
 more than start one program is covered by nothing: operators, redirections, substitutions, variables, globs, braces,
 escapes, assignments, comments, several lines. Quotes are allowed around text the shell takes as it is. Nor does a
-prefix cover options after it that are known to run another program or to write to any file (`git diff --output=x`).
+prefix cover options after it that are known to run another program, to write to any file (`git diff --output=x`) or to
+destroy work (`git push --force`).
 What a program reads (`core.fsmonitor` of a hostile repository, a script) cannot be seen from its arguments.
 """
 
@@ -14,6 +15,8 @@ import unicodedata
 
 from codecompanion.tools.programs import (
     ANYTHING,
+    DESTROYERS,
+    DESTROYING,
     MODULES,
     NEVER,
     OFFERED,
@@ -35,9 +38,12 @@ _DANGEROUS = (
     " --info-script --new-volume-script --rsh --rsh-command --rsync-path --upload-pack --receive-pack --extcmd"
     " --open-files-in-pager --pager --pre --hostname-bin --preprocessor --eval --script-shell --node-options"
     " --toolexec --vettool --unzip-command --init-command --command --python-executable --config --config-env"
-    " --template"
+    " --template --force --discard-changes"
 ).split()
-"""Long options with which programs run another one, or write to a file of any name. Their abbreviations count too."""
+"""Long options with which programs run another one, write to a file of any name, or destroy work.
+
+Their abbreviations count too.
+"""
 
 _LETTERS = {
     "git grep": "O",
@@ -45,6 +51,9 @@ _LETTERS = {
     "git archive": "o",
     "git format-patch": "o",
     "git clone": "cu",
+    "git switch": "fC",
+    "git branch": "DfMC",
+    "git push": "fd",
     "sort": "o",
     "tree": "o",
     "tar": "IFC",
@@ -154,6 +163,10 @@ def _problem_of(found: tuple[str, ...]) -> str:
         return f"“{said} {found[1]}” can run any program, whatever follows it"
     if len(found) > 1 and found[1] in WRITING.get(program, ()):
         return f"“{said} {found[1]}” can write to any file, whatever follows it"
+    if program in DESTROYERS:
+        return f"“{said}” can destroy work for good, whatever follows it"
+    if len(found) > 1 and found[1] in DESTROYING.get(program, ()):
+        return f"“{said} {found[1]}” can destroy work for good, whatever follows it"
     if program not in RUNNERS:
         return ""
     if not _names_what_runs(program, found[1:]):

@@ -63,6 +63,12 @@ ANYTHING = {
 }
 """Subcommands that run a program, or change what later commands run, whatever the option."""
 
+DESTROYERS = frozenset("rm shred unlink".split())
+"""Programs that destroy what their operands name."""
+
+DESTROYING = {"git": frozenset("checkout restore reset clean rm stash".split())}
+"""Subcommands that destroy work that is stored nowhere else (`git checkout -- .`): no undo brings it back."""
+
 WRITING = {"git": frozenset("mv bundle checkout-index".split())}
 """Subcommands that write wherever their operands say (`git mv -f evil Makefile`)."""
 

@@ -70,6 +70,45 @@ def test_a_prefix_that_could_write_any_file_is_refused(prefix: str) -> None:
     assert suggested(prefix + " evil .git/hooks/pre-commit") == ""
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "git checkout -- .",
+            "git checkout main",
+            "git restore src",
+            "git reset --hard",
+            "git clean -fd",
+            "git stash",
+        ),
+        *("git rm -r src", "/usr/bin/git checkout x", "rm -rf build", "shred x", "npx rm x"),
+    ],
+)
+def test_a_prefix_that_could_destroy_work_is_refused(command: str) -> None:
+    """No undo brings back what was never committed: every such command is a question of its own."""
+    prefix = " ".join(command.split()[:2])
+    assert "destroy work" in problem_with(prefix)
+    assert not covers(prefix, command)
+    assert suggested(command) == ""
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("git switch", "git switch -f main"),
+        ("git switch", "git switch --discard-changes main"),
+        ("git switch", "git switch -C main HEAD~9"),
+        ("git push", "git push --force"),
+        ("git push", "git push -fu origin main"),
+        ("git branch", "git branch -D topic"),
+        ("git worktree", "git worktree remove --force x"),
+    ],
+)
+def test_options_that_destroy_work_are_asked_about(prefix: str, command: str) -> None:
+    assert not covers(prefix, command)
+    assert covers(prefix, f"{prefix} topic")
+
+
 @pytest.mark.parametrize("prefix", ["a;b", "a | b", "A=b", "", "git *", "$X"])
 def test_a_prefix_is_plain_itself(prefix: str) -> None:
     assert "is not a plain prefix" in problem_with(prefix)
