@@ -14,6 +14,9 @@ import msgspec
 from codecompanion.context.policy import policy_names
 from codecompanion.session.services import Services
 from codecompanion.session.usage_check import ADVICE
+from codecompanion.store.db import RESTORE
+from codecompanion.store.salvage import kept_files
+from codecompanion.store.store import Store
 from codecompanion.tools.command_environment import HiddenVariables, hidden_names
 
 PACKAGES = (
@@ -63,9 +66,19 @@ def examine(services: Services) -> list[Finding]:
     ]
     hidden = services.hidden_variables()
     return [
-        *examine_environment(), history, window, *usage,
+        *examine_environment(), history, *history_findings(store), window, *usage,
         variables_finding(hidden, services.environment), own_environment_finding(hidden, os.environ),
     ]  # fmt: skip
+
+
+def history_findings(store: Store) -> list[Finding]:
+    """Return what happened to the chat history: losses since the start, and damaged files that are kept."""
+    found = [Finding("history", False, text, RESTORE) for text in store.incidents]
+    for kept in kept_files(store.path) if store.path else ():
+        story = kept.story or "its repair was interrupted and finished at the next start"
+        text = f"was damaged: {story}; the damaged file is kept as {kept.path}"
+        found.append(Finding("history", False, text, f"{RESTORE}. Delete the file when you miss nothing"))
+    return found
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:

@@ -16,6 +16,7 @@ from typing import Any
 from codecompanion.errors import StoreError
 from codecompanion.events import Notice, Severity
 from codecompanion.history import ChatCreated, EventPayload, PolicyEvent, PolicySet, TitleSet, TurnBegan, TurnEnded
+from codecompanion.plural import counted
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
@@ -109,6 +110,7 @@ class LostHistory:
             turn.release()
         text = _outcome(back, failed, lost)
         if text:
+            self._services.store.incidents.append(text)
             self._services.emit(Notice(level=Severity.WARN, text=text))
 
     def _count_lost(self, loss: Loss) -> int | None:
@@ -143,7 +145,7 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
 
 
 def _messages(count: int) -> str:
-    return "the 1 message the model sees" if count == 1 else f"the {count} messages the model sees"
+    return f"the {counted(count, 'message')} the model sees"
 
 
 def _sentence(rebuilt: Rebuilt) -> str:
@@ -164,11 +166,11 @@ def _outcome(back: int, failed: int, lost: int | None) -> str:
     """Return what became of the chats nobody had open, "" when there were none."""
     parts = []
     if back:
-        parts.append(f"{back} chat{' came' if back == 1 else 's came'} back as of the last checkpoint")
+        parts.append(f"{counted(back, 'chat')} back from checkpoints")
     if failed:
-        parts.append(f"{failed} could not be read; see :CodeCompanionRestore")
+        parts.append(f"{failed:,} unreadable")
     if lost:
-        parts.append(f"{lost} had none and {'is' if lost == 1 else 'are'} lost")
+        parts.append(f"{lost:,} lost")
     if lost is None:
-        parts.append("chats without a checkpoint are lost")
-    return f"Chat history: {'; '.join(parts)}" if parts else ""
+        parts.append("what has no checkpoint is lost")
+    return f"Chat history: {', '.join(parts)}" if parts else ""

@@ -18,6 +18,7 @@ from pathlib import Path
 from codecompanion.errors import StoreCorrupt, StoreError, StoreUnavailable
 
 FILE_NAME = "sessions.db"
+SEE_RESTORE = "see :CodeCompanionRestore"
 RESTORE = ":CodeCompanionRestore brings chats back from their checkpoints"
 BUSY_TIMEOUT_MS = 5_000
 
@@ -60,7 +61,9 @@ def explain(error: Exception, path: Path | None) -> StoreError:
         return error
     place = str(path) if path else "the store in memory"
     if is_damage(error):
-        return StoreCorrupt(f"{place} is damaged ({error}); :CodeCompanion restart repairs it. {RESTORE}")
+        return StoreCorrupt(
+            f"The chat history is damaged; :CodeCompanion restart repairs it ({place}: {error}). {RESTORE}"
+        )
     if isinstance(error, sqlite3.Error):
         advice = _UNWRITABLE.get(primary_code(error))
         if advice:

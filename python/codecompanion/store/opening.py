@@ -16,7 +16,7 @@ from codecompanion.store.blobs import FOLDER as BLOB_FOLDER
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.db import (
     FILE_NAME,
-    RESTORE,
+    SEE_RESTORE,
     Database,
     connect,
     create_private_file,
@@ -76,9 +76,7 @@ def open_memory_store(clock: Clock = time.time, report: Report = log_problem) ->
 
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
     kept = finish_swap(path, now)
-    repaired = (
-        StoreCorrupt(f"the chat history was repaired; {RESTORE}; the damaged file is kept as {kept}") if kept else None
-    )
+    repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
     try:
         return _open_sound(path), repaired
     except sqlite3.DatabaseError as error:
@@ -86,7 +84,7 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
             raise
         if owner.others_alive():
             raise StoreCorrupt(
-                f"{path} is damaged ({error}); close all other Neovims and open the chat again to have it repaired"
+                f"close all other Neovims and open the chat again: that repairs the damaged {path} ({error})"
             ) from error
     repaired = repair(path, now)
     return _open_sound(path), repaired

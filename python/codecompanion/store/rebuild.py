@@ -17,7 +17,9 @@ import msgspec
 
 from codecompanion.errors import LeaseHeld
 from codecompanion.history import EventPayload, Insertion, LogEvent, MessageAdded, View, ViewChanged, apply, project
+from codecompanion.plural import counted
 from codecompanion.store import lease, sessions
+from codecompanion.store.db import SEE_RESTORE
 from codecompanion.store.lease import Owner
 from codecompanion.store.lost_file import Renewed
 from codecompanion.store.sessions import Totals
@@ -66,8 +68,8 @@ class Loss(msgspec.Struct, frozen=True):
         if self.renewed.is_whole:
             return f"Chat history {state} while open; written again, nothing is lost"
         again = sum(1 for chat in self.rebuilt if chat.extent not in ("taken", "failed"))
-        kept = f"{again} chat{'' if again == 1 else 's'} rebuilt" if again else "a new one is used"
-        return f"Chat history {state} while open; {kept}; see :CodeCompanionRestore"
+        kept = f"{counted(again, 'chat')} rebuilt" if again else "a new one is used"
+        return f"Chat history {state}; {kept}; {SEE_RESTORE}"
 
 
 def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat]) -> Remains:

@@ -22,9 +22,10 @@ import msgspec
 
 from codecompanion.errors import StoreCorrupt
 from codecompanion.history import LogEvent
+from codecompanion.plural import counted
 from codecompanion.store import scratch
 from codecompanion.store.carve import PAGE_BYTES, CarvedRow, carve_events
-from codecompanion.store.db import RESTORE, connect, create_private_file
+from codecompanion.store.db import SEE_RESTORE, connect, create_private_file
 from codecompanion.store.migrations import migrate
 from codecompanion.store.sessions import from_bytes, restore_events
 
@@ -35,6 +36,54 @@ def _beside(path: Path, ending: str) -> Path:
 
 def _wal(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """How much of a damaged database is in the new one."""
+
+    chats: int
+    entries: int
+    missing: int
+
+    def sentence(self) -> str:
+        """Return the notice: what matters fits a command line of 80 columns, the rest is in `:checkhealth`."""
+        if not self.chats:
+            return f"Damaged chat history: nothing readable; {SEE_RESTORE}"
+        if self.missing:
+            lost = f"{counted(self.missing, 'entry', 'entries')} lost"
+            return f"Damaged chats: {self.chats:,} saved, {lost}; {SEE_RESTORE}"
+        return f"Damaged chat history: {counted(self.chats, 'chat')} saved; {SEE_RESTORE}"
+
+    def story(self) -> str:
+        """Return what was found, for `:checkhealth`."""
+        if not self.chats:
+            return "nothing in it could be read, so an empty one was made"
+        saved = f"{counted(self.chats, 'chat')} with {counted(self.entries, 'entry', 'entries')} saved"
+        return f"{saved}, {f'{self.missing:,} could not be read' if self.missing else 'nothing was found missing'}"
+
+
+class KeptFile(msgspec.Struct, frozen=True):
+    """A damaged database that was set aside, and what is known of its repair."""
+
+    path: Path
+    story: str
+
+
+def kept_files(path: Path) -> list[KeptFile]:
+    """Return the damaged files beside the database, oldest first."""
+    found = sorted(path.parent.glob(f"{path.stem}.damaged-*.db"))
+    return [KeptFile(file, _read_story(file)) for file in found]
+
+
+def _story(kept: Path) -> Path:
+    return kept.with_suffix(".txt")
+
+
+def _read_story(kept: Path) -> str:
+    try:
+        return " ".join(_story(kept).read_text(errors="replace").split())[:500]
+    except OSError:
+        return ""
 
 
 def repair(path: Path, now: float) -> StoreCorrupt:
@@ -62,7 +111,10 @@ def repair(path: Path, now: float) -> StoreCorrupt:
             copy.with_name(copy.name + suffix).unlink(missing_ok=True)
     fresh.replace(_beside(path, ".rebuilt"))
     kept = finish_swap(path, now)
-    return StoreCorrupt(f"the chat history was damaged: {saved}; {RESTORE}; the damaged file is kept as {kept}")
+    if kept is not None:
+        _story(kept).write_text(saved.story())
+        _story(kept).chmod(0o600)
+    return StoreCorrupt(saved.sentence())
 
 
 def finish_swap(path: Path, now: float) -> Path | None:
@@ -88,8 +140,8 @@ def _free_name(path: Path, stamp: str) -> Path:
     return kept
 
 
-def _rebuild(copy: Path, fresh: Path) -> str:
-    """Fill a new database from the copy and return how that went, as part of a sentence."""
+def _rebuild(copy: Path, fresh: Path) -> Saved:
+    """Fill a new database from the copy and return how that went."""
     if not _knows_its_tables(copy):
         _lend_first_page(copy)
     create_private_file(fresh)
@@ -101,10 +153,7 @@ def _rebuild(copy: Path, fresh: Path) -> str:
         reading.copy_scratch(target)
         missing = reading.count_entries(target) - sum(written.values())
         target.execute("COMMIT")
-    if not written:
-        return "nothing in it could be read, so an empty one was made"
-    lost = f"{missing} could not be read" if missing > 0 else "nothing was found missing"
-    return f"{sum(written.values())} entries of {len(written)} chats were saved, {lost}"
+    return Saved(len(written), sum(written.values()), max(0, missing))
 
 
 class _Reading:

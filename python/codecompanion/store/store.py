@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import datetime
 import itertools
+import logging
 import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,9 +26,10 @@ import msgspec
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.history import EventPayload, LogEvent
+from codecompanion.plural import counted
 from codecompanion.store import copying, deletion, lease, scratch, search, sessions
 from codecompanion.store.blobs import Blobs
-from codecompanion.store.db import Database, create_private_file, explain
+from codecompanion.store.db import SEE_RESTORE, Database, create_private_file, explain
 from codecompanion.store.inner_index import Completion, Step, is_complete
 from codecompanion.store.lease import Lease, Owner
 from codecompanion.store.lost_file import FileWatch
@@ -38,6 +40,7 @@ from codecompanion.store.sessions import Row, SessionInfo, Spent
 from codecompanion.store.writer import Writer, roll_back
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 SWEEP_S = 5.0
 """So long the contents of deleted chats hold up the closing; what is left goes with the next deletion."""
 Report = Callable[[StoreError], None]
@@ -66,6 +69,8 @@ class Store:
         self._report = report
         self._last_reported = ""
         self._sweeps: set[Future[None]] = set()
+        self.incidents: list[str] = []
+        """What happened to the file while it was open, for `:checkhealth`."""
         is_indexed = is_complete(database.writer)
         self._newest: dict[str, list[LogEvent]] = {}
         self._live: Callable[[], Sequence[LiveChat]] = tuple
@@ -374,6 +379,7 @@ class Store:
         renewed, remains = found
         rebuilt = () if renewed.is_whole else self._rebuild(live, remains)
         loss = Loss(renewed, rebuilt, remains)
+        self.incidents.append(loss.sentence())
         self._report(StoreCorrupt(loss.sentence()))
         self._on_loss(loss)
         return True
@@ -430,10 +436,9 @@ class Store:
         missing = sorted({*unreadable, *damaged})
         if missing:
             shown = ", ".join(map(str, missing[:5])) + (" …" if len(missing) > 5 else "")
-            problem = StoreCorrupt(
-                f"{len(missing)} damaged entries of this chat were left out (numbers {shown}); the others are complete."
-                " :CodeCompanionRestore goes back to a checkpoint"
-            )
+            _LOG.warning("chat %s: damaged entries %s", chat_id, shown)
+            text = f"{counted(len(missing), 'damaged entry', 'damaged entries')} left out of this chat; {SEE_RESTORE}"
+            problem = StoreCorrupt(text)
             self._note_damage(problem)
             self._report(problem)
         return events

@@ -105,7 +105,7 @@ async def test_an_emptied_file_gets_the_open_chat_again(host, told):
     assert project(events).messages == session.log.view.messages
     assert [m.text for m in session.log.view.messages if m.role == "user"] == ["question 0", "question 1"]
     assert [e.seq for e in events] == sorted({e.seq for e in events})
-    assert told == ["Chat history emptied while open; 1 chat rebuilt; see :CodeCompanionRestore"]
+    assert told == ["Chat history emptied; 1 chat rebuilt; see :CodeCompanionRestore"]
     (said,) = notices(bench)
     assert said.startswith("The chat history file was emptied while open. Stored again: the 2 messages the model sees.")
     assert "Not kept: " in said
@@ -184,7 +184,7 @@ async def test_a_backup_in_its_place_gets_what_it_lacks(host, told, tmp_path):
     await settled(bench)
     assert bench.store.load_events("chat-1")[: len(before)] == before
     assert project(stored(path)).messages == session.log.view.messages
-    assert told[0].startswith("Chat history replaced while open; 1 chat rebuilt; ")
+    assert told[0].startswith("Chat history replaced; 1 chat rebuilt; ")
     assert notices(bench)[0].endswith("stored again with everything; nothing of it is lost.")
 
 
@@ -222,7 +222,7 @@ async def test_other_chats_come_back_from_their_checkpoints(host, told):
     await settled(bench)
     assert [m.text for m in project(stored(path, "chat-2")).messages] == before
     assert stored(path, "chat-3") == []
-    assert notices(bench, "")[-1].startswith("Chat history: 1 chat came back as of the last checkpoint; ")
+    assert notices(bench, "")[-1].startswith("Chat history: 1 chat back from checkpoints, ")
     assert "lost" in notices(bench, "")[-1]
     with pytest.raises(Exception, match="nothing was restored"):
         await restore_chat(bench.services, "chat-3", "")
@@ -252,7 +252,8 @@ async def test_a_chat_that_cannot_be_brought_back_leaves_the_way_to_the_others(h
     await settled(bench)
     assert len(broken) == sum(not stored(path, chat) for chat in ("chat-2", "chat-3")) == 1
     told = notices(bench, "")[-1]
-    assert "1 chat came back as of the last checkpoint; 1 could not be read; see :CodeCompanionRestore" in told
+    assert "1 chat back from checkpoints, 1 unreadable" in told
+    assert told in bench.store.incidents
 
 
 async def test_the_keys_of_recall_are_those_of_the_new_log(host):

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.engine.doctor import history_findings
 from codecompanion.errors import StoreCorrupt
-from codecompanion.store.salvage import finish_swap, repair
+from codecompanion.store import salvage
+from codecompanion.store.lost_file import Renewed, State
+from codecompanion.store.rebuild import Loss, Rebuilt
+from codecompanion.store.salvage import Saved, finish_swap, repair
 
 from .conftest import Desk, Start, fill, said
 
@@ -38,7 +42,7 @@ def page_of_events(path: Path) -> int:
 
 
 def kept_files(desk: Desk) -> list[Path]:
-    return sorted(file for file in desk.folder.iterdir() if ".damaged-" in file.name and not file.name.endswith("-wal"))
+    return sorted(desk.folder.glob("*.damaged-*.db"))
 
 
 def test_a_lost_header_costs_nothing_and_the_damaged_file_is_kept(desk: Desk) -> None:
@@ -56,8 +60,10 @@ def test_a_lost_header_costs_nothing_and_the_damaged_file_is_kept(desk: Desk) ->
     assert kept.read_bytes() == damaged
     (report,) = desk.reports
     assert isinstance(report, StoreCorrupt)
-    assert str(kept) in str(report)
-    assert "240 entries of 4 chats were saved, nothing was found missing" in str(report)
+    assert str(report) == "Damaged chat history: 4 chats saved; see :CodeCompanionRestore"
+    assert salvage.kept_files(desk.path) == [
+        salvage.KeptFile(kept, "4 chats with 240 entries saved, nothing was found missing")
+    ]
     assert store.append("chat0", [said("goes on")]).result()[0].seq == 61
 
 
@@ -72,15 +78,18 @@ def test_a_damaged_page_in_the_middle_costs_only_its_entries(desk: Desk, junk: b
     assert 0 < missing < 12
     for chat, events in seen.items():
         assert [event for event in expected[chat] if event in events] == events
-    assert all("damaged entries of this chat were left out" in str(report) for report in desk.reports)
+    assert all(" left out of this chat; see :CodeCompanionRestore" in str(report) for report in desk.reports)
     assert desk.reports
     store.close()
     desk.reports.clear()
     repaired = desk.open()
     assert {chat: repaired.load_events(chat) for chat in expected} == seen
     (report,) = desk.reports
-    assert f"{240 - missing} entries of 4 chats were saved, {missing} could not be read" in str(report)
-    assert len(kept_files(desk)) == 1
+    lost = "1 entry" if missing == 1 else f"{missing} entries"
+    assert str(report) == f"Damaged chats: 4 saved, {lost} lost; see :CodeCompanionRestore"
+    (kept,) = salvage.kept_files(desk.path)
+    assert kept.path == kept_files(desk)[0]
+    assert kept.story == f"4 chats with {240 - missing} entries saved, {missing} could not be read"
     assert repaired.check() == []
     new = repaired.append("chat0", [said("goes on")]).result()[0]
     assert new.seq > expected["chat0"][-1].seq - 12
@@ -99,7 +108,7 @@ def test_a_lost_page_above_all_others_hides_nothing(desk: Desk) -> None:
     overwrite(desk.path, (root - 1) * PAGE, b"\0" * PAGE)
     store = desk.open()
     assert {chat: store.load_events(chat) for chat in expected} == expected
-    assert "240 entries of 4 chats were saved, nothing was found missing" in str(desk.reports[-1])
+    assert str(desk.reports[-1]) == "Damaged chat history: 4 chats saved; see :CodeCompanionRestore"
     assert store.list_sessions()[0].messages == 60
 
 
@@ -157,7 +166,7 @@ def test_a_file_that_is_no_database_at_all_is_kept_and_a_new_one_begun(desk: Des
     store = desk.open()
     store.append("c", [said("hi")]).result()
     assert kept_files(desk)[0].read_text().startswith("dear diary")
-    assert "nothing in it could be read" in str(desk.reports[0])
+    assert "nothing readable" in str(desk.reports[0])
 
 
 @pytest.mark.parametrize("tried_first", [True, False])
@@ -213,8 +222,7 @@ def test_one_undecodable_row_is_left_out_and_reported_once_per_load(desk: Desk) 
     store = desk.open()
     assert [event.seq for event in store.load_events("chat0")] == [1, 2, 4, 5]
     assert [str(report) for report in desk.reports] == [
-        "1 damaged entries of this chat were left out (numbers 3); the others are complete."
-        " :CodeCompanionRestore goes back to a checkpoint"
+        "1 damaged entry left out of this chat; see :CodeCompanionRestore"
     ]
 
 
@@ -242,3 +250,47 @@ def test_an_interrupted_exchange_of_the_repaired_file_is_finished(desk: Desk) ->
     (log,) = desk.folder.glob("sessions.damaged-*-wal")
     assert log.read_bytes() == b"a log of the damaged file"
     assert finish_swap(desk.path, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("saved", "sentence"),
+    [
+        (Saved(1, 1, 0), "Damaged chat history: 1 chat saved; see :CodeCompanionRestore"),
+        (Saved(1, 5, 1), "Damaged chats: 1 saved, 1 entry lost; see :CodeCompanionRestore"),
+        (Saved(2_345, 9, 0), "Damaged chat history: 2,345 chats saved; see :CodeCompanionRestore"),
+        (Saved(0, 0, 0), "Damaged chat history: nothing readable; see :CodeCompanionRestore"),
+    ],
+)
+def test_the_notice_of_damage_fits_the_command_line(saved: Saved, sentence: str) -> None:
+    """Of 80 columns 68 are free beside the ruler; what is longer is cut, and the way back with it (R-478)."""
+    assert saved.sentence() == sentence
+    assert len(sentence) <= 68
+
+
+@pytest.mark.parametrize("state", ["deleted", "emptied", "replaced"])
+@pytest.mark.parametrize("chats", [0, 1, 12])
+def test_the_notice_of_a_loss_fits_it_too(state: State, chats: int) -> None:
+    loss = Loss(Renewed(state, is_whole=False), tuple(Rebuilt(f"{n}", "view") for n in range(chats)))
+    assert len(loss.sentence()) <= 68
+    assert loss.sentence().endswith("see :CodeCompanionRestore")
+
+
+def test_checkhealth_tells_what_was_damaged_and_where_it_is_kept(desk: Desk) -> None:
+    """Also after the next start, until the file is deleted; and what was lost while the store was open."""
+    fill(desk)
+    overwrite(desk.path, 0, b"garbage!" * (PAGE // 8))
+    desk.open().close()
+    store = desk.open()
+    (kept,) = kept_files(desk)
+    (finding,) = history_findings(store)
+    assert not finding.ok
+    assert finding.text == (
+        f"was damaged: 4 chats with 240 entries saved, nothing was found missing; the damaged file is kept as {kept}"
+    )
+    assert ":CodeCompanionRestore" in finding.advice
+    kept.with_suffix(".txt").unlink()
+    assert "interrupted" in history_findings(store)[0].text
+    kept.unlink()
+    assert history_findings(store) == []
+    store.incidents.append("Chat history deleted while open; written again, nothing is lost")
+    assert [found.text for found in history_findings(store)] == store.incidents

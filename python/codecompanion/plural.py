@@ -1,0 +1,9 @@
+"""A number with its noun, as sentences say it: `1 chat`, `1,200 chats`."""
+
+from __future__ import annotations
+
+
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """Return the number and the noun in the form that goes with it; `plural` where that is not the noun with an s."""
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{shown} {noun if number == 1 else plural or noun + 's'}"
