@@ -49,3 +49,15 @@ def test_import_of_a_damaged_session_warns_and_ends_well(tmp_path):
     assert [json.loads(line)["content"] for line in out.splitlines()] == ["a", "b"]
     assert err.startswith("warning: 1 part was not imported, 2 messages were:\n")
     assert f"{path}:2: not JSON" in err
+
+
+def test_import_of_a_document_that_was_cut_prints_what_stands_before_the_cut(tmp_path):
+    """The message the file ends in is named, never printed half; exit status 0 with a warning."""
+    path = tmp_path / "chat.json"
+    whole = json.dumps(CHAT, ensure_ascii=False)
+    path.write_text(whole[:-12])
+    status, out, err = run("import", "--from", "openai", str(path))
+    assert status == 0
+    assert [json.loads(line) for line in out.split("\n") if line] == CHAT["messages"][:1]
+    assert err.startswith("warning: 1 part was not imported, 1 message was:\n")
+    assert f"{path}:1: the file ends in the middle of messages[1]: not JSON" in err

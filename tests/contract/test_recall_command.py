@@ -83,6 +83,8 @@ def test_a_transcript_is_searched_for_words(tmp_path):
     file.write_text("".join(json.dumps(message) + "\n" for message in CHAT))
     status, out, _ = run("recall", str(file), "flower", "pot")
     assert (status, out) == (0, "    31  assistant  Under the third «flower pot».\n")
+    status, out, err = run("recall", str(file), "zzz")
+    assert (status, out, err) == (0, "", "codecompanion: nothing found for 'zzz'\n")
     assert run("recall", str(file), "?!")[0] == 2
     assert "--jobs takes its questions" in run("recall", "--jobs", str(file), "pot")[2]
 

@@ -76,7 +76,8 @@ def test_search_finds_words_also_in_what_was_compacted(data_dir):
     assert (status, err) == (0, "")
     assert out.startswith("chat-abc ")
     assert "«text» of a.py" in out
-    assert run("sessions", "--data-dir", data_dir, "search", "nowhere") == (0, "", "")
+    nothing = (0, "", "codecompanion: nothing found for 'nowhere'\n")
+    assert run("sessions", "--data-dir", data_dir, "search", "nowhere") == nothing
 
 
 def test_search_as_json_keeps_to_the_chat_and_the_limit(data_dir):

@@ -221,7 +221,8 @@ local function bounded(text)
   if #text > MAX_BODY_BYTES then
     local half = MAX_BODY_BYTES / 2
     local left_out = #text - 2 * half
-    text = text:sub(1, half) .. ("\n… %d bytes more · K shows all …\n"):format(left_out) .. text:sub(-half)
+    local note = ("\n… %s more · K shows all …\n"):format(status.counted(left_out, "byte"))
+    text = text:sub(1, half) .. note .. text:sub(-half)
   end
   local lines = M.split(text)
   if lines[#lines] == "" then
@@ -230,7 +231,7 @@ local function bounded(text)
   if #lines > MAX_BODY_LINES then
     local half = MAX_BODY_LINES / 2
     local short = vim.list_slice(lines, 1, half)
-    short[#short + 1] = ("… %d lines more · K shows all …"):format(#lines - 2 * half)
+    short[#short + 1] = ("… %s more · K shows all …"):format(status.counted(#lines - 2 * half, "line"))
     lines = vim.list_extend(short, lines, #lines - half + 1)
   end
   for index, line in ipairs(lines) do

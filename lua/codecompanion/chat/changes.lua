@@ -94,9 +94,9 @@ local function tier_line(event)
     return nil
   end
   local status = require("codecompanion.chat.status")
-  return ("Compacted %d → %d messages, %s tokens saved, tier %d"):format(
+  return ("Compacted %d → %s, %s tokens saved, tier %d"):format(
     event.counts[1],
-    event.counts[2],
+    status.counted(event.counts[2], "message"),
     status.short(event.tokens_before - event.tokens_after),
     event.tier
   )

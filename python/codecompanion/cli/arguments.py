@@ -53,3 +53,8 @@ def read_transcript(name: str) -> Transcript:
     if not transcript.messages:
         raise InputError(f"{source_of(name)}: no message in it; expected at least one, as {A_MESSAGE}")
     return transcript
+
+
+def tell_nothing_found(words: str) -> None:
+    """Say on stderr that a search has no result; that is an answer like any other, so the exit status stays 0."""
+    print(f"codecompanion: nothing found for {words!r}", file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from codecompanion.history import LogEvent, MessageAdded, RequestSent, ToolRan, TurnBegan, View, ViewChanged, project
 from codecompanion.messages import SUMMARY_TAG, Message
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
+from codecompanion.plural import counted
 
 WIDTH = 112
 ROW = "{:>5}  {:>8}  {:<10} {:>10} {:>10} {:>8}  {}"
@@ -52,11 +53,11 @@ def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: i
 def _details(change: ViewChanged) -> str:
     details = change.report
     if change.kind == "edited":
-        return f"{details['cleared']} tool result{'' if details['cleared'] == 1 else 's'} cleared"
+        return f"{counted(details['cleared'], 'tool result')} cleared"
     low, high = details["cycles"]
     return (
-        f"{details['messages']} messages (cycles {low}–{high}) → a summary of {len(details['summary']):,} characters"
-        f" by {details['summariser']}, {details['trigger']}"
+        f"{counted(details['messages'], 'message')} (cycles {low}–{high}) → a summary of"
+        f" {len(details['summary']):,} characters by {details['summariser']}, {details['trigger']}"
     )
 
 

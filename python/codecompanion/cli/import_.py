@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from codecompanion.cli.importing import anthropic_api, claude_code, codecompanion, openai_api, swe_agent
 from codecompanion.errors import InputError
+from codecompanion.plural import counted
 from codecompanion.transcript_format import read_objects
 
 _MOST_NAMED = 10
@@ -51,8 +52,9 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         text = json.dumps(message, ensure_ascii=False)
         print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
     if skipped:
-        count = "1 part was" if len(skipped) == 1 else f"{len(skipped)} parts were"
-        print(f"warning: {count} not imported, {len(messages)} messages were:", file=sys.stderr)
+        count = counted(len(skipped), "part was", "parts were")
+        made = counted(len(messages), "message was", "messages were")
+        print(f"warning: {count} not imported, {made}:", file=sys.stderr)
         print(*(f"  {one}" for one in skipped[:_MOST_NAMED]), sep="\n", file=sys.stderr)
         if len(skipped) > _MOST_NAMED:
             print(f"  … and {len(skipped) - _MOST_NAMED} more", file=sys.stderr)

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion.cli import progress
-from codecompanion.cli.arguments import read_input, read_transcript, source_of
+from codecompanion.cli.arguments import read_input, read_transcript, source_of, tell_nothing_found
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.json_words import kind
 from codecompanion.store.chat_index import ChatIndex
@@ -65,6 +65,8 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         for place, snippet in zip(places, index.snippets(words, places), strict=True):
             text = f"{place:6}  {messages[place].role:9}  {' '.join(snippet.split())}"
             print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    if not places:
+        tell_nothing_found(words)
     return 0
 
 

@@ -17,6 +17,7 @@ from codecompanion.cli.arguments import read_transcript, token_count
 from codecompanion.context.policy import load_policy, policy_names
 from codecompanion.context.policy_schema import Policy
 from codecompanion.errors import InputError
+from codecompanion.plural import counted
 from codecompanion.reports.cache_price import LIFETIME_S, READ_PRICE, WRITE_PRICE, CacheKind
 from codecompanion.reports.replay import Figures, read_recording, walk
 
@@ -130,9 +131,10 @@ def print_table(
         print(ROW.format(*cells), file=out)
     priced = "no prompt cache" if cache == "none" else f"prompt cache {cache}: read {READ_PRICE}, write {WRITE_PRICE}"
     overflows = totals[0].overflows
+    too_large = counted(overflows, "request is", "requests are")
     print(
-        f"\n{files} session{'' if files == 1 else 's'}, window {window:,} tokens, {priced}. cost: input, relative to no"
+        f"\n{counted(files, 'session')}, window {window:,} tokens, {priced}. cost: input, relative to no"
         " management. faults: edits of files whose text had been cleared, of all edits that name their text."
-        + (f"\nWithout management {overflows} requests are larger than the window." if overflows else ""),
+        + (f"\nWithout management {too_large} larger than the window." if overflows else ""),
         file=out,
     )

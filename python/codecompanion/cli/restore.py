@@ -50,7 +50,7 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
     if not arguments.chat:
         for stored in files.list_checkpoints():
             when = datetime.datetime.fromtimestamp(stored.time / 1000).astimezone()
-            about = f"{stored.kind:14}  {stored.messages:5} messages  {stored.title}"
+            about = f"{stored.kind:14}  {in_column(stored.messages)}  {stored.title}"
             print(f"{stored.id}  {when:%Y-%m-%d %H:%M}  {about}", file=out)
         return 0
     chat, _, name = arguments.chat.partition("/")
@@ -59,6 +59,11 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
     for message in state.messages:
         print(json.dumps(write_message(message), ensure_ascii=False), file=out)
     return 0
+
+
+def in_column(messages: int) -> str:
+    """Return a number of messages for a list, all of one width."""
+    return f"{messages:5} {'message' if messages == 1 else 'messages':8}"
 
 
 def _events(data_dir: Path, chat: str) -> list[LogEvent]:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from codecompanion.cli import progress
-from codecompanion.cli.restore import add_restore, state_dir
+from codecompanion.cli.arguments import tell_nothing_found
+from codecompanion.cli.restore import add_restore, in_column, state_dir
 from codecompanion.errors import InputError
 from codecompanion.history import LogEvent, MessageAdded, TitleSet, payload_type, project
 from codecompanion.messages import Message
+from codecompanion.plural import counted
 from codecompanion.session.stored_chats import given_title
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
@@ -96,7 +98,7 @@ def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
             print(json.dumps({name: getattr(info, name) for name in fields}, ensure_ascii=False), file=out)
         else:
             title = info.title or "(no message yet)"
-            print(f"{info.id}  {when:%Y-%m-%d %H:%M}  {info.messages:5} messages  {info.model}  {title}", file=out)
+            print(f"{info.id}  {when:%Y-%m-%d %H:%M}  {in_column(info.messages)}  {info.model}  {title}", file=out)
     return 0
 
 
@@ -123,7 +125,8 @@ def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     if not has_words(words):
         raise InputError(f"{words!r} has no word to search for; expected letters or digits")
     chat = _find_chat(store, arguments.chat) if arguments.chat else None
-    for hit in store.search(words, chat_id=chat, limit=arguments.limit):
+    hits = store.search(words, chat_id=chat, limit=arguments.limit)
+    for hit in hits:
         when = datetime.datetime.fromtimestamp(hit.ts).astimezone()
         if arguments.json:
             fields = ("chat_id", "title", "seq", "ts", "message_id", "role", "snippet")
@@ -132,6 +135,8 @@ def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
             snippet = " ".join(hit.snippet.split())
             text = f"{hit.chat_id}  {when:%Y-%m-%d %H:%M}  {hit.role:9}  {hit.title}: {snippet}"
         print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    if not hits:
+        tell_nothing_found(words)
     return 0
 
 
@@ -177,7 +182,7 @@ def _rename(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
 def _delete(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     chat = _find_chat(store, arguments.chat)
     info = store.find_session(chat)
-    about = f"{chat}  {info.messages} messages  {info.title}" if info else chat
+    about = f"{chat}  {counted(info.messages, 'message')}  {info.title}" if info else chat
     if not arguments.yes:
         if not sys.stdin.isatty():
             raise InputError(f"{about}: expected --yes, because nobody can answer here; nothing was deleted")

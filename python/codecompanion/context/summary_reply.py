@@ -20,6 +20,7 @@ from codecompanion import prompts
 from codecompanion.context.sections import Schema, guess_schema, parse_sections
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.outside_text import NOT_READABLE
+from codecompanion.plural import counted
 from codecompanion.sanitise import REMOVED
 
 _ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
@@ -140,7 +141,7 @@ def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
     """
     form = schema if schema.headings == "labels" else _form_of(text, schema)
     if form is None:
-        return f"the answer has none of the {len(schema.section)} sections asked for"
+        return f"the answer has none of the {counted(len(schema.section), 'section')} asked for"
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
     said = [body for body in bodies if body]
     telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
@@ -149,7 +150,7 @@ def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
         return "" if telling else "it says nothing under the labels asked for"
     asked = len(form.section)
     if 2 * len(answered) < asked:
-        return f"the answer has {len(answered)} of the {asked} sections asked for"
+        return f"the answer has {len(answered)} of the {counted(asked, 'section')} asked for"
     return "" if len(telling) >= min(2, asked) else "its sections say nothing"
 
 

@@ -16,6 +16,7 @@ from codecompanion.context.pipeline import Prepared, StageReport
 from codecompanion.context.policy_schema import Policy, Stage
 from codecompanion.context.work import Measure
 from codecompanion.events import Severity
+from codecompanion.plural import counted
 from codecompanion.session.guards import CompactionGuard
 
 _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
@@ -96,7 +97,7 @@ class CompactionWatch:
         if self.compactions.rests == 1:
             self._notice(
                 Severity.WARN,
-                f"Automatic compaction is paused after {standing.policy.cooldown.failures} tries:"
+                f"Automatic compaction is paused after {counted(standing.policy.cooldown.failures, 'try', 'tries')}:"
                 f" {problem.rstrip('.')}. It tries again later, less and less often; /compact works now.",
             )
 
@@ -106,8 +107,8 @@ class CompactionWatch:
             self._notice(
                 Severity.WARN,
                 "Summaries are written without a model for now: it failed"
-                f" {standing.policy.cooldown.failures} times in a row. It is asked again later, less and less often;"
-                " /compact asks it now.",
+                f" {counted(standing.policy.cooldown.failures, 'time')} in a row. It is asked again later, less and"
+                " less often; /compact asks it now.",
             )
 
 

@@ -27,6 +27,7 @@ from codecompanion.context.restoring import NAMES, Candidate, RestoredState, cho
 from codecompanion.errors import InputError, StoreError
 from codecompanion.history import ChatCreated, EventPayload, LogEvent, MessageAdded, PolicyEvent, TitleSet
 from codecompanion.messages import SUMMARY_TAG, Message, with_changes
+from codecompanion.plural import counted
 from codecompanion.session.services import Services
 from codecompanion.session.state_writer import StateWriter
 from codecompanion.store.checkpoints import CheckpointFiles
@@ -104,7 +105,7 @@ def describe(state: RestoredState, chat: str) -> str:
     kind = f" ({kind.replace('_', '-')})" if isinstance(kind, str) and state.source in (1, 3) else ""
     text = (
         f"Restored chat {chat} from {NAMES[state.source]}{kind}, source {state.source} of 5{when},"
-        f" {len(state.messages)} message{'' if len(state.messages) == 1 else 's'}."
+        f" {counted(len(state.messages), 'message')}."
     )
     if state.upgraded:
         text += " It was upgraded to the current format."

@@ -20,6 +20,7 @@ from codecompanion.events import Event, Notice, Severity, ToolFinished, ToolStar
 from codecompanion.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.messages import Message, ToolCall
 from codecompanion.placeholders import CANCELLED_BY_USER
+from codecompanion.plural import counted
 from codecompanion.session.approval_desk import ApprovalDesk, Verdict
 from codecompanion.session.tame_calls import one_line
 from codecompanion.tools.base import ApprovalQuestion, FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
@@ -289,7 +290,7 @@ def cut_diff(diff: str) -> str:
     if len(diff) <= MAX_DIFF_CHARS:
         return diff
     head = diff[: diff.rfind("\n", 0, MAX_DIFF_CHARS) + 1 or MAX_DIFF_CHARS]
-    return f"{head}… {diff.count(chr(10)) - head.count(chr(10)):,} more lines · K shows all\n"
+    return f"{head}… {counted(diff.count(chr(10)) - head.count(chr(10)), 'more line')} · K shows all\n"
 
 
 def _recorded_output(result: Message | None) -> ToolOutput:
@@ -300,8 +301,7 @@ def _recorded_output(result: Message | None) -> ToolOutput:
 
 def line_count(text: str) -> str:
     """Return how many lines a result has, for a tool that does not say more."""
-    number = text.count("\n") + 1
-    return "1 line" if number == 1 else f"{number} lines"
+    return counted(text.count("\n") + 1, "line")
 
 
 def recorded_title(call: ToolCall) -> str:
@@ -318,5 +318,5 @@ def preview(text: str) -> str:
     lines = text.split("\n")
     if len(lines) > PREVIEW_LINES:
         head, tail = PREVIEW_LINES * 2 // 3, PREVIEW_LINES // 3
-        lines = [*lines[:head], f"… {len(lines) - head - tail:,} lines not shown …", *lines[-tail:]]
+        lines = [*lines[:head], f"… {counted(len(lines) - head - tail, 'line')} not shown …", *lines[-tail:]]
     return "\n".join(lines)

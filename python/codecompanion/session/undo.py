@@ -28,6 +28,7 @@ from codecompanion.history import (
     is_of_answer,
 )
 from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.plural import counted
 from codecompanion.session.gone import by_kind
 
 UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored"})
@@ -300,15 +301,15 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
     match change.kind:
         case "edited":
             cleared = int(report.get("cleared", 0)) or len(change.replaced)
-            return f"{_counted(cleared, 'tool result')} {'restored' if undone else 'cleared'}"
+            return f"{counted(cleared, 'tool result')} {'restored' if undone else 'cleared'}"
         case "compacted":
-            messages = _counted(int(report.get("messages", number)), "message")
+            messages = counted(int(report.get("messages", number)), "message")
             return f"{messages} {'restored' if undone else 'compacted'}{_cycles(report)}"
         case "detached":
-            names = ", ".join(report.get("names", ())) or _counted(number, "attachment")
+            names = ", ".join(report.get("names", ())) or counted(number, "attachment")
             return f"{names} {'attached again' if undone else 'detached'}"
         case "cleared":
-            return f"{_counted(number, 'message')} {'restored after' if undone else 'removed by'} /clear"
+            return f"{counted(number, 'message')} {'restored after' if undone else 'removed by'} /clear"
         case "regenerated":
             return "the previous answer restored" if undone else "the previous answer replaced"
         case "pinned" | "unpinned":
@@ -317,10 +318,6 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             return f"{title} {'removed again' if undone else 'restored'}"
         case _:
             return f"{change.kind} {'undone' if undone else 'done'}".replace("_", " ")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _cycles(report: dict[str, object]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import CodeCompanionError, ToolError
+from codecompanion.plural import counted
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.limit import STORED_PREFIX
@@ -54,7 +55,9 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
             context = await look(tool, arguments, context)
             output = _with_silence(await tool.run(arguments, context), context)
     except TimeoutError:
-        output = failed(f"{tool.spec.name} did not finish within {context.timeout_s:g} seconds and was stopped.")
+        output = failed(
+            f"{tool.spec.name} did not finish within {counted(context.timeout_s, 'second')} and was stopped."
+        )
     except (ToolError, CodeCompanionError) as error:
         output = failed(str(error))
     except (asyncio.CancelledError, KeyboardInterrupt):

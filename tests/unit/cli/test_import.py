@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.cli.import_ import READERS
+from codecompanion.cli.importing.cut_document import read_cut_document
 from codecompanion.errors import InputError
 from codecompanion.transcript_format import read_objects
 
@@ -330,3 +331,24 @@ def test_a_file_of_which_nothing_is_readable_is_an_error(raw: bytes) -> None:
     for name in ("openai", "claude-code"):
         with pytest.raises(InputError):
             READERS[name](raw, "f", [])
+
+
+@pytest.mark.parametrize(("origin", "write"), [(o, w) for o, w in WRITERS if w not in (as_lines, as_claude_code)])
+@given(session=sessions(), share=st.floats(0, 1), indent=st.sampled_from([None, 1]))
+@settings(max_examples=30, deadline=None)
+def test_of_a_document_that_was_cut_only_whole_messages_are_read(
+    origin: str, write: Any, session: list[dict[str, Any]], share: float, indent: int | None
+) -> None:
+    """What is imported is the beginning of what the whole file gives; an error only where no message is complete."""
+    whole = json.dumps(json.loads(write(session)), indent=indent, ensure_ascii=False).encode()
+    raw, skipped = whole[: int(share * len(whole))], list[str]()
+    expected = READERS[origin](whole, "f", [])
+    try:
+        found = READERS[origin](raw, "f", skipped)
+    except InputError as error:
+        assert str(error).startswith("f:1: ")  # noqa: PT017
+        assert read_cut_document(raw) is None
+        return
+    assert found
+    assert found == expected[: len(found)]
+    assert found == expected or skipped

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from codecompanion.cli.importing.cut_document import read_cut_document
 from codecompanion.errors import InputError
 from codecompanion.iso_time import read_time
 from codecompanion.json_words import kind, wrong_field
@@ -40,18 +41,29 @@ def skip(skipped: Skipped, error: InputError) -> None:
 def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None) -> list[Found]:
     """Return the JSON values of a file: one document, or one value per line.
 
-    With `skipped` a line may hold several objects, and one that cannot be read (cut, or damaged) is left out and noted.
+    With `skipped` a line may hold several objects, and one that cannot be read (cut, or damaged) is left out and noted;
+    so is the end of a document that was cut.
 
     Raises:
         InputError: it is neither; the text names the first line that is wrong, or an empty file.
     """
     try:
         return [Found(json.loads(raw, parse_constant=_refuse_constant), f"{source}:1")]
-    except NOT_READABLE:
-        found = _read_lines(raw, source, expected, skipped)
+    except NOT_READABLE as error:
+        cut = None if skipped is None else _read_cut(raw, source, f"{error}", skipped)
+        found = [cut] if cut else _read_lines(raw, source, expected, skipped)
     if not found:
         raise InputError(f"{source}:1: nothing in it; expected {expected}")
     return found
+
+
+def _read_cut(raw: bytes, source: str, problem: str, skipped: list[str]) -> Found | None:
+    """Return what can be read of one document that ends in the middle, None when it is none."""
+    cut = read_cut_document(raw)
+    if cut is None:
+        return None
+    skipped.append(f"{source}:{cut.line}: the file ends in the middle of {cut.dropped}: not JSON ({problem})")
+    return Found(cut.value, f"{source}:1")
 
 
 def _read_lines(raw: bytes, source: str, expected: str, skipped: Skipped) -> list[Found]:

@@ -11,8 +11,9 @@ from typing import Any
 from codecompanion import text_files
 from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import PATH, count, parameters, shown_path
+from codecompanion.tools.builtin.wording import PATH, parameters, shown_path
 from codecompanion.tools.file_change import Plan, change_file, current_text, is_there
 from codecompanion.tools.proposal import Proposal, question
 
@@ -55,7 +56,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
 def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
     path = _target(arguments, context)
     proposal = _proposal(path, arguments, context)
-    lines = count(len(text_files.split_lines(arguments["content"])), "line")
+    lines = counted(len(text_files.split_lines(arguments["content"])), "line")
     verb = "Replaced" if is_there(path, context) else "Created"
     return Plan(proposal, f"{verb} {proposal.name}: {lines}.", f"{verb} {proposal.name}.")
 

@@ -12,8 +12,9 @@ from typing import Any
 from codecompanion import text_files
 from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import PATH, missing_file, parameters, shown_path
 from codecompanion.tools.file_change import Plan, change_file
 from codecompanion.tools.proposal import Proposal, question
 
@@ -77,8 +78,8 @@ def _content(path: Path, name: str) -> str:
         lines = text_files.split_lines(text_files.printable(text_files.read_text(path).text))
     except text_files.UnreadableFile as error:
         return f"{error}\n"
-    more = [f"… {count(len(lines) - _SHOWN_LINES, 'more line')}"] if len(lines) > _SHOWN_LINES else []
-    return "\n".join([f"{name}: {count(len(lines), 'line')}", "", *lines[:_SHOWN_LINES], *more]) + "\n"
+    more = [f"… {counted(len(lines) - _SHOWN_LINES, 'more line')}"] if len(lines) > _SHOWN_LINES else []
+    return "\n".join([f"{name}: {counted(len(lines), 'line')}", "", *lines[:_SHOWN_LINES], *more]) + "\n"
 
 
 DELETE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")

@@ -10,8 +10,9 @@ from pathspec import GitIgnoreSpec
 
 from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import count, parameters, path_below
+from codecompanion.tools.builtin.wording import parameters, path_below
 from codecompanion.tools.disk import Check, in_thread
 
 DEFAULT_RESULTS = 200
@@ -111,9 +112,9 @@ def _search(arguments: dict[str, Any], context: ToolContext, check: Check) -> To
 
 def _listed(names: list[str], limit: int, head: str) -> ToolOutput:
     more = len(names) - limit
-    note = f"\n[{count(more, 'more file')}, {len(names):,} in all; narrow the pattern or raise max_results]"
+    note = f"\n[{counted(more, 'more file')}, {len(names):,} in all; narrow the pattern or raise max_results]"
     text = head + "\n".join(names[:limit]) + (note if more > 0 else "")
-    return ToolOutput(text=text.encode("utf-8", "replace").decode(), summary=count(len(names), "file"))
+    return ToolOutput(text=text.encode("utf-8", "replace").decode(), summary=counted(len(names), "file"))
 
 
 def _title(arguments: dict[str, Any]) -> str:

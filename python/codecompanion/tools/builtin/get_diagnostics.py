@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.requests import Diagnostic
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import count, parameters, shown_path
+from codecompanion.tools.builtin.wording import parameters, shown_path
 from codecompanion.tools.disk import Check, in_thread
 
 SEVERITIES = ("error", "warning", "information", "hint")
@@ -52,7 +53,7 @@ def _list(arguments: dict[str, Any], context: ToolContext, check: Check) -> Tool
         + (f" [{found.source}]" if found.source else "")
         for path, found in sorted(chosen, key=lambda pair: (pair[0], pair[1].line, _rank(pair[1])))
     ]
-    return ToolOutput(text="\n".join(lines), summary=count(len(lines), "problem"))
+    return ToolOutput(text="\n".join(lines), summary=counted(len(lines), "problem"))
 
 
 def _path(found: Diagnostic, context: ToolContext) -> Path:

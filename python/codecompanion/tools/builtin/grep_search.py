@@ -22,10 +22,11 @@ import msgspec
 
 from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.text_files import printable
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.file_search import compile_glob, matches
-from codecompanion.tools.builtin.wording import count, missing_file, one_line, parameters, path_below
+from codecompanion.tools.builtin.wording import missing_file, one_line, parameters, path_below
 from codecompanion.tools.command_environment import clean_environment
 from codecompanion.tools.disk import Check, in_thread
 from codecompanion.tools.file_change import is_there
@@ -282,7 +283,7 @@ async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] |
 
 
 def _output(arguments: dict[str, Any], files: _Files, hits: _Hits, unsaved: Container[str]) -> ToolOutput:
-    summary = f"{count(hits.lines, 'hit')} in {count(hits.files, 'file')}" if hits.lines else "no hits"
+    summary = f"{counted(hits.lines, 'hit')} in {counted(hits.files, 'file')}" if hits.lines else "no hits"
     lines = [f"{summary}:" if hits.lines else _nothing(arguments, files)]
     shown = hits.first()
     last = -1
@@ -297,12 +298,12 @@ def _output(arguments: dict[str, Any], files: _Files, hits: _Hits, unsaved: Cont
             f"[the first {len(shown):,} are shown; narrow the search with path or include, or raise max_results]"
         )
     if files.too_large:
-        lines.append(f"[{count(files.too_large, 'file')} over {MAX_FILE_BYTES // 1_000_000} MB not searched]")
+        lines.append(f"[{counted(files.too_large, 'file')} over {MAX_FILE_BYTES // 1_000_000} MB not searched]")
     return ToolOutput(text="\n".join(lines), summary=summary)
 
 
 def _nothing(arguments: dict[str, Any], files: _Files) -> str:
-    text = f"No hits for {arguments['query']!r} in {count(len(files.names), 'file')}."
+    text = f"No hits for {arguments['query']!r} in {counted(len(files.names), 'file')}."
     if not arguments.get("is_regex") and _METACHARACTERS.search(arguments["query"]):
         text += " It was searched as plain text; set is_regex for a regular expression."
     return text

@@ -9,8 +9,9 @@ from typing import Any
 from codecompanion import text_files
 from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import PATH, count, missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import PATH, missing_file, parameters, shown_path
 from codecompanion.tools.edit import Edited, replace_text
 from codecompanion.tools.file_change import Plan, change_file, current_text, is_there
 from codecompanion.tools.proposal import Proposal, question
@@ -63,7 +64,7 @@ def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
     proposal, edited = _edit(arguments, context)
     places = [f"line {first}" if first == last else f"lines {first} to {last}" for first, last in edited.places[:20]]
     more = f" and {len(edited.places) - 20} more" if len(edited.places) > 20 else ""
-    done = f"Edited {proposal.name}: {count(len(edited.places), 'replacement')}, now at {', '.join(places)}{more}."
+    done = f"Edited {proposal.name}: {counted(len(edited.places), 'replacement')}, now at {', '.join(places)}{more}."
     return Plan(proposal, done, f"Edited {proposal.name}.")
 
 

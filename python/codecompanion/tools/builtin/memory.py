@@ -16,8 +16,9 @@ from typing import Any
 from codecompanion import text_files
 from codecompanion.errors import OutsideWorkspace, ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import count, parameters
+from codecompanion.tools.builtin.wording import parameters
 from codecompanion.tools.disk import Check, in_thread, opened_folder, write_atomic
 from codecompanion.tools.edit import replace_text
 
@@ -131,7 +132,7 @@ def _view(arguments: dict[str, Any], folder: Path) -> ToolOutput:
         if not lines:
             return ToolOutput(text=f"{virtual} is empty: there are no memories yet.", summary="empty")
         return ToolOutput(
-            text="\n".join([f"Files in {virtual}:", *lines]), summary=count(len(lines), "entry", "entries")
+            text="\n".join([f"Files in {virtual}:", *lines]), summary=counted(len(lines), "entry", "entries")
         )
     text = text_files.printable(text_files.read_text(_file(virtual, folder)).text)
     lines = text_files.split_lines(text)
@@ -140,7 +141,7 @@ def _view(arguments: dict[str, Any], folder: Path) -> ToolOutput:
         raise ToolError(f"view_range [{first}, {last}] is not a range; lines count from 1.")
     chosen = lines[first - 1 : None if last == -1 else last]
     numbered = "\n".join(f"{first + index}\t{line}" for index, line in enumerate(chosen))
-    return ToolOutput(text=numbered or f"{virtual} has no lines there.", summary=count(len(chosen), "line"))
+    return ToolOutput(text=numbered or f"{virtual} has no lines there.", summary=counted(len(chosen), "line"))
 
 
 def _listing(folder: Path, virtual: str, depth: int) -> Iterator[str]:
@@ -153,7 +154,7 @@ def _listing(folder: Path, virtual: str, depth: int) -> Iterator[str]:
             if depth > 1:
                 yield from _listing(entry, name, depth - 1)
         else:
-            yield f"{name} ({count(entry.stat().st_size, 'byte')})"
+            yield f"{name} ({counted(entry.stat().st_size, 'byte')})"
 
 
 def _create(arguments: dict[str, Any], folder: Path, check: Check) -> ToolOutput:
@@ -176,7 +177,7 @@ def _insert(arguments: dict[str, Any], folder: Path, check: Check) -> ToolOutput
     lines = re.findall(r"[^\n]*\n|[^\n]+", before.text)
     at = arguments["insert_line"]
     if at > len(lines):
-        raise ToolError(f"{arguments['path']} has {count(len(lines), 'line')}; insert_line {at} is beyond its end.")
+        raise ToolError(f"{arguments['path']} has {counted(len(lines), 'line')}; insert_line {at} is beyond its end.")
     inserted = arguments["insert_text"]
     if at < len(lines) and not inserted.endswith("\n"):
         inserted += "\n"
@@ -192,7 +193,7 @@ def _written(real: Path, file: text_files.TextFile, virtual: str, verb: str, che
     if real == real.parent or real.is_dir():
         raise ToolError(f"{virtual} is a folder; give the path of a file in it.")
     write_atomic(real, text_files.encode(file), check, private=True)
-    lines = count(len(text_files.split_lines(file.text)), "line")
+    lines = counted(len(text_files.split_lines(file.text)), "line")
     return ToolOutput(text=f"{verb} {virtual}: {lines}.", summary=lines)
 
 

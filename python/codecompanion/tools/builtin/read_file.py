@@ -12,8 +12,9 @@ from typing import Any
 from codecompanion import text_files
 from codecompanion.errors import CodeCompanionError, ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import count, missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import missing_file, parameters, shown_path
 from codecompanion.tools.disk import Check, in_thread
 from codecompanion.tools.file_change import current_text, is_there
 from codecompanion.tools.limit import STORED_PREFIX
@@ -60,14 +61,14 @@ def _read(arguments: dict[str, Any], context: ToolContext, check: Check) -> Tool
     if not lines:
         return ToolOutput(text=f"{path} is empty.", summary="0 lines")
     if first > len(lines):
-        raise ToolError(f"{path} has {count(len(lines), 'line')}; start_line {first} is beyond its end.")
+        raise ToolError(f"{path} has {counted(len(lines), 'line')}; start_line {first} is beyond its end.")
     chosen = lines[first - 1 : last]
     numbered = "\n".join(f"{first + index}\t{line[left - 1 : right]}" for index, line in enumerate(chosen))
     rest = len(lines) - (first - 1 + len(chosen))
     opened = None if path.startswith(STORED_PREFIX) else context.opened.at(context.resolve(path))
     unsaved = "\n[unsaved: this is the text in the editor, not on disk]" if opened and opened.modified else ""
-    note = f"\n[{count(rest, 'more line')} up to line {len(lines)}]" if rest else ""
-    return ToolOutput(text=numbered + note + unsaved, summary=count(len(chosen), "line"))
+    note = f"\n[{counted(rest, 'more line')} up to line {len(lines)}]" if rest else ""
+    return ToolOutput(text=numbered + note + unsaved, summary=counted(len(chosen), "line"))
 
 
 def _range(arguments: dict[str, Any], start: str, end: str) -> tuple[int, int | None]:

@@ -15,9 +15,10 @@ from typing import Any
 import codecompanion
 from codecompanion.errors import ToolError
 from codecompanion.messages import ToolSpec
+from codecompanion.plural import counted
 from codecompanion.text_files import printable, split_lines
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import count, one_line, parameters, shown_path
+from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
 from codecompanion.tools.command_environment import clean_environment
 from codecompanion.tools.process import Ended, run_program
 
@@ -117,7 +118,10 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
 
 def _output(ended: Ended, text: str, limit_s: float) -> ToolOutput:
     if ended.code is None:
-        status, summary = f"stopped after the time limit of {limit_s:g} seconds", f"stopped after {limit_s:g} s"
+        status, summary = (
+            f"stopped after the time limit of {counted(limit_s, 'second')}",
+            f"stopped after {limit_s:g} s",
+        )
     elif ended.code < 0:
         status = summary = f"ended by signal {-ended.code}"
     else:
@@ -127,7 +131,7 @@ def _output(ended: Ended, text: str, limit_s: float) -> ToolOutput:
     body = text.rstrip("\n") if text.strip() else "[no output]"
     return ToolOutput(
         text=f"{status}\n{body}{notes}",
-        summary=f"{summary} · {count(lines, 'line')}",
+        summary=f"{summary} · {counted(lines, 'line')}",
         is_error=ended.code != 0,
     )
 

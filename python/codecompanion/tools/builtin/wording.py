@@ -16,11 +16,6 @@ def parameters(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    """Return `1 line`, `1,200 lines`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def shown_path(path: Path, context: ToolContext) -> str:
     """Return the path as the model and the user see it: relative to the workspace where it is inside."""
     for root in (context.root, context.root.resolve()):

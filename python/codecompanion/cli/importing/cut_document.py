@@ -1,0 +1,103 @@
+"""What can still be read of one JSON document that ends in the middle: a write that was cut, a copy that broke off.
+
+The outermost list that is still open keeps its complete elements; the one the file ends in is dropped, never shown as
+if it were whole. Of an object the member that was cut is dropped. Nothing is guessed: what is left has to be JSON.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import Any, NamedTuple
+
+from codecompanion.outside_text import NOT_READABLE
+
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[][{},"]')
+_CLOSING = {"{": "}", "[": "]"}
+
+
+class CutDocument(NamedTuple):
+    """What was read, the line in which the dropped piece begins, and what was dropped (`messages[3]`)."""
+
+    value: Any
+    line: int
+    dropped: str
+
+
+class _Open(NamedTuple):
+    """A container that is still open: where it began, where its last complete element ended, and how many it has.
+
+    `has_new`: the last one is counted, and no comma has come behind it.
+    """
+
+    bracket: str
+    start: int
+    end: int
+    elements: int = 0
+    has_new: bool = False
+
+
+def read_cut_document(raw: bytes) -> CutDocument | None:
+    """Return what stands before the cut; None when it is no cut document, or nothing in it is complete."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(raw)
+    except UnicodeDecodeError:
+        return None
+    stack = _open_at_end(text)
+    if not stack:
+        return None
+    depth = next((place for place, one in enumerate(stack) if one.bracket == "["), 0)
+    kept = stack[: depth + 1]
+    whole = text[: kept[-1].end] + "".join(_CLOSING[one.bracket] for one in reversed(kept))
+    try:
+        value = json.loads(whole)
+    except NOT_READABLE:
+        return None
+    if not _holds_objects(value):
+        return None
+    rest = text[kept[-1].end :]
+    begins = kept[-1].end + len(rest) - len(rest.lstrip(", \t\r\n"))
+    if not rest.strip(", \t\r\n"):
+        dropped = "the document"
+    elif kept[-1].bracket == "[":
+        dropped = f"{_name_before(text, kept[-1].start)}[{kept[-1].elements}]"
+    else:
+        dropped = "the last member"
+    return CutDocument(value, text.count("\n", 0, begins) + 1, dropped)
+
+
+def _open_at_end(text: str) -> list[_Open]:
+    """Return the containers that are open where the text ends, outermost first; [] when it is no such document."""
+    stack: list[_Open] = []
+    for token in _TOKEN.finditer(text):
+        found, start, end = token[0], token.start(), token.end()
+        if not stack and found not in _CLOSING:
+            return []
+        if found in _CLOSING:
+            if not stack and text[:start].strip():
+                return []
+            stack.append(_Open(found, start, end))
+        elif found in ("}", "]"):
+            if _CLOSING[stack.pop().bracket] != found or not stack:
+                return []
+            stack[-1] = stack[-1]._replace(end=end, elements=stack[-1].elements + 1, has_new=True)
+        elif found == ",":
+            elements = stack[-1].elements + (not stack[-1].has_new)
+            stack[-1] = stack[-1]._replace(end=start, elements=elements, has_new=False)
+        elif found == '"' and "\n" in text[start:].rstrip("\n"):
+            return []  # a string that a line end cuts, and the text goes on
+    return stack
+
+
+def _holds_objects(value: Any) -> bool:
+    """Return whether a list with an object in it is there: a message, or a step."""
+    if isinstance(value, dict):
+        return any(_holds_objects(one) for one in value.values())
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+
+
+def _name_before(text: str, place: int) -> str:
+    """Return the name under which a container stands, "" for the document itself."""
+    found = re.search(r'"([^"\\\n]{1,60})"\s*:\s*$', text[max(0, place - 100) : place])
+    return found[1] if found else ""
