@@ -59,7 +59,8 @@ CACHE_SLACK = 16
 class Request:
     """One recorded request: what was predicted just before it, and what was reported.
 
-    `cold` and `chars4` are what other ways of counting say of the whole history; behind a cut that is not what is sent.
+    `cold`, `chars4` and `unreported` are what other ways of counting say of the whole history; behind a cut that is not
+    what is sent. `unreported` knows what earlier chats taught (None: there were none), and no report of this one.
     """
 
     file: str
@@ -67,6 +68,7 @@ class Request:
     reported: int
     count: Count
     cold: int
+    unreported: Count | None
     chars4: int
     cuts: int
     after_cut: bool
@@ -129,7 +131,9 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration) -> 
             reply = view.messages[start - 1] if before is not None else None
             kind = classify(before, usage, view.messages[start:], has_cached, reply)
             cold = meter.calibration.count(meter.estimated_prompt(view)).tokens
-            requests.append(Request(name, kind, usage.prompt_tokens, meter.count(view), cold, quarters, cuts, cut))
+            first = calibration.count(meter.estimated_prompt(view)) if calibration.weight else None
+            counts = meter.count(view), cold, first, quarters
+            requests.append(Request(name, kind, usage.prompt_tokens, *counts, cuts, cut))
             if kind == "cut":
                 view = _with_summary(meter, view, start, usage)
             estimated, prompt = meter.estimated_prompt(view), view
@@ -204,6 +208,9 @@ def summarise(replays: Sequence[Replay]) -> dict[str, dict[str, float]]:
     whole = [request for request in sound if not request.cuts]
     rows["- by chars/4"] = percentiles(abs(request.chars4 / request.reported - 1) for request in whole)
     rows["- estimated, no anchor"] = percentiles(abs(request.cold / request.reported - 1) for request in whole)
+    new = [(request.unreported, request.reported) for request in whole if request.unreported is not None]
+    rows["- nothing reported in this chat"] = percentiles(abs(count.tokens / true - 1) for count, true in new)
+    rows["- of these beyond its bounds"] = {"n": sum(not count.lower <= true <= count.upper for count, true in new)}
     rows["- right after a cut"] = percentiles(request.error for request in sound if request.after_cut)
     rows["taken back"] = percentiles(error for done in replays for error in done.taken_back)
     for name, kinds in (("as recorded", ("sound", "cold", "rewritten")), ("every request", _KINDS[:-2])):

@@ -59,6 +59,15 @@ def test_19_in_20_lie_within_their_bounds(bench: ModuleType, half: int) -> None:
     assert outside <= 0.02 * rows["sound requests"]["n"], rows
 
 
+@pytest.mark.parametrize("half", [0, 1])
+def test_19_in_20_lie_within_the_bounds_of_a_count_without_reports(bench: ModuleType, half: int) -> None:
+    """A chat that nothing was reported in, counted with what other chats of the model have taught."""
+    paths = sorted(TRANSCRIPTS.glob("*/*.jsonl"))
+    rows = bench.summarise(bench.replay_all(paths, "claude-3-5-sonnet", half=half))
+    assert rows["- nothing reported in this chat"]["n"] > 80
+    assert rows["- of these beyond its bounds"]["n"] <= 0.05 * rows["- nothing reported in this chat"]["n"]
+
+
 def test_of_all_requests_19_in_20_lie_within_their_bounds(everything: dict[str, dict[str, float]]) -> None:
     """Also of those that the recordings lack something of: sent in between, or texts that cannot be what was sent."""
     assert everything["- of every request beyond its bounds"]["n"] <= 0.05 * everything["every request"]["n"]
