@@ -192,6 +192,8 @@
 ---where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
 ---granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
 ---`kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
+---"compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says what the
+---summary should take care of.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -205,7 +207,7 @@
 ---@field after string
 ---@field why string
 ---@field prefix string
----@field kind "call"|"rules"
+---@field kind "call"|"compact"|"rules"
 
 ---The question was answered (or the turn cancelled): the block goes away.
 ---@class CodeCompanion.Event.ApprovalClosed

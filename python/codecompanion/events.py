@@ -232,6 +232,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
     granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
     `kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
+    "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says what the
+    summary should take care of.
     """
 
     call_id: str
@@ -244,7 +246,7 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     after: str = ""
     why: str = ""
     prefix: str = ""
-    kind: Literal["call", "rules"] = "call"
+    kind: Literal["call", "rules", "compact"] = "call"
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):

@@ -7,6 +7,7 @@ local attention = require("codecompanion.chat.attention")
 local buffer = require("codecompanion.chat.buffer")
 local draw = require("codecompanion.chat.draw")
 local keys = require("codecompanion.chat.approval_keys")
+local kinds = require("codecompanion.chat.question_kinds")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -116,9 +117,7 @@ local ACTIONS = {
     send(chat, approval, "always")
   end,
   approve_prefix = function(chat, approval)
-    if approval.event.kind == "rules" then
-      return say.hint("These are files, no command; g1 reads them in this chat")
-    elseif approval.event.prefix == "" or approval.event.why ~= "" then
+    if approval.event.prefix == "" or approval.event.why ~= "" then
       return say.line("No prefix is offered: what this could run is not known; g2 allows exactly it.")
     end
     local opts = { prompt = "Always run commands with this prefix: ", default = approval.event.prefix }
@@ -129,7 +128,7 @@ local ACTIONS = {
     end)
   end,
   reject = function(chat, approval)
-    if approval.event.kind == "rules" then
+    if kinds[approval.event.kind] then
       return send(chat, approval, "reject") -- nobody reads a reason
     end
     ask_for({ prompt = "Reason for rejecting it (optional): " }, function(reason)
@@ -137,9 +136,6 @@ local ACTIONS = {
     end)
   end,
   cancel_all = function(chat, approval)
-    if approval.event.kind == "rules" then
-      return say.hint("Nothing waits for this answer: leave it, or say no with g3")
-    end
     send(chat, approval, "cancel")
   end,
   show_diff = function(chat, approval)
@@ -157,6 +153,17 @@ local ACTIONS = {
   end,
 }
 
+---@param chat CodeCompanion.Chat
+---@param approval CodeCompanion.Approval
+---@param name string
+local function carry_out(chat, approval, name)
+  local kind = kinds[approval.event.kind]
+  if kind and kind.hints[name] then
+    return say.hint(kind.hints[name])
+  end
+  ACTIONS[name](chat, approval)
+end
+
 ---Answer a question, or show it.
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
@@ -165,7 +172,7 @@ function M.answer(chat, approval, name)
   if not is_open(chat, approval) then
     return say.line(GONE, severity.WARN)
   end
-  ACTIONS[name](chat, approval)
+  carry_out(chat, approval, name)
 end
 
 ---Do what a key stands for.
@@ -174,7 +181,7 @@ end
 function M.act(chat, name)
   local approval = keys.under_cursor(chat)
   if approval and not approval.answered then
-    ACTIONS[name](chat, approval)
+    carry_out(chat, approval, name)
   end
 end
 
@@ -332,7 +339,7 @@ end
 ---@param all? boolean
 function M.close_all(chat, all)
   local function ends(approval)
-    return all or approval.event.kind ~= "rules"
+    return all or attention.is_pressing(approval)
   end
   for _, approval in ipairs(vim.tbl_filter(ends, chat.approvals)) do
     take_away(chat, approval.call_id)

@@ -5,6 +5,7 @@ local api = vim.api
 local blocks = require("codecompanion.chat.blocks")
 local fit = require("codecompanion.chat.fit")
 local keymaps = require("codecompanion.chat.keymaps")
+local kinds = require("codecompanion.chat.question_kinds")
 local visible = require("codecompanion.chat.visible")
 
 local M = {}
@@ -102,13 +103,8 @@ end
 ---@param event table approval_requested
 ---@return { [1]: string, [2]: string }[] action, words
 local function choices(event)
-  if event.kind == "rules" then
-    return {
-      { "approve_once", "read in this chat" },
-      { "approve_always", "always, until it changes" },
-      { "reject", "no" },
-      { "show_original", "show all" },
-    }
+  if kinds[event.kind] then
+    return kinds[event.kind].choices
   end
   local always = event.filetype == "sh" and "always this command" or "always in this chat"
   local found = { { "approve_once", "once" } }
@@ -164,7 +160,7 @@ local function title_of(event, total, shown, width)
   if event.title ~= "" and event.title ~= event.name then
     what = visible.line(blocks.one_line(event.title)).text
   end
-  local notice = event.kind == "rules" and " · not read yet" or " · needs your approval"
+  local notice = kinds[event.kind] and kinds[event.kind].notice or " · needs your approval"
   local key = keymaps.keys("show_original", "n")[1]
   if shown < total then
     local all = key and (" · %s shows all"):format(key) or ""

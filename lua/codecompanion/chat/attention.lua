@@ -2,6 +2,7 @@
 ---that is not on the screen or while another program has the focus. What is on the screen speaks for itself.
 
 local api = vim.api
+local kinds = require("codecompanion.chat.question_kinds")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -45,11 +46,14 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
 function M.approval(chat, event)
-  if event.kind == "rules" then
+  local kind = kinds[event.kind]
+  if kind and not kind.waits then
     return
   end
   local hidden = unseen(chat)
-  if hidden then
+  if hidden and kind then
+    tell(("%s %s · :CodeCompanion approval"):format(name_of(chat), kind.told), severity.WARN)
+  elseif hidden then
     local what = event.title ~= "" and event.title or event.name
     what = require("codecompanion.chat.visible").line(what).text
     if event.filetype == "sh" then
@@ -77,22 +81,23 @@ end
 ---Whether something waits for the answer; a question about rules waits quietly, and the chat goes on without it.
 ---@param approval CodeCompanion.Approval
 ---@return boolean
-local function is_pressing(approval)
-  return approval.event.kind ~= "rules"
+function M.is_pressing(approval)
+  local kind = kinds[approval.event.kind]
+  return not kind or kind.waits
 end
 
 ---The tool calls that wait for an answer and are drawn.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Approval[]
 function M.waiting(chat)
-  return vim.tbl_filter(is_pressing, chat.approvals or {})
+  return vim.tbl_filter(M.is_pressing, chat.approvals or {})
 end
 
 ---Whether a tool call of the chat waits for an answer, be it drawn or not.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
-  return #M.waiting(chat) > 0 or vim.iter(vim.tbl_values(chat.put_away)):any(is_pressing)
+  return #M.waiting(chat) > 0 or vim.iter(vim.tbl_values(chat.put_away)):any(M.is_pressing)
 end
 
 ---For status lines: the chats that wait for an answer, but for the one that is shown there.

@@ -168,7 +168,10 @@ function M.activity(chat, brief)
     local again = left > 0 and ("trying again in %d s"):format(left) or "trying again"
     return brief and again or ("%s · %s"):format(chat.retry.reason, again)
   elseif #waiting > 0 then
-    local title = waiting[1].event.title
+    local title, kind = waiting[1].event.title, require("codecompanion.chat.question_kinds")[waiting[1].event.kind]
+    if kind then
+      return kind.waiting
+    end
     local what = not brief and title ~= "" and require("codecompanion.chat.visible").line(title).text
     return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
   elseif chat.compaction then

@@ -46,7 +46,7 @@ class ApprovalDesk:
         """
         self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
         self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
-        self._open: dict[str, tuple[ApprovalQuestion, asyncio.Future[Approve]]] = {}
+        self._open: dict[str, tuple[ApprovalQuestion | None, asyncio.Future[Approve]]] = {}
         self._asked: dict[str, ApprovalRequested] = {}
         self._offers: dict[str, tuple[ApprovalRequested, Callable[[Approve], Awaitable[None]]]] = {}
 
@@ -89,10 +89,8 @@ class ApprovalDesk:
         Raises:
             asyncio.CancelledError: the user cancelled all, or the turn was stopped meanwhile.
         """
-        answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
-        self._open[call.id] = (question, answer)
         self._on_waiting(True, question.title)
-        self._asked[call.id] = ApprovalRequested(
+        asked = ApprovalRequested(
             chat=self._chat_id,
             call_id=call.id,
             name=call.name,
@@ -105,14 +103,8 @@ class ApprovalDesk:
             why=question.why,
             prefix=suggested(question.command) if question.command else "",
         )
-        self._emit(self._asked[call.id])
-        decision: Decision = "cancel"
-        try:
-            given = await answer
-            decision = given.decision
-        finally:
-            del self._open[call.id], self._asked[call.id]
-            self._emit(ApprovalClosed(chat=self._chat_id, call_id=call.id, decision=decision))
+        given = await self.put(asked, question)
+        decision = given.decision
         granted = self.approvals.after(question, decision, given.prefix)
         if granted != self.approvals:
             self.approvals = granted
@@ -127,6 +119,21 @@ class ApprovalDesk:
             return Verdict()
         return Verdict(accepted=Accepted(question.before, question.after, given.text))
 
+    async def put(self, asked: ApprovalRequested, about: ApprovalQuestion | None = None) -> Approve:
+        """Ask, and return the answer; the block goes away when it comes, or when the turn is stopped meanwhile."""
+        answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
+        self._open[asked.call_id] = about, answer
+        self._asked[asked.call_id] = asked
+        self._emit(asked)
+        decision: Decision = "cancel"
+        try:
+            given = await answer
+            decision = given.decision
+        finally:
+            del self._open[asked.call_id], self._asked[asked.call_id]
+            self._emit(ApprovalClosed(chat=self._chat_id, call_id=asked.call_id, decision=decision))
+        return given
+
     def answer(self, given: Approve) -> None:
         """Pass the user's answer on.
 
@@ -135,8 +142,8 @@ class ApprovalDesk:
                 question stays open then.
         """
         question, waiting = self._open.get(given.call_id, (None, None))
-        if question is None or waiting is None or waiting.done():
+        if waiting is None or waiting.done():
             raise InputError("This approval was already answered or cancelled.")
-        if given.decision == "always" and given.prefix:
+        if question is not None and given.decision == "always" and given.prefix:
             check_prefix(given.prefix, question)
         waiting.set_result(given)

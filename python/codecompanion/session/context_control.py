@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,6 +21,7 @@ from codecompanion.context.shaping import levels_of
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.errors import ContextOverflow, OpaqueRefused, RequestRejected
 from codecompanion.events import Meter, Notice, Severity
+from codecompanion.history import View
 from codecompanion.messages import ToolSpec, Usage
 from codecompanion.models import ResolvedLimits
 from codecompanion.session.announcer import Announcer
@@ -50,6 +51,9 @@ RECOVERED_SHARE = 0.8
 NEAR_WINDOW = 0.85
 """From this share of what the window leaves for a prompt on, a refusal without a known reason is put down to size."""
 _SIZE_STATUSES = frozenset({200, 400, 413, 422})
+
+
+Outcome = Literal["changed", "skipped", "failed"]
 
 
 class ContextControl:
@@ -198,20 +202,25 @@ class ContextControl:
             compact_at=self.native.ask(),
         )
 
-    def plan_request(self, *, summaries: bool = True) -> Preparation:
-        """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked."""
-        rested = self.watch.compactions.allows(self.log.view.cycle, self.measured().tokens)
-        automatic = summaries and rested and not self.native.compact_at
-        env = self._sparing(self._env("", manual=False))
+    def plan_request(self, *, summaries: bool = True, view: View | None = None, anyway: bool = False) -> Preparation:
+        """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked.
+
+        Of another `view` than the chat's when one is given. `anyway`: it is made to fit although that is paused, by all
+        that needs no model.
+        """
+        view = view or self.log.view
+        rested = self.watch.compactions.allows(view.cycle, self.meter.measure(view.messages).tokens)
+        automatic = summaries and rested and not self.native.compact_at and not anyway
+        env = self._sparing(msgspec.structs.replace(self._env("", manual=False), cycle=max(1, view.cycle)))
         if self.policy.shape:
             env = msgspec.structs.replace(env, sent=self.shaper.measure)
         return prepare(
-            self.log.view,
+            view,
             self.policy,
             env,
             automatic_summaries=automatic,
-            fitting=not self.native.compact_at and not self.pause.is_on,
-            resting=self.pause.resting,
+            fitting=not self.native.compact_at and (anyway or not self.pause.is_on),
+            resting=frozenset() if anyway else self.pause.resting,
         )
 
     def _sparing(self, env: Env) -> Env:
@@ -223,8 +232,10 @@ class ContextControl:
         """Return a compaction at any token count, not run yet (R-533)."""
         return compact(self.log.view, self.policy, self._env(instructions, manual=True))
 
-    async def prepare(self, *, summaries: bool = True) -> Prepared:
+    async def prepare(self, *, summaries: bool = True, anyway: bool = False) -> Prepared:
         """Prepare the next request and commit what that changed.
+
+        While compaction is paused one that does not fit is left to the caller, unless it shall be made to fit `anyway`.
 
         Raises:
             ContextOverflow: it does not fit the window, and nothing more can be taken out.
@@ -238,14 +249,15 @@ class ContextControl:
             await self.native.compact_again()
         level = levels_of(self.policy, self.env(), self.log.view.messages).trigger
         await self.sources.read(self.policy, due=self.measured().tokens > level)
-        prepared = await self._run(self.plan_request(summaries=summaries))
+        prepared = await self._run(self.plan_request(summaries=summaries, anyway=anyway))
         self.watch.take(prepared, self.standing())
         self._offer_recall()
-        asks = self.pause.is_on  # then what does not fit is the user's to decide: `Pause.question`
+        asks = self.pause.is_on and not anyway  # then what does not fit is the user's to decide: `Pause.excess`
         if not asks and self.native.compact_at and self.measured().tokens > self.limits.context_window:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))
-        await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
+        compacted = any(report.outcome == "changed" for report in prepared.reports)
+        await self.shaper.announce(compacted=compacted, refuses=not asks)
         if not asks and prepared_for == (
             self.adapter_name,
             self.model,
@@ -260,23 +272,24 @@ class ContextControl:
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not.
 
-        Whatever comes of it, the user has said that the chat shall be managed again (R-545).
+        Where it succeeds, or has nothing to do, the chat is managed again by itself (R-545): the user has said so.
         """
-        changed = await self._compact(instructions)
-        await self.pause.end()
-        return changed
+        outcome = await self._compact(instructions)
+        if outcome != "failed":
+            await self.pause.end()
+        return outcome == "changed"
 
-    async def _compact(self, instructions: str) -> bool:
+    async def _compact(self, instructions: str) -> Outcome:
         await self.native.drop_foreign_blocks()
         if self.native.compacts_on_demand:
             if not self.native.has_something_to_compact:
                 self.notice(Severity.INFO, "Nothing was compacted: there is nothing to summarise yet.")
-                return False
+                return "skipped"
             compaction = await self.native.compact("manual", instructions)
             if compaction.done:
-                return True
+                return "changed"
             if self.native.compacts_on_demand and not self.is_about_size(compaction.error):
-                return False
+                return "failed"
             # It has turned out that the provider cannot; then it is ours to do.
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
@@ -288,7 +301,8 @@ class ContextControl:
         for report in prepared.reports:
             if report.outcome == "skipped":
                 self.notice(Severity.INFO, f"Nothing was compacted: {report.detail}.")
-        return any(report.outcome == "changed" for report in prepared.reports)
+        outcomes = {report.outcome for report in prepared.reports}
+        return "changed" if "changed" in outcomes else "failed" if "failed" in outcomes else "skipped"
 
     async def recover(self, overflow: ContextOverflow, attempt: int = 1) -> bool:
         """Make the request smaller that the provider refused (R-535); return whether it is strictly smaller now.

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from codecompanion.calibration import wants_provider_count
+from codecompanion.context.shaping import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.messages import Message, is_protected
@@ -51,17 +52,22 @@ class Fitting:
         Raises:
             ContextOverflow: it is; the sentence says what takes the room and what to do.
         """
-        control, room = self._control, self.room
-        shaped = control.shaper.current()
+        control = self._control
+        size = await self.excess(control.shaper.current())
+        if size:
+            raise ContextOverflow(too_large(control, control.log.view.messages, size, self.room))
+
+    async def excess(self, shaped: Shaped) -> int:
+        """Return the size of a request that does not fit by the best count there is, in tokens, 0 = it fits."""
+        room = self.room
         if not room or shaped.measure.tokens <= room:
-            return
+            return 0
         # What a provider reported can be wrong; the estimate has to agree before a request is held back.
-        estimate = control.meter.by_estimate(shaped.messages)
+        estimate = self._control.meter.by_estimate(shaped.messages)
         size = min(shaped.measure.tokens, estimate.tokens)
         if size > room:
             size = await self._counted(shaped.messages, estimate.lower, room) or size
-        if size > room:
-            raise ContextOverflow(too_large(control, control.log.view.messages, size, room))
+        return size if size > room else 0
 
     async def refuse(self, text: str) -> Refusal | None:
         """Return why a message cannot be sent, whatever is compacted, None when it can be.

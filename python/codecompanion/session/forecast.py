@@ -12,9 +12,9 @@ from codecompanion.context.pipeline import Preparation, Prepared
 from codecompanion.context.work import SummaryReply
 from codecompanion.messages import RULES_TAG
 from codecompanion.session.context_control import ContextControl
+from codecompanion.session.dry_run import UNWRITTEN
 from codecompanion.session.log import ChatLog
 from codecompanion.session.pins import pinned
-from codecompanion.session.preview import UNWRITTEN
 
 SUMMARY_SHARE = 0.12
 """Summaries of recorded coding chats came to about this share of what they stood for."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import MessageSent, SubmitFailed, TitleChanged
+from codecompanion.events import MessageSent, Queued, SubmitFailed, TitleChanged
 from codecompanion.history import EventPayload, MessageAdded, TitleSet
 from codecompanion.messages import Message, is_typed_by_user
 from codecompanion.requests import Submit
@@ -55,6 +55,20 @@ class OutboundQueue:
                 why = f"{refusal.why} Your message is back in the input."
                 found[submit.submit_id] = Refusal(why, refusal.tokens)
         return found
+
+    async def coming(self, cycle: int) -> tuple[Message, ...]:
+        """Return what waits and can be sent as the messages that it will be."""
+        self.give_back_refused(await self.refused())
+        return tuple(
+            self._meter.counted(Message(id=f"coming-{submit.submit_id}", role="user", content=submit.text, cycle=cycle))
+            for submit in self._waiting
+            if self._sent_before(submit.text, "") is None
+        )
+
+    def tell(self) -> None:
+        """Show all that waits as waiting, also what is not waiting for a request."""
+        for submit in self._waiting:
+            self._services.emit(Queued(chat=self._log.chat_id, submit_id=submit.submit_id))
 
     def are_all(self, refused: dict[int, Refusal]) -> bool:
         """Return whether these are all that wait, and there are some."""

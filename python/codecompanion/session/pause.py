@@ -6,16 +6,17 @@ the best count there is, the user is asked instead. What is paused stands in the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from codecompanion.errors import CodeCompanionError
 from codecompanion.events import Severity
-from codecompanion.history import PauseEnded
+from codecompanion.history import PauseEnded, append
+from codecompanion.messages import Message
+from codecompanion.session.dry_run import dry_run
 
 if TYPE_CHECKING:
     from codecompanion.session.context_control import ContextControl
-
-_WHAT_TO_DO = "Compaction is paused; type /compact."
 
 
 class Pause:
@@ -43,24 +44,26 @@ class Pause:
         """Let everything run by itself again: the user asked for a compaction, also where there was nothing to do."""
         if not self.is_on:
             return
-        edits = "context_edited" in self._control.log.rest.paused
+        what = self.what
         await self._control.log.write(PauseEnded())
-        what = "Editing and compaction are" if edits else "Compaction is"
         self._control.notice(Severity.INFO, f"{what} no longer paused.")
 
-    def question(self) -> str:
-        """Return what the user is asked when the next request does not fit while all that makes room is paused."""
-        control = self._control
-        room = control.fitting.room
-        size = control.shaper.current().measure.tokens
-        if not self.is_on or not room or size <= room:
-            return ""
-        return f"Not sent: {size:,} tokens, {room:,} fit. {_WHAT_TO_DO}"
+    @property
+    def what(self) -> str:
+        """Return what is paused, as the beginning of a sentence."""
+        edits = "context_edited" in self._control.log.rest.paused
+        return "Editing and compaction are" if edits else "Compaction is"
 
-    def question_behind(self, refusal: CodeCompanionError) -> str:
-        """Return what the user is asked when the provider refused a request as too long while compaction is paused."""
+    async def excess(self, coming: Sequence[Message] = ()) -> int:
+        """Return the size of the next request, with what joins it, where it does not fit and nothing may make it fit.
+
+        By the best count there is, behind all that still happens by itself; 0: it can be sent, or nothing is paused.
+        """
         control = self._control
-        if not self.is_on or not control.is_about_size(refusal):
-            return ""
-        control.learn_size(refusal)
-        return self.question() or f"The model refused it as too long. {_WHAT_TO_DO}"
+        if not self.is_on:
+            return 0
+        view = reduce(append, coming, control.log.view)
+        if not await control.fitting.excess(control.shaper.of(view.messages)):
+            return 0
+        prepared = dry_run(control.plan_request(view=view))
+        return await control.fitting.excess(control.shaper.of(prepared.messages))

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.context.change import difference
-from codecompanion.context.pipeline import Preparation, Prepared
+from codecompanion.context.pipeline import Prepared
 from codecompanion.context.server_side import replace_by_block
-from codecompanion.context.work import Messages, SummaryReply
+from codecompanion.context.work import Messages
 from codecompanion.history import LogEvent, RequestSent, project
 from codecompanion.messages import CompactionPart, Message
 from codecompanion.session.context_control import ContextControl
+from codecompanion.session.dry_run import UNWRITTEN, dry_run
 from codecompanion.session.inspection import state_of
 from codecompanion.session.log import ChatLog
 from codecompanion.session.native import UNREADABLE
 
-UNWRITTEN = "(the summary is written when it is needed)"
 PREVIEW_CHARS = 90
 
 
@@ -64,17 +64,6 @@ def compare_with_last(control: ContextControl, events: Sequence[LogEvent]) -> di
 
 def _is_chat_request(event: LogEvent) -> bool:
     return isinstance(event.payload, RequestSent) and event.payload.purpose == "chat"
-
-
-def dry_run(preparation: Preparation) -> Prepared:
-    """Return what a preparation would give; every summary it asks for is a placeholder."""
-    try:
-        next(preparation)
-        while True:
-            preparation.send(SummaryReply(text=UNWRITTEN, source="caller"))
-    except StopIteration as stop:
-        prepared: Prepared = stop.value
-        return prepared
 
 
 def _by_the_provider(control: ContextControl, before: Messages) -> str:

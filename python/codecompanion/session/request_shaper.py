@@ -101,10 +101,14 @@ class RequestShaper:
             self._seen = key, shaped
         return shaped
 
+    def of(self, messages: Messages) -> Shaped:
+        """Return the request of these messages as it would go out now."""
+        control = self._control
+        return shape(messages, self._parts(), control.policy, control.env(), self._kept)
+
     def measure(self, messages: Messages) -> Measure:
         """Return the size of a request of these messages as it would go out now."""
-        control = self._control
-        return shape(messages, self._parts(), control.policy, control.env(), self._kept).measure
+        return self.of(messages).measure
 
     def take(self) -> Shaped:
         """Return the request that goes out now; what it shaped stays so within the turn (R-343)."""
@@ -190,8 +194,10 @@ class RequestShaper:
 
     # ---- what is said of the requests
 
-    async def announce(self, compacted: bool) -> None:
+    async def announce(self, *, compacted: bool, refuses: bool = True) -> None:
         """Log what the next request is, under the policy's names; refuse one that cannot fit (R-328, R-334, R-335).
+
+        Without `refuses` what becomes of one that is too large is decided elsewhere.
 
         Raises:
             ContextOverflow: it is larger than the model takes, and the policy wants it not to be sent.
@@ -199,7 +205,7 @@ class RequestShaper:
         control, shaped = self._control, self.current()
         if not control.policy.enabled:
             return
-        if control.policy.stop_over_limit and shaped.is_over_limit:
+        if refuses and control.policy.stop_over_limit and shaped.is_over_limit:
             detail = (
                 f"The request has {shaped.measure.tokens} tokens, more than the {shaped.levels.limit} that"
                 f" {control.model or control.adapter_name} takes, even after the history was compacted. It was not"

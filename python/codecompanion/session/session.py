@@ -147,6 +147,15 @@ class Session:
         await self._queue.deliver(turn_id, cycle)
         self.show_meter()
 
+    async def coming(self, turn_id: str, cycle: int) -> tuple[Message, ...]:
+        """Return the messages that wait for the next request boundary, as they will be; attachments join the view."""
+        await self.context.join(turn_id, cycle)
+        return await self._queue.coming(cycle)
+
+    def show_queued(self) -> None:
+        """Show the messages that wait as waiting."""
+        self._queue.tell()
+
     def give_back_queued(self, why: str) -> None:
         """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
         self._queue.give_back(why or "Not sent, because the turn ended early; your message is back in the input.")
@@ -206,6 +215,8 @@ class Session:
     def compact(self, instructions: str, *, go_on: bool = False) -> None:
         """`/compact`: now when idle, at the next request boundary when busy (R-533)."""
         self._goes_on = go_on
+        if self.turn is not None and self.turn.asking.take(instructions):
+            return
         if self._task is not None:
             self._compaction_request = instructions
             self._notice(Severity.INFO, "/compact is queued: it runs before the next request, or when the reply ends.")
@@ -493,8 +504,8 @@ class Session:
     @property
     def _waits_for_compaction(self) -> bool:
         """Return whether a compaction is what a turn of this chat waits for, or a question has had no answer yet."""
-        if self.turn is not None and (self.turn.asked_to_compact or self.turn.was_stopped):
-            return self.turn.asked_to_compact
+        if self.turn is not None and (self.turn.asking.waits or self.turn.was_stopped):
+            return self.turn.asking.waits
         newest = _newest(self.log.view.messages)
         return newest is not None and is_typed_by_user(newest)
 

@@ -25,12 +25,15 @@ class State(StrEnum):
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.IDLE: frozenset({State.PREPARING, State.COMPACTING}),
-    State.PREPARING: frozenset({State.COMPACTING, State.STREAMING, State.IDLE, State.CANCELLING}),
+    # Where compaction is paused and the request does not fit, it waits for the user, too.
+    State.PREPARING: frozenset(
+        {State.COMPACTING, State.STREAMING, State.AWAITING_APPROVAL, State.IDLE, State.CANCELLING}
+    ),
     # A provider may compact while it streams its reply, and goes on streaming.
     State.COMPACTING: frozenset({State.PREPARING, State.STREAMING, State.IDLE, State.CANCELLING}),
     State.STREAMING: frozenset({State.RUNNING_TOOLS, State.COMPACTING, State.PREPARING, State.IDLE, State.CANCELLING}),
     State.RUNNING_TOOLS: frozenset({State.AWAITING_APPROVAL, State.PREPARING, State.IDLE, State.CANCELLING}),
-    State.AWAITING_APPROVAL: frozenset({State.RUNNING_TOOLS, State.IDLE, State.CANCELLING}),
+    State.AWAITING_APPROVAL: frozenset({State.RUNNING_TOOLS, State.PREPARING, State.IDLE, State.CANCELLING}),
     State.CANCELLING: frozenset({State.IDLE}),
 }
 

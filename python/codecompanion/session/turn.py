@@ -38,6 +38,7 @@ from codecompanion.history import (
 from codecompanion.messages import Message, ToolCall
 from codecompanion.session.accounting import RequestRecord
 from codecompanion.session.guards import over_request_limit, repeated_call
+from codecompanion.session.paused_and_full import PausedAndFull
 from codecompanion.session.reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
 from codecompanion.session.too_large import largest_part
@@ -68,8 +69,10 @@ class Turn:
         self._reply: ReplySoFar | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None
         """The reply that is shown as it arrives, and the id it is logged under, "" before."""
-        self.asked_to_compact = self.was_stopped = False
-        """Whether it ended because a request did not fit while compaction is paused; whether the user stopped it."""
+        self.was_stopped = False
+        """Whether the user stopped it."""
+        self.asking = PausedAndFull(session, partial(session.coming, turn_id, cycle))
+        """What is asked where a request does not fit while compaction is paused."""
 
     async def run(self) -> Reason:
         """Run until control goes back to the user; tell the user how it ended. Never raises but for our own bugs."""
@@ -108,6 +111,8 @@ class Turn:
         session = self._session
         while True:
             if not self._is_paused:
+                if declined := await self.asking.before_message():
+                    return declined
                 await session.deliver_queued(self.turn_id, self.cycle)
             stopped = over_request_limit(self._requests, session.services.settings.chat.max_provider_requests_per_turn)
             if stopped:
@@ -118,7 +123,7 @@ class Turn:
             finished = await self._answer()
             if isinstance(finished, str):
                 return finished
-            self._is_paused = False
+            self._is_paused = self.asking.allowed = False
             if finished.tool_calls:
                 self._calls.extend(finished.tool_calls)
                 await self._run_tools(finished)
@@ -133,7 +138,8 @@ class Turn:
     async def _prepare(self) -> str:
         """Run the policy before every request (R-518), behind the compaction the user asked for meanwhile.
 
-        Returns why the turn ends here, "" when it goes on: a compaction waits for the user if they want it so (R-528).
+        Returns why the turn ends here, "" when it goes on: a compaction waits for the user if they want it so (R-528),
+        and so does a request that does not fit while compaction is paused (R-545).
         """
         session = self._session
         session.enter(State.PREPARING)
@@ -143,27 +149,25 @@ class Turn:
         wanted = None if self._is_paused else session.take_compaction_request()
         if wanted is not None:
             await session.control.compact(wanted)
-        await session.control.prepare(summaries=wanted is None and not self._is_paused)
+        summaries, asking = wanted is None and not self._is_paused, self.asking
+        declined, anyway = "", asking.allowed
+        await session.control.prepare(summaries=summaries, anyway=anyway)
+        if not anyway and not self._is_paused:
+            declined = await asking.before_request()
+        if asking.allowed and not anyway:
+            await session.control.prepare(summaries=summaries, anyway=True)
         session.show_meter()
-        return self._waits()
+        return declined or self._waits()
 
     def _waits(self) -> str:
-        """Return why the turn ends here: compacted (R-528), or paused and full, it asks the user; else ""."""
+        """Return why the turn ends here: compacted (R-528), unless the user has just asked for that; else ""."""
         session = self._session
         compacted = session.log.compactions > self._compactions
         self._compactions = session.log.compactions
         wish = session.services.settings.chat.on_compact
-        question = session.control.pause.question()
-        if question:
-            return self._ask_to_compact(question)
-        if not compacted or wish in ("auto", "submit") or session.has_queued:
+        if not compacted or self.asking.allowed or wish in ("auto", "submit") or session.has_queued:
             return ""
         return f'Compacted (on_compact = "{wish}"). Send a message to continue.'
-
-    def _ask_to_compact(self, question: str) -> str:
-        """Return the question, and keep that it was asked: `/compact` is the answer, the turn goes on behind it."""
-        self.asked_to_compact = self.asked_to_compact or bool(question)
-        return question
 
     async def _why_ended(self, finished: Finished) -> str | None:
         """Return why the turn ends with a reply without calls, "" as it should.
@@ -197,9 +201,13 @@ class Turn:
             return ""
         self._continuations += 1
         asked = await session.ask_to_go_on(self.turn_id, self.cycle)
-        if is_full and (question := session.control.pause.question_behind(ContextOverflow(WINDOW_FULL))):
-            return self._ask_to_compact(question)
-        if is_full and not await session.control.recover(ContextOverflow(WINDOW_FULL)):
+        if not is_full:
+            return self._waits() or None
+        full = ContextOverflow(WINDOW_FULL)
+        declined = await self.asking.behind_refusal(full)
+        if declined:
+            return declined
+        if declined is None and not await session.control.recover(full):
             await session.context.remove("repaired", (asked,))
             self._notice("The reply filled the context window, and nothing more can be removed from it.")
             return ""
@@ -216,14 +224,14 @@ class Turn:
         recovered, distrusted, suspected = 0, False, False
         while True:
             # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
-            waits = await self._prepare() if self._is_switched else ""
+            waits: str | None = await self._prepare() if self._is_switched else ""
             if waits:
                 return waits
             try:
                 return await self._request()
             except ContextOverflow as error:
-                waits = "" if self._is_switched else self._ask_to_compact(session.control.pause.question_behind(error))
-                if not self._is_switched and not waits:
+                waits = "" if self._is_switched else await self.asking.behind_refusal(error)
+                if waits is None:
                     attempts = session.control.policy.recovery.attempts
                     if recovered >= attempts or not await session.control.recover(error, recovered + 1):
                         await session.control.shaper.give_up(str(error))
@@ -236,11 +244,12 @@ class Turn:
                 self._notice(f"{error} It is no longer sent; the readable history is sent instead.")
                 waits = await self._prepare()
             except RequestRejected as error:
-                waits = self._ask_to_compact(session.control.pause.question_behind(error))
-                suspected = bool(waits) or (not suspected and await session.control.recover_suspected(error))
-                if not suspected:
-                    raise
-                waits = waits or self._waits()
+                waits = await self.asking.behind_refusal(error)
+                if waits is None:
+                    suspected = not suspected and await session.control.recover_suspected(error)
+                    if not suspected:
+                        raise
+                    waits = self._waits()
             self._reply = self.arrived = None
             session.show_meter()
             if waits:

@@ -15,7 +15,6 @@ from codecompanion.errors import InputError
 from codecompanion.events import Replaced, ViewMarks
 from codecompanion.history import (
     ChangeUndone,
-    CompactionBegan,
     EventPayload,
     LogEvent,
     MessageAdded,
@@ -253,9 +252,9 @@ PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})
 
 
 def says_go_on(payload: EventPayload) -> bool:
-    """Return whether the user says with it that the chat shall be managed again: /compact, /clear, a policy chosen."""
+    """Return whether the user says with it that the chat shall be managed again: compacted, /clear, a policy chosen."""
     match payload:
-        case CompactionBegan(trigger="manual") | PauseEnded() | PolicySet():
+        case PauseEnded() | PolicySet():
             return True
         case ViewChanged(kind=kind):
             return kind in ("compacted", "cleared")

@@ -82,7 +82,7 @@ class ViewEdits:
     async def _undo(self, change_id: str) -> str:
         change = chain_of(await self.log.events()).to_undo(change_id)
         await to_the_end(self._take_back(change, redo=False))
-        self._tell_outlook(change)
+        await self._tell_outlook(change)
         return f"Undid: {outcome(change, undone=True)}."
 
     async def _redo(self, change_id: str) -> str:
@@ -109,15 +109,16 @@ class ViewEdits:
             if block is not None and (block.origin != origin or not self.control.native.compact_at):
                 raise InputError("This summary was written by another provider; the current model cannot read it.")
 
-    def _tell_outlook(self, change: ViewChanged) -> None:
+    async def _tell_outlook(self, change: ViewChanged) -> None:
         """Say what the next request will do about it; the size itself is what the meter shows."""
-        question = self.control.pause.question()
-        if question:
-            self.control.notice(Severity.WARN, question.replace("Not sent", "Too large to send", 1), while_paused=True)
+        pause = self.control.pause
+        size = await pause.excess()
+        if size:
+            told = f"Paused: {size:,} tokens, {self.control.fitting.room:,} fit. Sending asks whether to compact."
+            self.control.notice(Severity.WARN, told, while_paused=True)
             return
-        if change.kind in PAUSED_BY and self.control.pause.is_on:
-            what = "Editing and compaction are" if change.kind == "edited" else "Compaction is"
-            told = f"{what} paused until you /compact, redo or choose a policy."
+        if change.kind in PAUSED_BY and pause.is_on:
+            told = f"{pause.what} paused until you /compact, redo or choose a policy."
             self.control.notice(Severity.INFO, told, while_paused=True)
             return
         if not self.control.env().fits(self.log.view.messages, self.control.measured()):

@@ -1,0 +1,41 @@
+---What the questions that are no tool calls say, by their kind: the keys that answer them, and what the others mean.
+
+---@class CodeCompanion.QuestionKind
+---@field choices { [1]: string, [2]: string }[] action, words
+---@field notice string What stands behind the title
+---@field hints table<string, string> What a key that answers nothing here says
+---@field waits boolean Whether something waits for the answer
+---@field waiting? string What the chat does meanwhile
+---@field told? string What is said where nobody looks: the name of the chat, and this
+
+---@type table<string, CodeCompanion.QuestionKind>
+return {
+  rules = {
+    choices = {
+      { "approve_once", "read in this chat" },
+      { "approve_always", "always, until it changes" },
+      { "reject", "no" },
+      { "show_original", "show all" },
+    },
+    notice = " · not read yet",
+    hints = {
+      approve_prefix = "These are files, no command; g1 reads them in this chat",
+      cancel_all = "Nothing waits for this answer: leave it, or say no with g3",
+    },
+    waits = false,
+  },
+  compact = {
+    choices = {
+      { "approve_once", "compact and send" },
+      { "reject", "do not send" },
+    },
+    notice = " · not sent yet",
+    hints = {
+      approve_always = "It is asked as long as compaction is paused; g1 compacts and sends",
+      approve_prefix = "This is no command; g1 compacts and sends",
+    },
+    waits = true,
+    waiting = "waiting for your answer: compact?",
+    told = "does not fit the window and asks whether to compact",
+  },
+}
