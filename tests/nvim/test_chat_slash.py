@@ -176,14 +176,29 @@ def test_compact_is_asked_and_answered_from_insert_mode(chat: ChatDriver) -> Non
     chat.nvim.wait_for(lambda: chat.input() == "more", "what was typed afterwards")
 
 
-def test_compact_in_a_running_turn_has_nothing_to_go_on_with(chat: ChatDriver) -> None:
-    """The turn goes on anyway; a compaction that would change nothing says so before."""
+NOTHING = {"before": 10, "after": 0, "pins": 0, "rules": 0, "why": "nothing is old"}
+
+
+@pytest.mark.parametrize("state", ["idle", "streaming"])
+def test_compact_with_nothing_to_do_asks_nothing(chat: ChatDriver, state: str) -> None:
+    """R-533, R-545: the host says it in one sentence and ends a pause, or queues it: by then there may be something."""
     chat.accept("go")
-    chat.push(events.State(state="streaming", label="streaming"))
-    chat.answer("forecast_compaction", {"before": 10, "after": 0, "pins": 0, "rules": 0, "why": "nothing is old"})
+    chat.push(events.State(state=state, label=""))
+    chat.answer("forecast_compaction", NOTHING)
     send(chat, "/compact")
-    chat.nvim.wait_screen(r"Compact before the next request\? Nothing would change: nothing is old  \[y\]es  \[n\]o")
-    chat.nvim.feed("<Esc>")
+    chat.nvim.wait_for(lambda: chat.sent("compact"), "compact")
+    assert chat.sent("compact") == [{"chat": chat.id, "instructions": "", "go_on": False}]
+    assert "[y]es" not in chat.nvim.screen()
+    assert chat.input() == ""
+
+
+def test_words_for_a_compaction_with_nothing_to_do_stay(chat: ChatDriver) -> None:
+    """They were the user's work."""
+    chat.answer("forecast_compaction", NOTHING)
+    send(chat, "/compact keep the API")
+    chat.nvim.wait_for(lambda: chat.input() == "/compact keep the API", "the words")
+    assert "! Nothing to compact: nothing is old. Your words are back in the input." in chat.text()
+    assert chat.sent("compact") == []
 
 
 def test_the_question_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from chat_driver import ChatDriver
 from codecompanion import events
 
@@ -272,3 +274,34 @@ def test_waiting_for_the_model_counts_the_seconds(chat: ChatDriver) -> None:
     chat.push(events.State(state="streaming", label="streaming"))
     chat.nvim.wait_screen(r"⋯ streaming · q to stop")
     assert chat.nvim.lua("return vim.b.codecompanion_chat.label") == "streaming"
+
+
+@pytest.mark.parametrize("state", ["compacting", "preparing"])
+def test_waiting_for_a_summary_counts_the_seconds_too(chat: ChatDriver, state: str) -> None:
+    """Lesson 18, lesson 41: a summary may take a minute; the key that stops it is named."""
+    chat.accept("go")
+    what = "compacting the chat" if state == "compacting" else "preparing"
+    chat.push(events.State(state=state, label="compacting the chat" if state == "compacting" else ""))
+    if state == "compacting":
+        chat.push(events.CompactionStarted(compaction_id="k", trigger="manual", summariser="x", label=what))
+    chat.nvim.wait_screen(rf"⋯ {what} · 3 s · q to (cancel|stop)")
+    chat.push(events.State(state=state, label="compacting the chat" if state == "compacting" else ""))
+    chat.nvim.wait_screen(rf"⋯ {what} · 4 s · q to (cancel|stop)")
+    chat.push(events.State(state="idle"))
+    assert chat.nvim.lua("return require('codecompanion.chat').current().wait") is None
+
+
+def test_what_was_tried_again_is_over_when_a_compaction_has_failed(chat: ChatDriver) -> None:
+    """Lesson 38: `trying again` stood in the header of an idle chat."""
+    chat.push(
+        events.State(state="compacting", label="compacting the chat"),
+        events.CompactionStarted(compaction_id="k", trigger="manual", summariser="x", label="compacting the chat"),
+        events.Retrying(reason="too many requests", attempt=1, wait_ms=100),
+    )
+    chat.nvim.wait_screen("trying again")
+    chat.push(
+        events.CompactionFailed(compaction_id="k", reason="Compaction failed: x did not answer."),
+        events.State(state="idle"),
+    )
+    assert "trying again" not in chat.nvim.screen()
+    assert chat.nvim.lua("return require('codecompanion.chat').current().retry") is None

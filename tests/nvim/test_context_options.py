@@ -139,6 +139,49 @@ def test_the_header_says_that_compaction_is_paused(config: Config) -> None:
     assert ways[4] == "10%"
 
 
+def bars(config: Config, **more: Any) -> list[str]:
+    """Return the two halves of the bar at every width from 20 to 220, joined by `|`."""
+    meter = {"tokens": 35_800, "window": 128_000, "ratio": 0.2797, "exact": False, "edit_at": 83_200}
+    chat = {"adapter": "openai", "model": "gpt-4o", "state": "idle", "label": "", "outgoing": {}, "approvals": {}}
+    chat |= {"put_away": {}, "title": "Why does foo() return nil on an empty table?", "bufnr": 1} | more
+    chat["meter"] = meter | {"compact_at": 108_800} | chat.get("meter", {})
+    found: list[str] = config.nvim.lua(
+        "local chat, found = ..., {}\nfor width = 20, 220 do\n"
+        "  local left, right = require('codecompanion.chat.bar').halves(chat, width)\n"
+        "  found[#found + 1] = left .. '|' .. table.concat(vim.tbl_map(function(c) return c[1] end, right))\nend\n"
+        "return found",
+        chat,
+    )
+    return found
+
+
+IN_ORDER = [" 27%", "ctx~ 35.8k/128.0k", "openai · gpt-4o", "edit 65% · compact 85%", "▕", "Why does foo"]
+
+
+def test_the_bar_of_a_chat_gives_way_in_order(config: Config) -> None:
+    """The title goes before the bar, that before the marks, these before the model; nothing is wider than its room."""
+    lines = bars(config)
+    firsts = [next(w for w, line in enumerate(lines, 20) if part in f" {line}") for part in IN_ORDER if part != "▕"]
+    assert firsts == sorted(firsts)
+    for width, line in enumerate(lines, 20):
+        assert len(line) - 1 <= width or width < len("ctx~ 35.8k/128.0k 27%")
+        if "Why does" in line:
+            assert "edit 65% · compact 85%" in line, width
+            assert "▕" in line, width
+    assert "Why does foo() return nil on an empty table? · openai · gpt-4o|edit 65%" in lines[120 + 4 - 20]
+    assert lines[100 - 20].startswith("Why does foo() return … · openai · gpt-4o|edit 65% · compact 85%   ctx~")
+
+
+@pytest.mark.parametrize("more", [{}, {"state": "streaming", "label": "running grep_search"}])
+def test_that_compaction_is_paused_is_said_at_every_width(config: Config, more: dict[str, Any]) -> None:
+    """R-545: from 40 columns on, also while something runs."""
+    for width, line in enumerate(bars(config, meter={"paused": True}, **more), 20):
+        if width >= 36:
+            assert "paused" in line, (width, line)
+            assert more.get("label", "") in line
+        assert len(line) - 1 <= width or width < 36
+
+
 @pytest.mark.parametrize(
     ("meter", "expected"),
     [

@@ -105,15 +105,19 @@ local function stop_wait(chat)
   end
 end
 
----Count the seconds in which nothing comes from the model; a long prompt or silent reasoning may take minutes.
+---Count the seconds of a wait: a long prompt or silent reasoning may take minutes, a summary, too.
 ---@param chat CodeCompanion.Chat
 function M.count_wait(chat)
+  local on = chat.state .. " " .. chat.label
+  if chat.wait and chat.wait.on == on then
+    return
+  end
   stop_wait(chat)
-  if chat.label ~= status.WAITING then
+  if not status.waits(chat) then
     return
   end
   local timer = assert(vim.uv.new_timer())
-  chat.wait = { since = vim.uv.now(), timer = timer }
+  chat.wait = { since = vim.uv.now(), timer = timer, on = on }
   timer:start(
     1000,
     1000,
@@ -121,7 +125,7 @@ function M.count_wait(chat)
       if not chat.wait or chat.wait.timer ~= timer then
         return
       end
-      if chat.label ~= status.WAITING or not api.nvim_buf_is_loaded(chat.bufnr) then
+      if not status.waits(chat) or not api.nvim_buf_is_loaded(chat.bufnr) then
         return stop_wait(chat)
       end
       status.publish(chat)

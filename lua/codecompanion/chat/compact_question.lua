@@ -12,9 +12,6 @@ local M = {}
 local function question(chat, found)
   local before = found and found.before or (chat.meter and chat.meter.tokens)
   local parts = { chat.state == "idle" and "Compact now?" or "Compact before the next request?" }
-  if found and found.why ~= "" then
-    return ("%s Nothing would change: %s"):format(parts[1], found.why)
-  end
   if before then
     local after = not found and "…" or found.after > 0 and "about " .. status.short(found.after) or "less"
     parts[1] = ("%s %s → %s"):format(parts[1], status.short(before), after)
@@ -32,23 +29,32 @@ local function question(chat, found)
   return table.concat(parts, " · ")
 end
 
----Ask; the figures come in when the host has them.
+---Ask; the figures come in when the host has them. Where nothing would change there is no question.
 ---@param chat CodeCompanion.Chat
 ---@param on_yes fun(go_on: boolean)
 ---@param on_no fun()
-function M.ask(chat, on_yes, on_no)
+---@param on_nothing fun(why: string)
+function M.ask(chat, on_yes, on_no, on_nothing)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   if chat.state == "idle" then
     table.insert(answers, 2, { key = "g", label = "go on afterwards" })
   end
+  local is_needless = false
   local asked = confirm.ask(question(chat), answers, function(key)
-    if key == "y" or key == "g" then
+    if is_needless then
+      return
+    elseif key == "y" or key == "g" then
       on_yes(key == "g")
     else
       on_no()
     end
   end)
   session.request(chat, "forecast_compaction", vim.empty_dict(), function(found)
+    if found.why ~= "" and asked.is_open() then
+      is_needless = true
+      asked.close()
+      return on_nothing(found.why)
+    end
     asked.say(question(chat, found))
   end, function() end)
 end

@@ -11,6 +11,7 @@ local M = {}
 ---@class CodeCompanion.Confirmation
 ---@field say fun(text: string) Change the question
 ---@field close fun() Take it away without an answer
+---@field is_open fun(): boolean
 
 local WIDEST = 100
 
@@ -165,6 +166,9 @@ function M.ask(question, answers, on_answer)
     end,
     close = function()
       close(nil, true)
+    end,
+    is_open = function()
+      return open
     end,
   }
 end

@@ -96,6 +96,9 @@ function M.policy_changed(chat, event)
 end
 
 function M.state(chat, event)
+  if event.state ~= chat.state then
+    activity.stop_retry(chat) -- what was tried again is over
+  end
   chat.state, chat.label = event.state, blocks.plain(event.label or "")
   if chat.state ~= "idle" then
     draw.forget_hint(chat)

@@ -80,7 +80,7 @@ local made = 0
 ---@field compaction? table
 ---@field warning_level? "warning"|"critical" How full the context window was last said to be
 ---@field retry? table
----@field wait? { since: integer, timer: uv.uv_timer_t } How long nothing has come from the model
+---@field wait? { since: integer, timer: uv.uv_timer_t, on: string } How long the chat waits, and for what
 ---@field view? integer[] Cursor when it was hidden, nil at the input
 ---@field send_when_opened? boolean A branch that was made by sending: its draft goes out once it is drawn
 ---@field typed_since? string What was typed while that branch was being made

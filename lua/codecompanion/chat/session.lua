@@ -138,6 +138,11 @@ function M.compact(chat, instructions, force, refuse)
     if refuse and instructions ~= "" then
       refuse("Not compacted; your words are back in the input.")
     end
+  end, function(why)
+    if refuse and instructions ~= "" and chat.state == "idle" then
+      return refuse(("Nothing to compact: %s. Your words are back in the input."):format(why))
+    end
+    go(false) -- the host says so; or it is queued, and there may be something by then
   end)
 end
 

@@ -13,7 +13,6 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 
 local HIGH, FULL = 0.80, 0.95
 local CELLS = 10
-local LEAST_NAME, LEAST_TITLE, MOST_TITLE = 8, 16, 50
 
 ---`1 message`, `2 messages`.
 ---@param count integer
@@ -110,32 +109,49 @@ local function thresholds(meter)
   return table.concat(parts, " · ")
 end
 
----The meter as chunks: the longest way to say it that fits: thresholds and bar, the bar, words, the percentage alone.
+---The ways to say the meter, the longest first. What comes last says most: that it is paused, how full it is; then the
+---marks, then the bar, which shows the percentage once more.
 ---@param chat CodeCompanion.Chat
----@param room integer Cells there are
----@return { [1]: string, [2]: string }[] chunks None when not even the percentage fits
-function M.meter_chunks(chat, room)
+---@return { [1]: string, [2]: string }[][] ways, integer core Index of the one that has the size
+function M.meter_ways(chat)
   local meter = chat.meter
   if not meter then
-    return {}
+    return { {} }, 1
   end
   local group, marks = meter_group(meter), thresholds(meter)
   local text, bar = { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group }
-  local ways = { { text, bar }, { text }, { { M.percent(meter.ratio) .. "%", group } } }
-  if marks ~= "" then
+  local percent = { M.percent(meter.ratio) .. "%", group }
+  local ways = { { text, bar }, { text }, { percent } }
+  if meter.paused then
+    local mark, short = { marks .. "   ", "CodeCompanionMeter" }, { "paused ", "CodeCompanionMeter" }
+    ways = { { mark, text, bar }, { mark, text }, { short, text }, { short, percent }, { percent } }
+    return ways, 3
+  elseif marks ~= "" then
     local mark = { marks .. "   ", "CodeCompanionMeter" }
-    if meter.paused then
-      table.insert(ways, 1, { { "paused ", "CodeCompanionMeter" }, text })
-      table.insert(ways, 1, { mark, text })
-    end
+    table.insert(ways, 1, { mark, text })
     table.insert(ways, 1, { mark, text, bar })
   end
+  return ways, #ways - 1
+end
+
+---The first of several ways to say something that fits, nil when none does.
+---@param ways { [1]: string, [2]: string }[][]
+---@param room integer Cells there are
+---@return { [1]: string, [2]: string }[]?
+function M.fitting(ways, room)
   for _, way in ipairs(ways) do
     if fit.width(way) <= room then
       return way
     end
   end
-  return {}
+end
+
+---The longest way to say the meter that fits.
+---@param chat CodeCompanion.Chat
+---@param room integer Cells there are
+---@return { [1]: string, [2]: string }[] chunks None when not even the percentage fits
+function M.meter_chunks(chat, room)
+  return M.fitting(M.meter_ways(chat), room) or {}
 end
 
 ---Whether something runs or waits that stopping or closing would end.
@@ -145,11 +161,18 @@ function M.is_busy(chat)
   return chat.state ~= "idle" or chat.compaction ~= nil or chat.retry ~= nil or #chat.outgoing > 0
 end
 
----How long nothing has come from the model, "" for the first seconds.
+---Whether the chat waits for something whose end nobody knows: a first word, a summary.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.waits(chat)
+  return chat.label == M.WAITING or chat.state == "compacting" or chat.state == "preparing"
+end
+
+---How long that has been, "" for the first seconds.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function waited(chat)
-  local seconds = chat.wait and chat.label == M.WAITING and math.floor((vim.uv.now() - chat.wait.since) / 1000) or 0
+  local seconds = chat.wait and M.waits(chat) and math.floor((vim.uv.now() - chat.wait.since) / 1000) or 0
   if seconds < SHOWN_WAIT_S then
     return ""
   end
@@ -176,13 +199,13 @@ function M.activity(chat, brief)
     return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
   elseif chat.compaction then
     local label = chat.compaction.label
-    return label and label ~= "" and label or "compacting the chat"
+    return (label and label ~= "" and label or "compacting the chat") .. waited(chat)
   elseif chat.label ~= "" then
     return chat.label .. waited(chat)
   elseif require("codecompanion.chat.installing").waits(chat) then
     return require("codecompanion.chat.installing").text()
   end
-  return (chat.state ~= "idle" and chat.state or ""):gsub("_", " ")
+  return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. waited(chat)
 end
 
 ---For status lines: `streaming · ctx 35.8k/128k 28%`, "" outside of a chat.
@@ -220,101 +243,16 @@ function M.publish(chat)
   vim.cmd.redrawstatus({ bang = true })
 end
 
----@param text string
----@return string
-local function escaped(text)
-  return (text:gsub("%%", "%%%%"))
-end
-
----The groups of the meter where the background is that of a status line; none below 80 %.
-local IN_STATUSLINE = {
-  CodeCompanionMeterHigh = "CodeCompanionStatusHigh",
-  CodeCompanionMeterFull = "CodeCompanionStatusFull",
-}
-
----@param chunks { [1]: string, [2]: string }[]
----@param in_winbar boolean
----@return string
-local function as_line(chunks, in_winbar)
-  return table.concat(vim.tbl_map(function(chunk)
-    local group = in_winbar and chunk[2] or IN_STATUSLINE[chunk[2]]
-    return group and ("%%#%s#%s%%*"):format(group, escaped(chunk[1])) or escaped(chunk[1])
-  end, chunks))
-end
-
----The left half of a bar: title, model and what happens, as much of it as the meter leaves room for.
----@param chat CodeCompanion.Chat
----@param width integer Of the window
----@param least integer Of the meter
----@return string left
----@return boolean busy Something happens that is worth more than the meter
-local function left_half(chat, width, least)
-  local name = chat.adapter ~= "" and (chat.adapter .. " · " .. chat.model) or "CodeCompanion"
-  local parts = { name }
-  if chat.yolo then
-    parts[#parts + 1] = require("codecompanion.chat.yolo").label()
-  end
-  local activity = M.activity(chat, true)
-  if activity ~= "" then
-    parts[#parts + 1] = activity
-  end
-  local busy = #parts > 1
-  if api.nvim_strwidth(table.concat(parts, "  ")) + least + 9 > width then
-    local room = width - least - 9
-    parts[1] = not busy and room >= LEAST_NAME and fit.cut(name, room) or "" -- rather no name than a stump
-  end
-  local left = vim.trim(table.concat(parts, "  "))
-  left = left == "" and left or " " .. left
-  local title = vim.trim((chat.title:gsub("%s+", " ")))
-  local spare = width - api.nvim_strwidth(left) - least - #" · " - CELLS - 12 -- the bar is worth more than the title
-  if title ~= "" and parts[1] ~= "" and spare >= LEAST_TITLE then
-    left = (" %s · %s"):format(fit.cut(title, math.min(spare, MOST_TITLE)), vim.trim(left))
-  end
-  return left, busy
-end
-
----The two halves of a bar in the room of a window. Neovim asks with every key that is typed: what is made of the same
----is not made again.
----@param win integer
----@param in_winbar boolean
----@return string
-local function bar(win, in_winbar)
-  local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win))
-  if not chat then
-    return ""
-  end
-  local width = api.nvim_win_get_width(win)
-  local activity = M.activity(chat, true)
-  local of = { width, in_winbar, chat.meter or false, chat.adapter, chat.model, chat.yolo, chat.title, activity }
-  local made = chat.bar
-  for index = 1, made and #of or 0 do
-    made = made.of[index] == of[index] and made or nil
-    if not made then
-      break
-    end
-  end
-  if made then
-    return made.text
-  end
-  local least = chat.meter and api.nvim_strwidth(M.meter_text(chat.meter)) or 0
-  local left, busy = left_half(chat, width, least)
-  local room = width - api.nvim_strwidth(left) - 8
-  local meter = M.meter_chunks(chat, math.max(room, busy and 4 or math.min(least, width - 6)))
-  chat.bar = { of = of, text = "%<" .. escaped(left) .. "%=  " .. as_line(meter, in_winbar) }
-  return chat.bar.text
-end
-
 ---The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
 ---@return string
 function M.line()
-  local line = bar(vim.g.statusline_winid or api.nvim_get_current_win(), false)
-  return line == "" and "" or line .. "  %P "
+  return require("codecompanion.chat.bar").text(vim.g.statusline_winid or api.nvim_get_current_win(), false)
 end
 
 ---The same for the 'winbar' of a chat window, with the colours of the meter.
 ---@return string
 function M.winbar()
-  return bar(vim.g.statusline_winid or api.nvim_get_current_win(), true) .. " "
+  return require("codecompanion.chat.bar").text(vim.g.statusline_winid or api.nvim_get_current_win(), true)
 end
 
 return M
