@@ -2,7 +2,8 @@
 
 Files with what was done to them and the symbols edited, commands with their exit status, errors, todos, decisions, and
 the identifiers that the prose does not name. It doubles what the next steps find: 62 % of file reads after a
-compaction re-read a known file. A summary that is a ledger already stays as it is.
+compaction re-read a known file. What the text has line by line already (it was written from the log itself) is not said
+again; a summary that is a ledger stays as it is.
 """
 
 from __future__ import annotations
@@ -68,9 +69,11 @@ def write_ledger(facts: Facts, max_tokens: int, prose: str, count: Count) -> str
 def _write(facts: Facts, budget: int, prose: str, count: Count) -> str:
     room = budget - count(LEDGER_HEADING) - 2 * len(_SHOWN)
     left = room
+    told = frozenset(prose.split("\n"))
     groups: dict[str, list[str]] = {}
     for name, share in _SHARES.items():
-        groups[name] = _lines(name, facts, min(left, int(room * share)), count)
+        lines = _lines(name, facts, min(left, int(room * share)), count)
+        groups[name] = [line for line in lines if line not in told]
         left -= count("\n".join([f"{name}:", *groups[name]])) if groups[name] else 0
     shown = [line for name in _SHOWN if groups[name] for line in (f"{name}:", *groups[name])]
     names = name_line(_NAMES, facts, left, "\n".join([prose, *shown]), count)

@@ -64,6 +64,14 @@ def test_names_that_the_prose_has_are_not_repeated():
     assert sorted(names) == [f"name_{n}" for n in range(9) if n != 3]
 
 
+def test_lines_that_the_summary_has_are_not_repeated():
+    """The built-in summariser writes the same lists into its sections: the files stood there twice."""
+    text = below(summary=summarise(DAY, 2000, chars4)).summary
+    lines = [line for line in text.split("\n") if line.startswith("- ") and "loader.py" in line]
+    assert len(lines) == len(set(lines))
+    assert "- src/ loader.py (edited: Loader, load_all)" in lines
+
+
 def test_it_stands_below_the_quotes_and_belongs_to_no_section():
     """What code adds is never read as prose of the last section."""
     outcome = quote_user_messages(below(summary=written()), QuoteUserMessages(), env(DAY, 100_000))
@@ -122,11 +130,12 @@ def test_what_was_done_to_files_is_known_after_many_compactions():
 
 
 def test_what_is_told_twice_in_a_summary_is_counted_once():
-    """Lesson 21: a prose without a model lists the files, the ledger below it does again; five rounds count nothing."""
+    """Lesson 21: a model's prose may copy the line of the ledger below it; five rounds count nothing."""
     log = chat(*[call("edit_file", path="src/loader.py", new_text="x")] * 3, assistant("words " * 3000))
     for _ in range(5):
         text = below(log, summarise(log, 2000, chars4)).summary
-        assert text.count("loader.py (edited ×3") == 2
+        (line,) = [line for line in text.split("\n") if "loader.py (edited ×3" in line]
+        text += f"\n\n{LEDGER_HEADING}\nFiles:\n{line}"
         log = (Message(id="s", role="user", tag=SUMMARY_TAG, content=text), *chat(assistant("w " * 4000)))
 
 
