@@ -6,7 +6,8 @@ from an exit code or an error mark. It is what the offline adapter answers, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from codecompanion.context.goal import is_usable_goal
 from codecompanion.context.ledger_facts import Facts, describe_call, gather
@@ -22,6 +23,7 @@ from codecompanion.context.ledger_lines import (
     neutral,
     plain,
     quote,
+    quote_within,
     shorten,
     todo_lines,
     write_within,
@@ -31,8 +33,10 @@ from codecompanion.context.recall_keys import KeyOf, no_key
 from codecompanion.context.sections import Role, Schema, guess_schema, load_schema, parse_sections
 from codecompanion.context.user_quotes import EXCERPT_CHARS, Quote, Quotes, fit_quotes, read_quotes, render_quotes
 from codecompanion.messages import Message
+from codecompanion.placeholders import NO_ROOM, NO_ROOM_FOR
 
-# Shares of the budget, in the order of writing; what a section leaves over goes to the identifiers, which fill up last.
+# Shares of the budget, in the order of writing; what a section leaves over goes to those that had too little, in the
+# order of importance, and then to the identifiers, which fill up last.
 _SHARES: dict[Role, float] = {
     "user_messages": 0.28,
     "request": 0.10,
@@ -44,14 +48,29 @@ _SHARES: dict[Role, float] = {
     "solved": 0.08,
     "files": 0.28,
 }
+_IMPORTANCE: tuple[Role, ...] = (
+    "request", "current", "pending", "user_messages", "files", "errors", "next_step", "solved", "decisions", "names",
+)  # fmt: skip
+# All headings are written when they take no more than this share of the budget; else those with something to say.
+_HEADINGS_SHARE = 0.25
+_SMALLEST_SECTION = 10
+_UNLIMITED = 10_000
 # User messages are not shortened below this many tokens; rather the oldest are left out.
 _SHORTEST_QUOTE = 40
+_ROOM_FOR_BOTH = 48
+"""With less room for it the request is the latest one alone."""
 _FIRST = "First request:"
 _LATEST = "Latest request:"
 _NAMES = "Identifiers used, the most important first: "
 _DEFAULT = "cc_9"
 
-Maker = Callable[[int], list[str]]
+
+class Maker(Protocol):
+    """What writes one section."""
+
+    def __call__(self, limit: int, already: str = "") -> list[str]:
+        """Return its lines in at most `limit` tokens; `already` is what the other sections say."""
+        ...
 
 
 def summarise(
@@ -65,35 +84,87 @@ def summarise(
     chosen = load_schema(schema)
     if not chosen.number_of("files"):
         chosen = load_schema(_DEFAULT)
-    facts = gather(messages)
-    text = write_within(lambda budget: _write(facts, budget, count, chosen, key_of), max_tokens, count, tries=12)
+    makers = _makers(gather(messages), count, chosen, key_of)
+    has_all = count(_join({}, chosen)) <= _HEADINGS_SHARE * max_tokens
+    write = _write_all if has_all else _write_few
+    text = write_within(lambda budget: write(makers, budget, count, chosen), max_tokens, count, tries=12)
     return _cut_to(text, max_tokens, count)
 
 
-def _write(facts: Facts, budget: int, count: Count, schema: Schema, key_of: KeyOf) -> str:
-    earlier = _carry(facts.earlier)
-    room = max(0, budget - count(_join({}, schema)))
-    has_solved = schema.number_of("solved") > 0
-    makers: dict[Role, Maker] = {
-        "user_messages": lambda limit: _user_messages(facts, limit, count, key_of),
-        "request": lambda limit: _request(earlier.get("request", []), facts, limit, count),
-        "current": lambda limit: _current(facts, limit, count),
-        "pending": lambda limit: fit(todo_lines(facts, earlier.get("pending", [])), limit, count),
-        "next_step": lambda limit: _next_step(facts, limit, count),
-        "errors": lambda limit: fit(error_lines(facts), limit, count),
-        "decisions": lambda limit: fit(decision_lines(facts), limit, count),
-        "solved": lambda limit: fit(decision_lines(facts) + command_lines(facts), limit, count),
-        "files": lambda limit: _files(facts, limit, count, with_commands=not has_solved),
-    }
+def _write_all(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema) -> str:
     parts: dict[Role, list[str]] = {}
-    left = room
+    left = room = max(0, budget - count(_join({}, schema)))
     for role, share in _SHARES.items():
-        if schema.number_of(role):
+        if role in makers:
             parts[role] = makers[role](min(left, int(room * share)))
             left -= count("\n".join(parts[role]))
-    already = "\n".join("\n".join(lines) for lines in parts.values())
-    parts["names"] = name_line(_NAMES, facts, max(0, left), already, count)
+    for role in _IMPORTANCE:
+        if role in makers and not parts.get(role):
+            already = "\n".join("\n".join(lines) for lines in parts.values())
+            parts[role] = makers[role](max(0, left), already) or _nothing_or_no_room(makers[role])
+            left -= count("\n".join(parts[role]))
     return _join(parts, schema)
+
+
+def _write_few(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema) -> str:
+    """Return the sections that have something to say, the most important first, as long as there is room."""
+    telling = [role for role in _IMPORTANCE if role in makers and makers[role](_UNLIMITED)]
+    left = budget - count(_few({}, schema, telling))
+    parts: dict[Role, list[str]] = {}
+    for role in telling:
+        room = left - count(schema.heading(schema.number_of(role))) - 2
+        # Half of the room, so that the next ones have some; all of it before it says nothing.
+        lines = (makers[role](room // 2) or makers[role](room)) if room >= _SMALLEST_SECTION else []
+        if lines:
+            parts[role] = lines
+            left = room - count("\n".join(lines))
+    return _few(parts, schema, telling) if parts or not telling else ""
+
+
+def _few(parts: dict[Role, list[str]], schema: Schema, telling: Sequence[Role]) -> str:
+    """Return the sections that are there, and in front of them which others had something to say."""
+    sections = list(enumerate(schema.section, 1))
+    missing = [number for number, section in sections if section.role in telling and section.role not in parts]
+    shown = [
+        f"{schema.heading(number)}\n" + "\n".join(parts[section.role])
+        for number, section in sections
+        if section.role in parts
+    ]
+    note = [NO_ROOM_FOR.format(numbers=_in_words(missing))] if missing else []
+    return "\n\n".join([*note, *shown])
+
+
+def _in_words(numbers: Sequence[int]) -> str:
+    """Return rising numbers with each run as one: `2, 4 to 6`."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        first = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number
+        runs.append((first, number))
+    joint = {0: "{0}", 1: "{0}, {1}"}
+    return ", ".join(joint.get(last - first, "{0} to {1}").format(first, last) for first, last in runs)
+
+
+def _makers(facts: Facts, count: Count, schema: Schema, key_of: KeyOf) -> dict[Role, Maker]:
+    """Return how each section of the schema is written in so many tokens; names are not told again."""
+    earlier = _carry(facts.earlier)
+    has_solved = schema.number_of("solved") > 0
+    makers: dict[Role, Maker] = {
+        "user_messages": lambda limit, already="": _user_messages(facts, limit, count, key_of),
+        "request": lambda limit, already="": _request(earlier.get("request", []), facts, limit, count),
+        "current": lambda limit, already="": _current(facts, limit, count),
+        "pending": lambda limit, already="": fit(todo_lines(facts, earlier.get("pending", [])), limit, count),
+        "next_step": lambda limit, already="": _next_step(facts, limit, count),
+        "errors": lambda limit, already="": fit(error_lines(facts), limit, count),
+        "decisions": lambda limit, already="": fit(decision_lines(facts), limit, count),
+        "solved": lambda limit, already="": fit(decision_lines(facts) + command_lines(facts), limit, count),
+        "files": lambda limit, already="": _files(facts, limit, count, with_commands=not has_solved),
+        "names": lambda limit, already="": name_line(_NAMES, facts, limit, already, count),
+    }
+    return {role: make for role, make in makers.items() if schema.number_of(role)}
+
+
+def _nothing_or_no_room(make: Maker) -> list[str]:
+    return [NO_ROOM] if make(_UNLIMITED) else []
 
 
 def _join(parts: dict[Role, list[str]], schema: Schema) -> str:
@@ -121,14 +192,13 @@ def _request(carried: list[str], facts: Facts, limit: int, count: Count) -> list
     lines = _without_bare_label(fit(_before_latest(carried), limit // 2, count))
     substantial = [text for text in facts.requests if is_usable_goal(text) and not is_pasted(text)]
     substantial = substantial or facts.requests
-    first = substantial[:1] if not carried else []
+    first = substantial[:1] if not carried and (limit >= _ROOM_FOR_BOTH or len(substantial) == 1) else []
     latest = substantial[-1:] if len(substantial) > len(first) else []
     for label, texts in ((_FIRST, first), (_LATEST, latest)):
         for text in texts:
             room = limit - count("\n".join(lines)) - count(label) - 4
-            short = shorten(text.strip(), room // (2 if texts is first and latest else 1), count)
-            if short:
-                lines += [label, *quote(short)]
+            said = quote_within(text.strip(), room // (2 if texts is first and latest else 1), count)
+            lines += [label, *said] if said else []
     return _without_bare_label(fit(lines, limit, count))
 
 
@@ -179,15 +249,15 @@ def _current(facts: Facts, limit: int, count: Count) -> list[str]:
     kept = fit(dict.fromkeys(lines), limit // 2, count)[::-1]
     if facts.statements:
         room = limit - count("\n".join(kept)) - 12
-        said = shorten(facts.statements[-1].strip(), room, count)
-        kept += ["The assistant's last words:", *quote(said)] if said else []
+        said = quote_within(facts.statements[-1].strip(), room, count)
+        kept += ["The assistant's last words:", *said] if said else []
     return fit(kept, limit, count)
 
 
 def _next_step(facts: Facts, limit: int, count: Count) -> list[str]:
     if facts.unanswered and facts.requests:
-        said = shorten(facts.requests[-1].strip(), limit - 12, count)
-        return fit(["Answer the latest user message:", *quote(said)], limit, count) if said else []
+        said = quote_within(facts.requests[-1].strip(), limit - 12, count)
+        return fit(["Answer the latest user message:", *said], limit, count) if said else []
     open_todo = next((text for text, done in facts.todos if not done), "")
     return fit([f"- {plain(open_todo, 160)}"], limit, count) if open_todo else []
 

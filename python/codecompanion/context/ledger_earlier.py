@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _DONE = r"(created|deleted|edited|read)"
 _ENTRY = re.compile(rf"(?P<name>[^,()]+?) \((?P<done>{_DONE}\b[^()]*)\)")
+_PATH = re.compile(rf"(?P<name>.*/[^/]+?) \((?P<done>{_DONE}\b[^()]*)\)")
 _TIMES = re.compile(rf"{_DONE}(?: ×(\d+))?")
 
 
@@ -25,9 +26,11 @@ class EarlierFile(msgspec.Struct, frozen=True):
 
 
 def earlier_files(text: str) -> Iterator[EarlierFile]:
-    """Yield the files that the lines `- folder/ name (edited ×2, read: symbol), …` of a summary list, each once.
+    """Yield the files that lines of a summary list, each once.
 
-    A summary may list a file in its own section and again in the ledger below: that is the same work, told twice.
+    Such lines are `- folder/name (edited ×2, read: symbol)` and `- folder/: name (…), name (…)`; in summaries that were
+    written before 2026-11-22 no colon stands behind the folder. A summary may list a file in its own section and again
+    in the ledger below: that is the same work, told twice.
     """
     found: dict[str, EarlierFile] = {}
     for file in _entries(text):
@@ -39,9 +42,21 @@ def earlier_files(text: str) -> Iterator[EarlierFile]:
 
 def _entries(text: str) -> Iterator[EarlierFile]:
     for line in text.split("\n"):
-        folder, slash, names = line[2:].rpartition("/ ")
-        for entry in _ENTRY.finditer(names) if line.startswith("- ") else ():
+        if not line.startswith("- "):
+            continue
+        folder, entries = _read_line(line[2:])
+        for entry in entries:
             done, _, symbols = entry["done"].partition(": ")
             actions: dict[Action, int] = {name: int(times or 1) for name, times in _TIMES.findall(done)}
-            path = f"{folder}{slash.strip()}{entry['name'].strip()}"
+            path = f"{folder}{entry['name'].strip()}"
             yield EarlierFile(path, actions, tuple(name for name in symbols.split(", ") if name))
+
+
+def _read_line(listed: str) -> tuple[str, list[re.Match[str]]]:
+    """Return the folder of a line, with its slash, and what is said of each name in it."""
+    for between in ("/: ", "/ "):
+        folder, found, names = listed.partition(between) if between == "/: " else listed.rpartition(between)
+        if found:
+            return f"{folder}/", list(_ENTRY.finditer(names))
+    whole = _PATH.fullmatch(listed)
+    return "", [whole] if whole else list(_ENTRY.finditer(listed))

@@ -17,6 +17,8 @@ LONGEST_TOKEN = 16
 _TAGS = re.compile(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
 _MARK = " […] "
+_SHORTEST = 32
+"""Head and tail of less say nothing."""
 _SYMBOLS_SHOWN = 6
 _DONE: tuple[Action, ...] = ("created", "deleted", "edited", "read")
 
@@ -67,21 +69,47 @@ def fit(lines: Iterable[str], limit: int, count: Count) -> list[str]:
 
 
 def shorten(text: str, limit: int, count: Count) -> str:
-    """Return head and tail of the text in at most `limit` tokens, with a mark for what is left out."""
+    """Return head and tail of the text in at most `limit` tokens, with a mark for what is left out.
+
+    Words stay whole where that costs little: half a name would be taken for one.
+    """
     if len(text) <= limit * LONGEST_TOKEN and count(text) <= limit:
         return text
     size = min(len(text), limit * LONGEST_TOKEN)
     while size > 8:
         size = int(size * 0.8)
         head = size * 2 // 3
-        short = text[:head].rstrip() + _MARK + text[len(text) - (size - head) :].lstrip()
+        short = _whole_words(text, head, len(text) - (size - head))
         if count(short) <= limit:
-            return short
+            return short if len(short) >= _SHORTEST else ""
     return ""
 
 
+def _whole_words(text: str, head: int, tail: int) -> str:
+    """Return the text up to `head`, the mark, and the text from `tail` on, without pieces of words at the gap."""
+    before = re.sub(r"(?<=\s)\S{1,40}\Z", "", text[:head]) if text[head : head + 1].strip() else text[:head]
+    behind = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
+    return before.rstrip() + _MARK + behind.lstrip()
+
+
+def quote_within(text: str, limit: int, count: Count) -> list[str]:
+    """Return the text as quoted lines that `fit` takes, head and tail of it when it is longer."""
+    room = limit
+    while room > 0:
+        short = shorten(text, room, count)
+        lines = quote(short) if short else []
+        over = sum(count(line) + 1 for line in lines) - limit
+        if over <= 0:
+            return lines
+        room = min(room * 9 // 10, room - over // 2)
+    return []
+
+
 def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
-    """Return the files by weight, grouped by folder so that more of them fit, with what was done and to what."""
+    """Return the files by weight, with what was done and to what: `- src/a.py (read)`, `- src/: b.py, c.py (edited)`.
+
+    Files of one folder share a line, so that more of them fit.
+    """
     ranked = sorted(_merged(facts.files.values()), key=lambda fact: (-fact.weight, -fact.last, fact.path))
     chosen: dict[str, list[str]] = {}
     for fact in ranked[:400]:
@@ -94,8 +122,14 @@ def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
             continue
         limit -= cost
         chosen.setdefault(folder, []).append(entry)
-    return [f"- {plain(folder, 160) + '/' if folder else ''} {', '.join(names)}".replace("-  ", "- ")
-            for folder, names in chosen.items()]  # fmt: skip
+    return [f"- {_path_of(plain(folder, 160), names)}" for folder, names in chosen.items()]
+
+
+def _path_of(folder: str, names: list[str]) -> str:
+    """Return the files of a folder, a single one by its path."""
+    if not folder or len(names) == 1:
+        return f"{folder}/{names[0]}" if folder else ", ".join(names)
+    return f"{folder}/: {', '.join(names)}"
 
 
 def _merged(files: Iterable[FileFact]) -> list[FileFact]:

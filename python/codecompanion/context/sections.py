@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.errors import ConfigError
-from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING
+from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING
 
 Role = Literal[
     "request", "names", "files", "errors", "solved", "decisions", "user_messages", "pending", "current", "next_step",
@@ -97,9 +97,9 @@ class Sectioned(msgspec.Struct, frozen=True):
         return len(self.parts) >= FEWEST_SECTIONS
 
     def body(self, number: int) -> str:
-        """Return what stands in a section, stripped; "" when there is nothing or `None`."""
+        """Return what stands in a section, stripped; "" when there is nothing, `None`, or only that it has no room."""
         found = next((part.body.strip() for part in self.parts if part.number == number), "")
-        return "" if found.rstrip(".").casefold() == "none" else found
+        return "" if found == NO_ROOM or found.rstrip(".").casefold() == "none" else found
 
 
 def schema_names() -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from codecompanion.checkpoint import StructuredSummary, SummarySource
+from codecompanion.placeholders import NO_ROOM
 
 FALLBACK_CHARS = 400
 _LABEL = re.compile(
@@ -43,7 +44,7 @@ def parse_summary(text: str, source: SummarySource) -> StructuredSummary:
     """Return the lists of the summary; deterministic, never fails."""
     found: dict[str, list[str]] = {}
     for name, item in _labelled(text) if any(_LABEL.match(line) for line in text.splitlines()) else _numbered(text):
-        if not _NOTHING.match(item) and item not in found.setdefault(name, []):
+        if item != NO_ROOM and not _NOTHING.match(item) and item not in found.setdefault(name, []):
             found[name].append(item)
     lists = {name: tuple(items) for name, items in found.items() if items}
     if not lists and text.strip():

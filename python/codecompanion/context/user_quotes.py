@@ -22,7 +22,7 @@ from codecompanion.context.sections import Schema, guess_schema, parse_sections,
 from codecompanion.context.transcript import shorten_middle
 from codecompanion.context.work import Env, Messages, Outcome, Work
 from codecompanion.messages import SUMMARY_TAG, ImagePart, Message, is_typed_by_user
-from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING, split_notes
+from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING, split_notes
 
 _LEFT_OUT = "- […] {count} older messages are not listed"
 _LEFT_OUT_FORM = re.compile(r"- \[…\] (\d+) older messages are not listed(?:: recall r(\d+)(?: to r(\d+))?)?")
@@ -30,7 +30,7 @@ _KEY = " (recall {key})"
 _KEY_FORM = re.compile(r"(.*) \(recall (r\d+)\)")
 _KEY_LINE = re.compile(r"\(recall (r\d+)\)")
 _CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
-_NOTHING = frozenset({"none", "none."})
+_NOTHING = frozenset({"none", "none.", NO_ROOM})
 _SMALLEST_QUOTE = 24
 EXCERPT_CHARS = 120
 _FIRST = 3

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from codecompanion.context.ledger import _request, summarise
 from codecompanion.context.ledger_facts import gather, one_line
-from codecompanion.context.sections import load_schema
+from codecompanion.context.sections import load_schema, parse_sections
 from codecompanion.context.transcript import keep_head_and_tail, shorten_middle
 from codecompanion.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, Role, ToolCall
+from codecompanion.placeholders import NO_ROOM
 from codecompanion.tokens import chars4, estimate_text
 
 SECTIONS = tuple(section.title for section in load_schema("cc_9").section)
@@ -125,7 +126,7 @@ def test_what_was_done_to_a_file_is_read_from_calls_of_any_naming(
 
 def test_two_spellings_of_one_path_are_one_file() -> None:
     messages = [call("read_file", path="/home/me/project/src/app.py"), result(""), call("edit", path="src/app.py")]
-    assert section(summarise(messages, 2000, estimate_text), 3) == "- /home/me/project/src/ app.py (edited, read)"
+    assert section(summarise(messages, 2000, estimate_text), 3) == "- /home/me/project/src/app.py (edited, read)"
 
 
 def test_the_status_of_a_command_is_its_exit_code() -> None:
@@ -242,8 +243,70 @@ def test_names_used_lately_come_before_old_ones() -> None:
     messages += [call("grep", query="fresh_name"), result("fresh_name found")]
     summary = summarise(messages, 300, estimate_text)
     assert "fresh_name" in summary
-    assert section(summary, 2).split(": ", 1)[1].startswith("old_name_59, old_name_58")
+    assert section(summary, 2).split(": ", 1)[1].startswith("fresh_name, old_name_59, old_name_58")
     assert "old_name_0," not in summary
+
+
+def a_days_work() -> list[Message]:
+    """Return a chat with something to say in every section."""
+    messages = [user("Move the port of the server into conf/prod.ini and read it from there, please.")]
+    for number in range(12):
+        messages += [
+            call("insert_edit", path=f"conf/part_{number}.ini", new_text=f"port_{number} = 80"),
+            result("ok"),
+            call("run_command", command=f"pytest -q tests/test_part_{number}.py"),
+            result(f"exit code 1\nValueError: bad port_{number} in conf/part_{number}.ini"),
+        ]
+    messages.append(call("todo_write", todos=[{"content": "read the port from the file"}]))
+    messages.append(result("ok"))
+    messages.append(Message(id="a", role="assistant", content="The root cause is the missing section in the file."))
+    messages.append(user("Then write that section, and run the tests again."))
+    return messages
+
+
+@pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
+@pytest.mark.parametrize("budget", [40, 60, 90, 120, 200, 300, 400, 600, 1500])
+def test_a_section_without_room_does_not_say_that_there_was_nothing(budget: int, schema: str) -> None:
+    """Issue 9: `None` is a statement; the request comes first, and what is missing is named."""
+    form = load_schema(schema)
+    whole = parse_sections(summarise(a_days_work(), 8000, estimate_text, schema), form)
+    said = {part.number for part in whole.parts if part.body.strip() != "None"}
+    summary = summarise(a_days_work(), budget, estimate_text, schema)
+    assert estimate_text(summary) <= budget
+    assert "Then write that section" in summary
+    for number, section in enumerate(form.section, 1):
+        if f"**{section.title}**\nNone" in summary:
+            assert number not in said
+        elif section.title not in summary and number in said:
+            assert summary.startswith("(no room for sections ")
+    short = parse_sections(summary, form)
+    assert not [part.number for part in short.parts if NO_ROOM in part.body and short.body(part.number)]
+
+
+def test_the_sections_left_out_are_named() -> None:
+    """As few characters as can be: `1 to 5, 8, 9`."""
+    summary = summarise(a_days_work(), 60, estimate_text)
+    first, gap, _ = summary.partition("\n\n")
+    assert re.fullmatch(r"\(no room for sections [\d, to]+\)", first)
+    assert gap
+    named = {n for run in re.findall(r"\d(?: to \d)?", first) for n in range(int(run[0]), int(run[-1]) + 1)}
+    shown = {number for number, title in enumerate(SECTIONS, 1) if title in summary}
+    assert named | shown == set(range(1, 10))
+    assert not named & shown
+
+
+@pytest.mark.parametrize(
+    ("paths", "line"),
+    [
+        (["conf/prod.ini"], "- conf/prod.ini (edited)"),
+        (["conf/prod.ini", "conf/dev.ini"], "- conf/: dev.ini (edited), prod.ini (edited)"),
+        (["prod.ini", "dev.ini"], "- dev.ini (edited), prod.ini (edited)"),
+    ],
+)
+def test_a_path_is_written_as_it_is(paths: list[str], line: str) -> None:
+    """Issue 9: `conf/ prod.ini` is no path that anybody can copy."""
+    messages = [one for path in paths for one in (call("insert_edit", path=path), result("ok"))]
+    assert section(summarise(messages, 2000, estimate_text), 3) == line
 
 
 TEXTS = st.one_of(
@@ -291,7 +354,7 @@ def test_the_budget_is_kept_and_the_text_is_always_the_same(messages, budget, co
     assert summary == summarise(messages, budget, count)
     assert messages == before
     headings = HEADING.findall(summary)
-    assert headings == list(SECTIONS)[: len(headings)]
+    assert headings == [title for title in SECTIONS if title in headings]
     if budget >= 400:
         assert headings == list(SECTIONS)
 

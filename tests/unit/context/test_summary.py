@@ -67,7 +67,7 @@ def test_the_reply_is_bounded_by_the_budget_and_by_the_summarisers_window():
     """R-427; lesson 1: a small summariser is not asked for more than a quarter of its window."""
     work = work_of(user("hello"), assistant("hi"))
     outcome, asked = drive(
-        work, COWORK, env(work.before, 128_000), lambda r: SummaryReply(text="done", source="caller")
+        work, COWORK, env(work.before, 128_000), lambda r: SummaryReply(text="SUMMARY", source="caller")
     )
     assert [request.max_output_tokens for request in asked] == [4096]
     assert outcome.details["summary_budget_tokens"] == 4096
@@ -75,7 +75,7 @@ def test_the_reply_is_bounded_by_the_budget_and_by_the_summarisers_window():
         work,
         COWORK,
         env(work.before, 128_000, summariser_window=8_000),
-        lambda r: SummaryReply(text="done", source="caller"),
+        lambda r: SummaryReply(text="SUMMARY", source="caller"),
     )
     assert [request.max_output_tokens for request in asked] == [2_000]
 
