@@ -1,7 +1,36 @@
-"""Assertions of the scene tell what was seen."""
+"""Assertions of the scene tell what was seen; each is played in a folder in memory, where there is one."""
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 
+from codecompanion.store import open_store
+
 pytest.register_assert_rewrite("tests.faults.scene")
+
+
+MEMORY = Path("/dev/shm")
+"""A disk that nothing waits for: a scene stores some twenty times, and no row is about the power going out."""
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a store that nothing was written to: to make one takes longer than to copy it."""
+    folder = tmp_path_factory.mktemp("empty")
+    open_store(folder).close()
+    return folder / "sessions.db"
+
+
+@pytest.fixture
+def root(empty_store: Path) -> Iterator[Path]:
+    """Return the folder of one scene, with its store."""
+    with TemporaryDirectory(prefix="scene-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
+        (Path(folder) / "data").mkdir(mode=0o700)
+        shutil.copy(empty_store, Path(folder) / "data")
+        yield Path(folder)

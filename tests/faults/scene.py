@@ -86,6 +86,7 @@ class Scene:
         self.returned: list[str] = []
         self.bodies: list[Mapping[str, Any]] = []
         self._adapters: list[HttpAdapter] = []
+        self._stores: list[Store] = []
         self._numbers = 0
         self._spoiled: Any = None
 
@@ -100,6 +101,8 @@ class Scene:
             finally:
                 for adapter in self._adapters:
                     await adapter.aclose()
+                for store in self._stores:
+                    store.close()
 
     async def _play(self, server: LoopbackServer) -> None:
         row = self.row
@@ -164,6 +167,7 @@ class Scene:
         settings = adapter_settings(self.wire, server.url, **limits)
         reports: list[str] = []
         store = open_store(self.root / "data", lambda: self.now[0], lambda problem: reports.append(_as_told(problem)))
+        self._stores.append(store)
         wire = make_wire(settings, lambda sha: b"")
         adapter = HttpAdapter(settings, wire, read_key=lambda _: KEY, sleep=no_wait, random=lambda: 0.5)
         self._adapters.append(adapter)

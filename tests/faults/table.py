@@ -432,7 +432,8 @@ WINDOW = (
     Row(
         kind="window", name="smaller on the server, which does not say how small", window=100_000,
         server_window=12_000, past_words=6_000, arrives=2, because=SMALLER, wires=("responses",),
-        expect="the chat is compacted and the message answered; the card says so",
+        says="The summary was written without a model",
+        expect="the request for a summary is refused as well: compacted without a model, and answered",
     ),
 )
 

@@ -21,9 +21,9 @@ PLAYED = [pytest.param(row, wire, id=f"{row.kind}: {row.name} ({wire})") for row
 
 
 @pytest.mark.parametrize(("row", "wire"), PLAYED)
-async def test_a_chat_outlives_the_fault(row: Row, wire: WireName, tmp_path: Path) -> None:
+async def test_a_chat_outlives_the_fault(row: Row, wire: WireName, root: Path) -> None:
     """The four things hold, whatever went wrong."""
-    await Scene(row, WIRES[wire], tmp_path).play()
+    await Scene(row, WIRES[wire], root).play()
 
 
 def named(name: str) -> Row:
@@ -45,10 +45,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("row", WRONG.values(), ids=WRONG)
-async def test_each_question_can_be_answered_with_no(row: Row, tmp_path: Path) -> None:
+async def test_each_question_can_be_answered_with_no(row: Row, root: Path) -> None:
     """A row that says what is not so fails."""
     with pytest.raises(AssertionError):
-        await Scene(row, WIRES["chat"], tmp_path).play()
+        await Scene(row, WIRES["chat"], root).play()
 
 
 class Forgetful(Scene):
@@ -63,10 +63,10 @@ class Forgetful(Scene):
             connection.close()
 
 
-async def test_a_message_that_is_lost_is_noticed(tmp_path: Path) -> None:
+async def test_a_message_that_is_lost_is_noticed(root: Path) -> None:
     """Lesson 36."""
     with pytest.raises(AssertionError):
-        await Forgetful(named("500 once"), WIRES["chat"], tmp_path).play()
+        await Forgetful(named("500 once"), WIRES["chat"], root).play()
 
 
 def test_the_table_says_in_words_what_happens() -> None:

@@ -187,13 +187,15 @@ class Bench:
 
     async def until(self, found: Callable[[], bool], limit_s: float = 5.0) -> None:
         """Wait until the predicate holds; say what was seen when it never does."""
+        pause = 0.001
         try:
             async with asyncio.timeout(limit_s):
                 while not found():
                     self._changed.clear()
                     # Not everything that can be waited for is an event.
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), 0.001)
+                        await asyncio.wait_for(self._changed.wait(), pause)
+                    pause = min(2 * pause, 0.008)
         except TimeoutError:
             raise AssertionError(f"waited in vain; events: {self.events}; bugs: {self.bugs}") from None
 
