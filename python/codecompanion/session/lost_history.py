@@ -25,7 +25,6 @@ from codecompanion.store.db import RESTORE
 from codecompanion.store.lease import FileLock
 from codecompanion.store.lost_file import State as FileState
 from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt
-from codecompanion.store.writer import LOOK_EVERY_S
 
 _log = logging.getLogger(__name__)
 _HAPPENED: Mapping[FileState, str] = {
@@ -35,9 +34,6 @@ _HAPPENED: Mapping[FileState, str] = {
     "sound": "The chat history file was away for a moment.",
 }
 _IN_TURN = frozenset({State.PREPARING, State.STREAMING, State.RUNNING_TOOLS, State.AWAITING_APPROVAL})
-OTHERS_LOOK_S = 2 * LOOK_EVERY_S
-"""Another running host has noticed the loss by then and has written its open chats itself, with more than their last
-checkpoint."""
 _NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
 
 
@@ -92,12 +88,10 @@ class LostHistory:
         except (sqlite3.Error, OSError):
             return  # another Neovim does it
         try:
-            if await asyncio.to_thread(self._services.store.others_alive):
-                await asyncio.sleep(OTHERS_LOOK_S)
             stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
             back, failed = 0, 0
             for chat in dict.fromkeys(entry.chat for entry in stored):
-                if chat in self._chats or await asyncio.to_thread(self._services.store.knows, chat):
+                if chat in self._chats or await asyncio.to_thread(self._is_cared_for, chat):
                     continue
                 try:
                     await restore_chat(self._services, chat, "")
@@ -120,7 +114,15 @@ class LostHistory:
         totals = loss.remains.totals
         if not totals:
             return None
-        return sum(1 for chat, row in totals.items() if row.messages and not self._services.store.knows(chat))
+        return sum(1 for chat, row in totals.items() if row.messages and not self._is_cared_for(chat))
+
+    def _is_cared_for(self, chat: str) -> bool:
+        """Return whether the chat is in the new file, or open in another host: that writes it, whenever it runs again.
+
+        Such a host knows more than the last checkpoint.
+        """
+        store = self._services.store
+        return store.knows(chat) or store.foreign_lease(chat) is not None
 
 
 def _live_chat(session: Session, new_id: str) -> LiveChat:

@@ -5,6 +5,9 @@ The lock is SQLite's own file lock on an empty database, which the operating sys
 killed owner frees its chats at once, with no heartbeat, no expiry to tune, no process id that can be reused or that
 means something else in another container, and a laptop that slept keeps its chats. `sessions.append_events` looks at
 the lease inside the transaction, so a host that lost its chat cannot write to it.
+
+The rows go with the database. So each owner also lists its chats in a file beside its lock: in a new database, made
+while an owner did not run, its chats are still its own (`Owner.foreign_claim`).
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import LeaseHeld
+from codecompanion.outside_text import NOT_READABLE
 from codecompanion.store.db import create_private_file, primary_code
 
 FOLDER = "owners"
+_CLAIMS = ".chats"
 LEFTOVER_AGE_S = 3_600.0  # a lock file this old that nobody locks belongs to a process that died
 
 
@@ -33,6 +38,14 @@ class Lease(msgspec.Struct, frozen=True):
     pid: int
     host: str
     since: float
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """What a host lists beside its lock: who it is, and which chats are its own."""
+
+    pid: int
+    host: str
+    since: dict[str, float] = {}
 
 
 class FileLock:
@@ -80,6 +93,7 @@ class Owner:
         """Lock a fresh file of our own."""
         self.id = uuid.uuid4().hex
         self._folder = folder
+        self._claims = Claims(os.getpid(), platform.node() or "this machine")
         self._lock: FileLock | None = None
         if folder is not None:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -92,12 +106,48 @@ class Owner:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         gone, self._lock = self._lock, FileLock(self._lock.path)
         gone.release()
+        self._list_claims(self._claims.since)
 
     def is_alive(self, owner: str) -> bool:
         """Return whether the host behind an owner id still runs."""
         if owner == self.id:
             return True
         return self._folder is not None and is_locked(_lock_file(self._folder, owner))
+
+    def claim(self, chat_id: str, now: float) -> Lease:
+        """List the chat as ours, and return that as a lease."""
+        if chat_id not in self._claims.since:
+            self._list_claims({**self._claims.since, chat_id: now})
+        return Lease(chat_id, self.id, self._claims.pid, self._claims.host, self._claims.since[chat_id])
+
+    def unclaim(self, chat_id: str) -> None:
+        """List the chat no more."""
+        if chat_id in self._claims.since:
+            self._list_claims({chat: since for chat, since in self._claims.since.items() if chat != chat_id})
+
+    def _list_claims(self, since: dict[str, float]) -> None:
+        claims = msgspec.structs.replace(self._claims, since=since)
+        if self._folder is not None:
+            target = self._folder / f"{self.id}{_CLAIMS}"
+            draft = target.with_suffix(".new")
+            create_private_file(draft)
+            draft.write_bytes(msgspec.json.encode(claims))
+            draft.replace(target)  # needs no flush: who dies with the machine owns nothing
+        self._claims = claims
+
+    def foreign_claim(self, chat_id: str) -> Lease | None:
+        """Return who else lists the chat as its own and lives, None when nobody does."""
+        for file in self._folder.glob(f"*{_CLAIMS}") if self._folder is not None else ():
+            if file.stem == self.id:
+                continue
+            try:
+                claims = msgspec.json.decode(file.read_bytes(), type=Claims)
+            except (OSError, *NOT_READABLE):
+                continue
+            since = claims.since.get(chat_id)
+            if since is not None and self.is_alive(file.stem):
+                return Lease(chat_id, file.stem, claims.pid, claims.host, since)
+        return None
 
     def others_alive(self) -> bool:
         """Return whether another host has a store open in this folder."""
@@ -113,13 +163,15 @@ class Owner:
             with contextlib.suppress(OSError):
                 if now - file.stat().st_mtime > LEFTOVER_AGE_S and not self.is_alive(file.stem):
                     file.unlink()
+                    file.with_suffix(_CLAIMS).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Stop being an owner: every lease of ours is free from now on."""
         if self._lock is not None:
             self._lock.release()
-            with contextlib.suppress(OSError):
-                self._lock.path.unlink()
+            for file in (self._lock.path, self._lock.path.with_suffix(_CLAIMS)):
+                with contextlib.suppress(OSError):
+                    file.unlink()
 
 
 def foreign_lease(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> Lease | None:
@@ -127,9 +179,11 @@ def foreign_lease(connection: sqlite3.Connection, owner: Owner, chat_id: str) ->
     row = connection.execute(
         "SELECT chat_id, owner, pid, host, since FROM leases WHERE chat_id = ?", (chat_id,)
     ).fetchone()
-    if row is None or row[1] == owner.id or not owner.is_alive(row[1]):
+    if row is not None and row[1] == owner.id:
         return None
-    return Lease(*row)
+    if row is not None and owner.is_alive(row[1]):
+        return Lease(*row)
+    return owner.foreign_claim(chat_id)
 
 
 def refuse_foreign(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> None:
@@ -149,7 +203,7 @@ def acquire(connection: sqlite3.Connection, owner: Owner, chat_id: str, now: flo
         LeaseHeld: another living host holds it; the text names its process and machine.
     """
     refuse_foreign(connection, owner, chat_id)
-    lease = Lease(chat_id, owner.id, os.getpid(), platform.node() or "this machine", now)
+    lease = owner.claim(chat_id, now)
     connection.execute(
         "INSERT OR REPLACE INTO leases(chat_id, owner, pid, host, since) VALUES (?, ?, ?, ?, ?)",
         (lease.chat_id, lease.owner, lease.pid, lease.host, lease.since),
@@ -160,3 +214,4 @@ def acquire(connection: sqlite3.Connection, owner: Owner, chat_id: str, now: flo
 def release(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> None:
     """Give the chat back; somebody else's lease is left alone."""
     connection.execute("DELETE FROM leases WHERE chat_id = ? AND owner = ?", (chat_id, owner.id))
+    owner.unclaim(chat_id)

@@ -231,7 +231,9 @@ class Store:
             LeaseHeld: another living host owns it.
         """
         now = self._clock()
-        return self._writer.submit(lambda connection: lease.acquire(connection, self._owner, chat_id, now))
+        future = self._writer.submit(lambda connection: lease.acquire(connection, self._owner, chat_id, now))
+        future.add_done_callback(lambda done: self._owner.unclaim(chat_id) if done.exception() else None)
+        return future
 
     def release(self, chat_id: str) -> Future[None]:
         """Give the chat back."""
@@ -244,10 +246,6 @@ class Store:
             return lease.foreign_lease(connection, self._owner, chat_id)
 
     # ---- contents
-
-    def others_alive(self) -> bool:
-        """Return whether another host has this store open."""
-        return self._owner.others_alive()
 
     def put_blob(self, content: bytes) -> str:
         """Store a large content and return its sha256; on disk on return. Large ones belong into a thread."""

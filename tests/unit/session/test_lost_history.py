@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,6 @@ from codecompanion.session import lost_history
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.lost_history import LostHistory
 from codecompanion.session.opening import open_stored
-from codecompanion.store import writer
 from codecompanion.store.opening import open_store
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_effects import kept
@@ -271,31 +275,63 @@ async def test_the_keys_of_recall_are_those_of_the_new_log(host):
     assert not session.log.has_removed
 
 
-async def test_a_chat_open_in_another_host_is_left_to_that_host(host, tmp_path, monkeypatch):
-    """It knows more than the last checkpoint: undo, the trace and the newest words."""
-    monkeypatch.setattr(writer, "LOOK_EVERY_S", 0.3)
-    monkeypatch.setattr(lost_history, "OTHERS_LOOK_S", 2.0)
-    first, one, path = await host(ANSWER, ANSWER)
-    await talk(first, one, 1)
-    empty = open_store(tmp_path / "empty")
-    empty.close()
-    second, two, _ = await host(ANSWER, ANSWER, chat="chat-2")
-    for number in (1, 2):
-        two.submit(submit(f"question {number}", number))
-        await second.idle(two)
-    await two.effects.close()
-    assert "chat-2" in [e.chat for e in first.services.keeping.checkpoints.list_checkpoints()]
-    before = second.store.load_events("chat-2")
-    (tmp_path / "empty" / "sessions.db").replace(path)
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    one.submit(submit("question 1", 2))
-    await first.idle(one)
-    await settled(first)
-    await settled(second)
-    assert second.store.load_events("chat-2") == before
-    assert notices(second, "chat-2")[0].endswith("stored again with everything; nothing of it is lost.")
-    assert notices(first, "") == []
+ANOTHER_HOST = """
+import sys
+from pathlib import Path
+from codecompanion.history import project
+from codecompanion.store import open_store
+from codecompanion.store.rebuild import LiveChat
+store = open_store(Path(sys.argv[1]))
+store.acquire("chat-2").result()
+live = LiveChat("chat-2", project(store.load_events("chat-2")))
+store.watch_over(lambda: [live], lambda loss: print(loss.rebuilt[0].extent, flush=True))
+print("open", flush=True)
+sys.stdin.read()
+store.close()
+"""
+
+
+async def test_a_chat_of_a_host_that_hangs_is_left_to_that_host(host, tmp_path):
+    """However long it hangs: it knows more than the last checkpoint, undo, the trace and the newest words."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    for chat in ("chat-2", "chat-3"):
+        another = await bench.open(chat)
+        another.submit(submit("a question"))
+        await bench.idle(another)
+        await another.close()
+        bench.store.release(chat).result()
+    before = bench.store.load_events("chat-2")
+    with running_host(path.parent) as process:
+        assert process.stdout.readline() == "open\n"
+        process.send_signal(signal.SIGSTOP)
+        empty = open_store(tmp_path / "empty")
+        empty.close()
+        (tmp_path / "empty" / "sessions.db").replace(path)
+        session.submit(submit("question 1", 2))
+        await bench.idle(session)
+        await settled(bench)
+        assert bench.store.load_events("chat-2") == []
+        assert bench.store.load_events("chat-3")
+        assert notices(bench, "") == ["Chat history: 1 chat back from checkpoints"]
+        process.send_signal(signal.SIGCONT)
+        assert await asyncio.to_thread(process.stdout.readline) == "whole\n"
+        assert bench.store.load_events("chat-2") == before
+
+
+@contextlib.contextmanager
+def running_host(folder: Path):
+    """Run another host that has chat-2 open; it is ended with the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ANOTHER_HOST, str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(lost_history.__file__).parents[2])},
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from pathlib import Path
 
 import pytest
 
@@ -143,7 +145,7 @@ def test_old_lock_files_of_killed_hosts_are_removed_and_live_ones_kept(desk: Des
     assert process.stdout is not None
     process.stdout.readline()
     folder = desk.folder / lease.FOLDER
-    (live,) = folder.iterdir()
+    (live,) = folder.glob("*.lock")
     dead, fresh = folder / "dead.lock", folder / "fresh.lock"
     for file in (dead, fresh):
         file.touch()
@@ -178,3 +180,48 @@ def test_a_chat_is_listed_as_owned_only_for_the_others(desk: Desk) -> None:
     first.append("c", [CREATED, said("hi")]).result()
     assert first.list_sessions()[0].owned is False
     assert second.list_sessions()[0].owned is True
+
+
+def test_a_chat_stays_its_owners_when_the_database_is_new(desk: Desk, start: Start) -> None:
+    """The rows of the leases went with the lost file; its owner is stopped and cannot write them again."""
+    process = start(OWN_AND_WAIT)
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    process.send_signal(signal.SIGSTOP)
+    for file in desk.folder.glob("sessions.db*"):
+        file.unlink()
+    store = desk.open()
+    held = store.foreign_lease("c")
+    assert held is not None
+    assert held.pid == pid
+    with pytest.raises(LeaseHeld, match=f"process {pid} on "):
+        store.acquire("c").result()
+    with pytest.raises(LeaseHeld):
+        store.append("c", [said("intruder")]).result()
+    store.acquire("another").result()
+    process.kill()
+    process.wait()
+    assert store.foreign_lease("c") is None
+    store.acquire("c").result()
+    names = {file.suffix for file in (desk.folder / lease.FOLDER).iterdir()}
+    store.close()
+    assert names == {".lock", ".chats"}
+    assert not [file for file in (desk.folder / lease.FOLDER).iterdir() if file.stem == store._owner.id]
+
+
+def test_what_was_not_acquired_or_was_given_back_is_not_listed(desk: Desk, tmp_path: Path) -> None:
+    first, second = desk.open(), desk.open()
+    first.acquire("c").result()
+    with pytest.raises(LeaseHeld):
+        second.acquire("c").result()
+    first.release("c").result()
+    third = Owner(desk.folder / lease.FOLDER)
+    try:
+        assert third.foreign_claim("c") is None
+        first.acquire("d").result()
+        assert third.foreign_claim("d") is not None
+        for odd in (b"", b"[]", b"{" * 50_000, b"\xff"):
+            (desk.folder / lease.FOLDER / f"{first._owner.id}.chats").write_bytes(odd)
+            assert third.foreign_claim("d") is None
+    finally:
+        third.close()
