@@ -11,6 +11,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any
 
 from codecompanion.errors import StoreError
@@ -25,6 +26,7 @@ from codecompanion.store.db import RESTORE
 from codecompanion.store.lease import FileLock
 from codecompanion.store.lost_file import State as FileState
 from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt
+from codecompanion.store.writer import LOOK_EVERY_S
 
 _log = logging.getLogger(__name__)
 _HAPPENED: Mapping[FileState, str] = {
@@ -83,10 +85,7 @@ class LostHistory:
         keeping, path = self._services.keeping, self._services.store.path
         if keeping is None or path is None:
             return
-        try:
-            turn = await asyncio.to_thread(FileLock, path.parent / "rebuilding.lock", 0.0)
-        except (sqlite3.Error, OSError):
-            return  # another Neovim does it
+        turn, is_first = await self._take_turn(path.parent / "rebuilding.lock")
         try:
             stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
             back, failed = 0, 0
@@ -99,13 +98,26 @@ class LostHistory:
                 except Exception:  # whatever is wrong with one, the others come back
                     _log.warning("chat %s did not come back", chat, exc_info=True)
                     failed += 1
-            lost = await asyncio.to_thread(self._count_lost, loss)
+            lost = await asyncio.to_thread(self._count_lost, loss) if is_first else 0
         finally:
             turn.release()
         text = _outcome(back, failed, lost)
         if text:
             self._services.store.incidents.append(text)
             self._services.emit(Notice(level=Severity.WARN, text=text))
+
+    async def _take_turn(self, path: Path) -> tuple[FileLock, bool]:
+        """Wait until no other Neovim brings chats back; one that was killed leaves the rest to us.
+
+        Return the lock, and whether nobody has been at it: whoever was has said what is lost.
+        """
+        is_first = True
+        while True:
+            try:
+                return await asyncio.to_thread(FileLock, path, 0.0), is_first
+            except (sqlite3.Error, OSError):
+                is_first = False
+                await asyncio.sleep(LOOK_EVERY_S)
 
     def _count_lost(self, loss: Loss) -> int | None:
         """Return how many chats in which something was said are gone; None when that cannot be known any more."""

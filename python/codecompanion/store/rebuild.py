@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -18,10 +18,11 @@ import msgspec
 from codecompanion.errors import LeaseHeld
 from codecompanion.history import EventPayload, Insertion, LogEvent, MessageAdded, View, ViewChanged, apply, project
 from codecompanion.plural import counted
-from codecompanion.store import lease, sessions
+from codecompanion.store import lease, scratch, sessions
 from codecompanion.store.db import SEE_RESTORE
 from codecompanion.store.lease import Owner
 from codecompanion.store.lost_file import Renewed
+from codecompanion.store.scratch import Calibration, ScratchRow
 from codecompanion.store.sessions import Totals
 
 Extent = Literal["whole", "view", "there", "taken", "failed"]
@@ -46,11 +47,25 @@ class Rebuilt(msgspec.Struct, frozen=True):
     messages: int = 0
 
 
+class Noticed(msgspec.Struct, frozen=True):
+    """When a loss was noticed, and the last row that the lost file had then: what follows was only said there."""
+
+    at: float
+    last_row: int | None
+
+
 class Remains(msgspec.Struct, frozen=True):
-    """What could still be read of the lost file: the totals of its chats, and the logs of open ones."""
+    """What could still be read of the lost file: the totals of its chats, and the logs of open ones.
+
+    `closed`: chats that were closed between the notice and now. `scratch`: drafts, grants and their like of all these,
+    and what of other chats is newer than the notice; None: not readable.
+    """
 
     totals: dict[str, Totals] = {}
     logs: dict[str, list[LogEvent]] = {}
+    closed: tuple[LiveChat, ...] = ()
+    scratch: tuple[ScratchRow, ...] | None = None
+    learned: tuple[Calibration, ...] = ()
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -72,19 +87,58 @@ class Loss(msgspec.Struct, frozen=True):
         return f"Chat history {state}; {kept}; {SEE_RESTORE}"
 
 
-def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat]) -> Remains:
+def notice(lost: sqlite3.Connection, now: float) -> Noticed:
+    """Remember how far the lost file had come when its loss was noticed."""
+    with contextlib.suppress(sqlite3.Error):
+        return Noticed(now, int(lost.execute("SELECT COALESCE(max(id), 0) FROM events").fetchone()[0]))
+    return Noticed(now, None)
+
+
+def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat], noticed: Noticed) -> Remains:
     """Read what is left in memory or in the deleted file; whatever cannot be read is left out."""
     totals: dict[str, Totals] = {}
     logs: dict[str, list[LogEvent]] = {}
+    rows: tuple[ScratchRow, ...] | None = None
+    learned: tuple[Calibration, ...] = ()
     with contextlib.suppress(sqlite3.Error):
         totals = sessions.read_all_totals(lost)
     for chat in live:
-        with contextlib.suppress(sqlite3.Error):
-            rows, unreadable = sessions.read_rows(lost, chat.chat_id)
-            events, damaged = sessions.decode_rows(rows)
-            if not unreadable and not damaged and project(events).messages == chat.view.messages:
-                logs[chat.chat_id] = events
-    return Remains(totals, logs)
+        events = _read_log(lost, chat.chat_id)
+        if events and project(events).messages == chat.view.messages:
+            logs[chat.chat_id] = events
+    closed = tuple(_closed_since(lost, noticed, {chat.chat_id for chat in live}, logs))
+    with contextlib.suppress(sqlite3.Error):
+        mine = {chat.chat_id for chat in (*live, *closed)}
+        rows = tuple(row for row in scratch.read_rows(lost) if _is_to_keep(row, mine, noticed))
+        learned = tuple(scratch.load_calibration(lost))
+    return Remains(totals, logs, closed, rows, learned)
+
+
+def _is_to_keep(row: ScratchRow, mine: set[str], noticed: Noticed) -> bool:
+    return row.chat_id in mine or row.kind == "permits" or row.updated >= noticed.at
+
+
+def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
+    """Return the whole log of a chat, [] when something of it cannot be read."""
+    with contextlib.suppress(sqlite3.Error):
+        rows, unreadable = sessions.read_rows(lost, chat_id)
+        events, damaged = sessions.decode_rows(rows)
+        return [] if unreadable or damaged else events
+    return []
+
+
+def _closed_since(
+    lost: sqlite3.Connection, noticed: Noticed, live: set[str], logs: dict[str, list[LogEvent]]
+) -> Iterator[LiveChat]:
+    """Yield the chats in which something was said since the notice, and that are not open any more."""
+    if noticed.last_row is None:
+        return
+    with contextlib.suppress(sqlite3.Error):
+        found = lost.execute("SELECT DISTINCT chat_id FROM events WHERE id > ?", (noticed.last_row,)).fetchall()
+        for (chat_id,) in found:
+            if chat_id not in live and (events := _read_log(lost, chat_id)):
+                logs[chat_id] = events
+                yield LiveChat(chat_id, project(events))
 
 
 def with_newest(chat: LiveChat, written: Sequence[LogEvent]) -> LiveChat:
@@ -107,15 +161,32 @@ def rebuild(
     """Write the open chats into the new file, in the running transaction; what they lacked is on disk with its end."""
     known_before = set(sessions.read_all_totals(connection))
     found = []
-    for chat in live:
+    for chat in (*live, *remains.closed):
         try:
             lease.acquire(connection, owner, chat.chat_id, now)
         except LeaseHeld:
             found.append(Rebuilt(chat.chat_id, "taken"))
             continue
         found.append(_write(connection, chat, remains, now, new_id))
-    _keep_spending(connection, remains.totals, {chat.chat_id for chat in live}, known_before)
+    mine = {chat.chat_id for chat in found if chat.extent != "taken"}
+    for chat in remains.closed:
+        lease.release(connection, owner, chat.chat_id)
+    _keep_scratch(connection, remains, mine)
+    _keep_spending(connection, remains.totals, mine, known_before)
     return tuple(found)
+
+
+def _keep_scratch(connection: sqlite3.Connection, remains: Remains, mine: set[str]) -> None:
+    """Write drafts, grants and what was learned: of our chats exactly what there was, of others what is newer."""
+    if remains.scratch is not None:
+        for chat_id in mine:
+            scratch.forget_chat(connection, chat_id)
+        for row in remains.scratch:
+            scratch.keep_newer(connection, row)
+    known = {(one.adapter, one.model): one.updated for one in scratch.load_calibration(connection)}
+    for learned in remains.learned:
+        if learned.updated > known.get((learned.adapter, learned.model), 0.0):
+            scratch.save_calibration(connection, learned)
 
 
 def _write(

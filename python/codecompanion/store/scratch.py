@@ -34,6 +34,38 @@ class Calibration(msgspec.Struct, frozen=True):
     figures: int = 0
 
 
+class ScratchRow(msgspec.Struct, frozen=True):
+    """One kept text, as it stands in the database."""
+
+    chat_id: str
+    kind: str
+    text: bytes
+    updated: float
+
+
+def read_rows(connection: sqlite3.Connection) -> list[ScratchRow]:
+    """Return everything that is kept; a damaged row is left out."""
+    rows = connection.execute(
+        "SELECT chat_id, kind, text, updated FROM scratch WHERE typeof(text) = 'blob' AND typeof(chat_id) = 'text'"
+        " AND typeof(kind) = 'text' AND typeof(updated) IN ('real', 'integer')"
+    )
+    return [ScratchRow(*row) for row in rows]
+
+
+def keep_newer(connection: sqlite3.Connection, row: ScratchRow) -> None:
+    """Write the row, unless there is one that is at least as new."""
+    connection.execute(
+        "INSERT INTO scratch(chat_id, kind, text, updated) VALUES (?, ?, ?, ?) ON CONFLICT(chat_id, kind) DO UPDATE"
+        " SET text = excluded.text, updated = excluded.updated WHERE excluded.updated > scratch.updated",
+        msgspec.structs.astuple(row),
+    )
+
+
+def forget_chat(connection: sqlite3.Connection, chat_id: str) -> None:
+    """Forget everything that is kept of the chat."""
+    connection.execute("DELETE FROM scratch WHERE chat_id = ? AND kind <> 'permits'", (chat_id,))
+
+
 def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind, text: str, now: float) -> None:
     """Keep the newest text; an empty one removes the row. Bytes that were no UTF-8 survive as lone surrogates."""
     if not text:

@@ -33,7 +33,17 @@ from codecompanion.store.db import SEE_RESTORE, Database, create_private_file, e
 from codecompanion.store.inner_index import Completion, Step, is_complete
 from codecompanion.store.lease import Lease, Owner
 from codecompanion.store.lost_file import FileWatch
-from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt, Remains, read_remains, rebuild, with_newest
+from codecompanion.store.rebuild import (
+    LiveChat,
+    Loss,
+    Noticed,
+    Rebuilt,
+    Remains,
+    notice,
+    read_remains,
+    rebuild,
+    with_newest,
+)
 from codecompanion.store.scratch import Calibration
 from codecompanion.store.search import SearchHit
 from codecompanion.store.sessions import Row, SessionInfo, Spent
@@ -73,6 +83,7 @@ class Store:
         """What happened to the file while it was open, for `:checkhealth`."""
         is_indexed = is_complete(database.writer)
         self._newest: dict[str, list[LogEvent]] = {}
+        self._noticed: Noticed | None = None
         self._live: Callable[[], Sequence[LiveChat]] = tuple
         self._on_loss: Callable[[Loss], None] = lambda loss: None
         self._writer = Writer(database, self._note_damage, self._renew, report)
@@ -366,14 +377,16 @@ class Store:
         Return False when it is to be asked again later.
         """
         live = [with_newest(chat, self._newest.get(chat.chat_id, ())) for chat in self._live()]
+        noticed = self._noticed = self._noticed or notice(self._database.writer, self._clock())
 
         def look_back(lost: sqlite3.Connection) -> Remains:
             self._owner.lock_again()
-            return read_remains(lost, live)
+            return read_remains(lost, live, noticed)
 
         found = watch.renew(look_back)
         if found is None:
             return False
+        self._noticed = None
         renewed, remains = found
         rebuilt = () if renewed.is_whole else self._rebuild(live, remains)
         loss = Loss(renewed, rebuilt, remains)

@@ -24,6 +24,7 @@ from codecompanion.session import lost_history
 from codecompanion.session.from_checkpoint import restore_chat
 from codecompanion.session.lost_history import LostHistory
 from codecompanion.session.opening import open_stored
+from codecompanion.store.lease import FileLock
 from codecompanion.store.opening import open_store
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_effects import kept
@@ -367,3 +368,24 @@ async def test_two_hosts_bring_their_chats_into_one_new_file(host, tmp_path):
         assert sum(isinstance(event.payload, ChatCreated) for event in events) == 1
     assert second.store.foreign_lease("chat-1") is not None
     assert first.store.foreign_lease("chat-2") is not None
+
+
+async def test_who_comes_second_brings_back_what_the_first_left(host, monkeypatch):
+    """A Neovim that was killed in the middle of it; nobody counts the lost ones twice."""
+    monkeypatch.setattr(lost_history, "LOOK_EVERY_S", 0.01)
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    another = await bench.open("chat-2")
+    another.submit(submit("a question"))
+    await bench.idle(another)
+    await another.close()
+    bench.store.release("chat-2").result()
+    other = FileLock(path.parent / "rebuilding.lock")
+    truncate(bench, path)
+    session.log._store.save_draft("chat-1", "typing").result()
+    await bench.until(lambda: bool(notices(bench)))
+    assert bench.store.load_events("chat-2") == []
+    other.release()
+    await settled(bench)
+    assert bench.store.load_events("chat-2")
+    assert notices(bench, "") == ["Chat history: 1 chat back from checkpoints"]

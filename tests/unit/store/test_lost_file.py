@@ -19,6 +19,7 @@ from codecompanion.store.lease import is_locked
 from codecompanion.store.migrations import MIGRATIONS, migrate
 from codecompanion.store.opening import open_store
 from codecompanion.store.rebuild import LiveChat, Loss
+from codecompanion.store.scratch import Calibration
 from codecompanion.store.store import Store
 
 
@@ -364,3 +365,48 @@ def test_a_write_that_breaks_down_is_an_error_for_whoever_waits(store: Store, mo
             store.append("c", [said("one")]).result(10)
     store.append("c", [said("two")]).result(10)
     assert texts(store) == ["two"]
+
+
+def test_what_is_kept_while_a_copy_settles_is_carried_over(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drafts, grants, permits, what was learned, and a chat that was closed meanwhile; revoked grants stay revoked."""
+    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 60.0)
+    monkeypatch.setattr("codecompanion.store.writer.SETTLE_S", 0.0)
+    other = open_store(tmp_path / "other")
+    other.append("c", [said("one")]).result()
+    for kind in ("revoked", "older"):
+        other.save_grants("c", kind).result()
+    other.save_draft("theirs", "their draft").result()
+    other.save_permits("/repo", "old permits").result()
+    other.close()
+    store.acquire("c").result()
+    store.append("c", [said("one")]).result()
+    store.save_grants("c", "granted").result()
+    store.save_draft("elsewhere", "older than the loss").result()
+    losses: list[Loss] = []
+    store.watch_over(lambda: [LiveChat("c", project(store._newest["c"]))], losses.append)
+    (tmp_path / "other" / "sessions.db").replace(tmp_path / "sessions.db")
+    store.save_draft("c", "typed meanwhile").result()
+    store.save_grants("c", "").result()
+    store.save_draft("never sent", "typed in a new chat").result()
+    store.save_permits("/repo", "new permits").result()
+    store.save_calibration(Calibration("openai", "x", 1.5, 2)).result()
+    store.acquire("closed").result()
+    store.append("closed", [said("two"), said("three")]).result()
+    store.release("closed").result()
+    assert losses == []
+    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.0)
+    assert texts(store) == ["one"]
+    assert len(losses) == 1
+    assert texts(store, "closed") == ["two", "three"]
+    assert store.foreign_lease("closed") is None
+    assert (store.load_draft("c"), store.load_grants("c")) == ("typed meanwhile", "")
+    assert store.load_draft("never sent") == "typed in a new chat"
+    assert (store.load_draft("theirs"), store.load_draft("elsewhere")) == ("their draft", "")
+    assert store.load_permits("/repo") == "new permits"
+    assert [learned.model for learned in store.load_calibration()] == ["x"]
+    store.close()
+    again = open_store(tmp_path)
+    again.acquire("closed").result()
+    again.close()
