@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 _HAPPENED: Mapping[FileState, str] = {
     "deleted": "The chat history file was deleted while open.",
     "emptied": "The chat history file was emptied while open.",
+    "overwritten": "Another file was copied over the chat history.",
     "replaced": "Another file took the place of the chat history.",
     "sound": "The chat history file was away for a moment.",
 }

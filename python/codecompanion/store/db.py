@@ -138,8 +138,11 @@ class Database:
         with self._read_lock, told_as_ours(self.path):
             yield self._reader
 
-    def exchange(self) -> None:
-        """Use the file that is at the path now, then close the one that was there. The caller holds the write lock."""
+    def exchange(self, *, fold_in: bool = True) -> None:
+        """Use the file that is at the path now, then close the one that was there. The caller holds the write lock.
+
+        `fold_in`: write what only the log has into the one that was there; not when its content is somebody else's.
+        """
         writer = connect(self.path)
         try:
             writer.execute("PRAGMA journal_mode = WAL")
@@ -147,7 +150,8 @@ class Database:
         except BaseException:
             writer.close()
             raise
-        self.fold_in()
+        if fold_in:
+            self.fold_in()
         with self._read_lock:
             lost = self._reader, self.writer
             self._reader, self.writer = reader, writer
@@ -161,8 +165,15 @@ class Database:
 
     def close(self) -> None:
         """Close both connections; the last one to leave the file folds the WAL into it."""
+        if self.writer is self._reader:
+            with self._read_lock:
+                self._reader.close()
+            return
+        with self.write_lock:
+            self.close_unlocked()
+
+    def close_unlocked(self) -> None:
+        """Close both connections; the caller holds the write lock."""
         with self._read_lock:
             self._reader.close()
-        if self.writer is not self._reader:
-            with self.write_lock:
-                self.writer.close()
+        self.writer.close()

@@ -22,12 +22,22 @@ def write_durably(target: Path, content: bytes, *, also: Path | None = None) -> 
     Raises:
         OSError: nothing was replaced; `also` may exist.
     """
+    write_whole(target, content, also=also)
+
+
+def write_whole(target: Path, content: bytes, *, also: Path | None = None, flush: bool = True) -> None:
+    """Do the same; without `flush` a power cut may leave an older file, or an empty one.
+
+    Raises:
+        OSError: nothing was replaced; `also` may exist.
+    """
     draft = target.with_name(f"{target.name}.{uuid.uuid4().hex}{DRAFT_SUFFIX}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                os.fsync(file.fileno())
         if also is not None:
             _add_name(draft, also, content)
         draft.replace(target)
@@ -35,7 +45,8 @@ def write_durably(target: Path, content: bytes, *, also: Path | None = None) -> 
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
-    flush_folder(target.parent)
+    if flush:
+        flush_folder(target.parent)
 
 
 def _add_name(draft: Path, also: Path, content: bytes) -> None:

@@ -24,6 +24,7 @@ import msgspec
 from codecompanion.errors import LeaseHeld
 from codecompanion.outside_text import NOT_READABLE
 from codecompanion.store.db import create_private_file, primary_code
+from codecompanion.store.durable_files import write_whole
 
 FOLDER = "owners"
 _CLAIMS = ".chats"
@@ -128,11 +129,8 @@ class Owner:
     def _list_claims(self, since: dict[str, float]) -> None:
         claims = msgspec.structs.replace(self._claims, since=since)
         if self._folder is not None:
-            target = self._folder / f"{self.id}{_CLAIMS}"
-            draft = target.with_suffix(".new")
-            create_private_file(draft)
-            draft.write_bytes(msgspec.json.encode(claims))
-            draft.replace(target)  # needs no flush: who dies with the machine owns nothing
+            # who dies with the machine owns nothing
+            write_whole(self._folder / f"{self.id}{_CLAIMS}", msgspec.json.encode(claims), flush=False)
         self._claims = claims
 
     def foreign_claim(self, chat_id: str) -> Lease | None:

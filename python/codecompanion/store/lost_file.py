@@ -6,6 +6,9 @@ still hold is copied into a new file; of an emptied one that is seldom all of it
 
 A file that somebody put there is theirs: it is used once it has stopped changing and proves sound; until then, and when
 it never does, the open one goes on. Nothing is ever put in the place of a file that has something in it.
+
+A file that was copied over the open one (`cp`, the same inode) shows by its mark (`marks`). It becomes a file of its
+own, without our log; one that cannot be used is kept under another name, because nothing is left to go on with.
 """
 
 from __future__ import annotations
@@ -25,9 +28,21 @@ from codecompanion.errors import StoreError
 from codecompanion.store.db import Database, connect, create_private_file, make_private_folder, primary_code
 from codecompanion.store.durable_files import flush_folder
 from codecompanion.store.lease import FileLock
+from codecompanion.store.marks import (
+    BESIDE,
+    adopt,
+    beside,
+    copy_unlocked,
+    identity,
+    is_ours,
+    is_settled,
+    mark_of,
+    mark_of_file,
+)
 from codecompanion.store.migrations import migrate
+from codecompanion.store.salvage import keep_damaged
 
-State = Literal["sound", "deleted", "emptied", "replaced"]
+State = Literal["sound", "deleted", "emptied", "replaced", "overwritten"]
 R = TypeVar("R")
 
 SETTLE_S = 1.0
@@ -58,12 +73,17 @@ class FileWatch:
         self._database = database
         self._seen: tuple[_Stamp | None, float] = (None, 0.0)
         self._refused: _Stamp | None = None
+        self._sound: tuple[int, int] | None = None
         self._remember()
 
     def _remember(self) -> None:
         path = self._database.path
-        self._known = _identity(path)
-        self._beside = {suffix: _identity(_beside(path, suffix)) for suffix in ("-wal", "-shm")} if path else {}
+        self._known = identity(path)
+        if path is None:
+            return
+        self._beside = {suffix: identity(beside(path, suffix)) for suffix in BESIDE}
+        with contextlib.suppress(OSError, sqlite3.Error):  # without a list nothing is told of a file copied over it
+            adopt(path.resolve(), self._database.writer)
 
     def state(self) -> State:
         """Return what has become of the file; a few microseconds."""
@@ -78,7 +98,14 @@ class FileWatch:
             return "sound"
         if (found.st_dev, found.st_ino) != self._known:
             return "replaced"
-        return "emptied" if found.st_size == 0 else "sound"
+        if found.st_size == 0:
+            return "emptied"
+        stamp = found.st_size, found.st_mtime_ns
+        if stamp != self._sound:
+            if not is_ours(path.resolve()):
+                return "overwritten"
+            self._sound = stamp
+        return "sound"
 
     def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R] | None:
         """Put a good file in place and use it; None: somebody may be putting one there, ask again. Hold the write lock.
@@ -94,28 +121,75 @@ class FileWatch:
         make_private_folder(path.parent)
         turn = FileLock(path.parent / "opening.lock")  # another Neovim may be doing the same
         try:
-            state = self.state()
-            saved: bool | None = state == "sound"
             place = path.resolve()
+            state = told = self.state()
+            if state in ("emptied", "overwritten"):  # what is open is lost, so whoever wants to use it waits
+                if not is_settled(place, SETTLE_S) and self.state() == state:
+                    return None
+                state = told = self.state()
+            is_checked = state == "overwritten"
+            if is_checked:
+                state = self._separate(place)
+            saved: bool | None = state == "sound"
             found = _look(place)
-            if state == "replaced":
+            if state == "replaced" and not is_checked:
                 self._set_aside(place)
                 if found is None or not self._is_settled(found):
                     return None
-                state = "replaced" if found.size else "emptied"
+                state = told = "replaced" if found.size else "emptied"
             remains = look_back(self._database.writer)
-            if state == "replaced":
+            if state == "replaced" and not is_checked:
                 self._examine(path, found)
-            elif state != "sound":
+            elif state not in ("sound", "replaced"):
                 saved = self._put(place, found)
                 if saved is None:
                     return None
             if state != "sound":
-                self._database.exchange()
+                self._database.exchange(fold_in=not is_checked)
                 self._remember()
         finally:
             turn.release()
-        return Renewed(state, is_whole=bool(saved)), remains
+        return Renewed("sound" if state == "sound" else told, is_whole=bool(saved)), remains
+
+    def _separate(self, place: Path) -> State:
+        """Make a file that was copied over ours one of its own; return what has become of ours then."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            if mark_of_file(place) == mark_of(self._database.writer):  # changed through SQLite itself
+                adopt(place, self._database.writer)
+                return "sound"
+        theirs = beside(place, ".theirs")
+        try:
+            for suffix in ("", *BESIDE):
+                beside(theirs, suffix).unlink(missing_ok=True)
+            create_private_file(theirs)
+            copy_unlocked(place, theirs)
+            self._check(theirs)
+            self._set_aside(place)
+            theirs.replace(place)
+        except (sqlite3.DatabaseError, StoreError) as error:
+            theirs.unlink(missing_ok=True)
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            keep_damaged(place, time.time(), "another file was copied over the open one, and cannot be used")
+            return "deleted"
+        return "replaced"
+
+    def close_aside(self) -> None:
+        """Close the database while its file has another name: SQLite then leaves the file as it is."""
+        path = self._database.path
+        if path is None:
+            return
+        turn = FileLock(path.parent / "opening.lock")
+        place = path.resolve()
+        try:
+            aside = beside(place, ".aside")
+            place.rename(aside)
+            try:
+                self._database.close_unlocked()
+            finally:
+                aside.rename(place)
+        finally:
+            turn.release()
 
     def _is_settled(self, found: _Stamp) -> bool:
         """Return whether the file has stopped changing, or cannot be waited for; a refused one has to change first."""
@@ -127,12 +201,7 @@ class FileWatch:
     def _examine(self, path: Path, found: _Stamp | None) -> None:
         """Bring somebody's file to our format; raises when it cannot be used."""
         try:
-            with contextlib.closing(connect(path)) as theirs:
-                lines = [str(row[0]) for row in theirs.execute("PRAGMA quick_check(1)")]
-                if lines != ["ok"]:
-                    raise StoreError(lines[0])
-                migrate(theirs, str(path))
-                theirs.execute("SELECT count(*) FROM chats").fetchone()
+            self._check(path)
         except (sqlite3.Error, StoreError) as error:
             if isinstance(error, sqlite3.Error) and primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise
@@ -142,11 +211,20 @@ class FileWatch:
                 f"sound one there, only this Neovim keeps what is said ({error})"
             ) from error
 
+    def _check(self, path: Path) -> None:
+        """Bring a file to our format; raises `sqlite3.Error` or `StoreError` when it cannot be used."""
+        with contextlib.closing(connect(path)) as theirs:
+            lines = [str(row[0]) for row in theirs.execute("PRAGMA quick_check(1)")]
+            if lines != ["ok"]:
+                raise StoreError(lines[0])
+            migrate(theirs, str(path))
+            theirs.execute("SELECT count(*) FROM chats").fetchone()
+
     def _put(self, place: Path, found: _Stamp | None) -> bool | None:
         """Put a new file where none or an empty one is; return whether it has everything, None: there is one now."""
         fresh = place.with_name(place.name + ".renewed")
         for suffix in ("", "-wal", "-shm"):
-            _beside(fresh, suffix).unlink(missing_ok=True)
+            beside(fresh, suffix).unlink(missing_ok=True)
         saved = self._make(fresh, place)
         if _look(place) != found or (found is not None and found.size):
             fresh.unlink()
@@ -154,7 +232,7 @@ class FileWatch:
         self._set_aside(place)
         for suffix in self._beside:  # not ours, but of no file that is there: SQLite would add it to the new one
             with contextlib.suppress(FileNotFoundError):
-                _beside(place, suffix).replace(_beside(place, f"{suffix}.old"))
+                beside(place, suffix).replace(beside(place, f"{suffix}.old"))
         if found is None and not _link(fresh, place):
             fresh.unlink()
             return None
@@ -169,8 +247,8 @@ class FileWatch:
         The open connections keep it; one that belongs to the other file is left alone.
         """
         for suffix, known in self._beside.items():
-            file = _beside(place, suffix)
-            if known is not None and _identity(file) == known:
+            file = beside(place, suffix)
+            if known is not None and identity(file) == known:
                 file.unlink(missing_ok=True)
 
     def _make(self, fresh: Path, path: Path) -> bool:
@@ -209,10 +287,6 @@ def _link(fresh: Path, place: Path) -> bool:
     return True
 
 
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
 def _look(path: Path) -> _Stamp | None:
     """Return what is there, None for nothing."""
     try:
@@ -220,12 +294,3 @@ def _look(path: Path) -> _Stamp | None:
     except FileNotFoundError:
         return None
     return _Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-def _identity(path: Path | None) -> tuple[int, int] | None:
-    if path is None or os.name != "posix":
-        return None
-    with contextlib.suppress(OSError):
-        found = path.stat()
-        return found.st_dev, found.st_ino
-    return None

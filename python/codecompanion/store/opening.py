@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError
-from codecompanion.store import lease
+from codecompanion.store import lease, lost_file
 from codecompanion.store.blobs import FOLDER as BLOB_FOLDER
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.db import (
@@ -25,6 +25,7 @@ from codecompanion.store.db import (
     told_as_ours,
 )
 from codecompanion.store.lease import FileLock, Owner
+from codecompanion.store.marks import set_aside_foreign_log
 from codecompanion.store.migrations import migrate, version_of
 from codecompanion.store.salvage import finish_swap, repair
 from codecompanion.store.store import Clock, Report, Store, suspicion_of
@@ -77,6 +78,9 @@ def open_memory_store(clock: Clock = time.time, report: Report = log_problem) ->
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
     kept = finish_swap(path, now)
     repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
+    old_log = set_aside_foreign_log(path.resolve(), lost_file.SETTLE_S)
+    if old_log is not None:
+        _LOG.warning("the write-ahead log beside %s belongs to another file; kept as %s", path, old_log)
     try:
         return _open_sound(path), repaired
     except sqlite3.DatabaseError as error:

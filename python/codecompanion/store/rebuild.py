@@ -84,7 +84,7 @@ class Loss(msgspec.Struct, frozen=True):
             return f"Chat history {state} while open; written again, nothing is lost"
         again = sum(1 for chat in self.rebuilt if chat.extent not in ("taken", "failed"))
         kept = f"{counted(again, 'chat')} rebuilt" if again else "a new one is used"
-        return f"Chat history {state}; {kept}; {SEE_RESTORE}"
+        return f"Chat history {'replaced' if state == 'overwritten' else state}; {kept}; {SEE_RESTORE}"
 
 
 def notice(lost: sqlite3.Connection, now: float) -> Noticed:

@@ -75,6 +75,19 @@ def kept_files(path: Path) -> list[KeptFile]:
     return [KeptFile(file, _read_story(file)) for file in found]
 
 
+def keep_damaged(path: Path, now: float, story: str) -> Path:
+    """Give a file that cannot be used another name, and remember for `:checkhealth` what it is."""
+    kept = _free_name(path, time.strftime("%Y%m%d-%H%M%S", time.localtime(now)))
+    path.rename(kept)
+    _tell(kept, story)
+    return kept
+
+
+def _tell(kept: Path, story: str) -> None:
+    create_private_file(_story(kept))
+    _story(kept).write_text(story)
+
+
 def _story(kept: Path) -> Path:
     return kept.with_suffix(".txt")
 
@@ -112,8 +125,7 @@ def repair(path: Path, now: float) -> StoreCorrupt:
     fresh.replace(_beside(path, ".rebuilt"))
     kept = finish_swap(path, now)
     if kept is not None:
-        _story(kept).write_text(saved.story())
-        _story(kept).chmod(0o600)
+        _tell(kept, saved.story())
     return StoreCorrupt(saved.sentence())
 
 

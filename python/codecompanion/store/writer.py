@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.store.db import Database, explain
 from codecompanion.store.lost_file import SETTLE_S, FileWatch
+from codecompanion.store.marks import change_mark
 
 T = TypeVar("T")
 
@@ -156,9 +157,33 @@ class Writer:
             if job is None:
                 with self._database.write_lock:
                     self._gone = True
-                    if self._watch.state() != "sound":
-                        self._database.fold_in()
+                    self._leave()
                 return
+
+    def _leave(self) -> None:
+        """Mark the file for the last time, or write into a lost one what its log still has.
+
+        Never into a file that was copied over it: SQLite does that at the end unless the file has moved away.
+        """
+        match self._watch.state():
+            case "sound":
+                self._change_mark(flush=False)
+            case "overwritten":
+                self._watch.close_aside()
+            case _:
+                self._database.fold_in()
+
+    def _change_mark(self, *, flush: bool) -> bool:
+        """Make the file differ from all earlier states of it; False: the log must not be folded in."""
+        if self._database.path is None:
+            return False
+        try:
+            if not flush:
+                self._database.writer.execute("PRAGMA synchronous = NORMAL")
+            return change_mark(self._database.path.resolve(), self._database.writer, flush=flush)
+        except (sqlite3.Error, OSError) as error:
+            _calmly(self._on_error, explain(error, self._database.path))
+            return False
 
     def _serve(self, group: list[_Job]) -> None:
         outcomes: list[_Outcome]
@@ -215,7 +240,8 @@ class Writer:
         if self._wal is None:
             return
         try:
-            if self._wal.stat().st_size > CHECKPOINT_BYTES:
+            is_grown = self._wal.stat().st_size > CHECKPOINT_BYTES
+            if is_grown and self._watch.state() == "sound" and self._change_mark(flush=True):
                 self._database.writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
         except FileNotFoundError:
             return

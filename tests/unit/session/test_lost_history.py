@@ -381,9 +381,16 @@ async def test_who_comes_second_brings_back_what_the_first_left(host, monkeypatc
     await another.close()
     bench.store.release("chat-2").result()
     other = FileLock(path.parent / "rebuilding.lock")
+    tries: list[Path] = []
+
+    def lock(where: Path, timeout_s: float) -> FileLock:
+        tries.append(where)
+        return FileLock(where, timeout_s)
+
+    monkeypatch.setattr(lost_history, "FileLock", lock)
     truncate(bench, path)
     session.log._store.save_draft("chat-1", "typing").result()
-    await bench.until(lambda: bool(notices(bench)))
+    await bench.until(lambda: len(tries) > 1)
     assert bench.store.load_events("chat-2") == []
     other.release()
     await settled(bench)
