@@ -321,7 +321,7 @@ def test_a_list_that_cannot_be_read_tells_nothing(desk: Desk, content: bytes) ->
 def test_where_the_list_cannot_be_written_nothing_else_fails(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is folded in another time; at the end SQLite does it."""
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     store = desk.open()
