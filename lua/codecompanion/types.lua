@@ -244,9 +244,10 @@
 ---@field chat string
 ---@field items CodeCompanion.Wire.ContextItem[]
 
----Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned.
+---So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 ---
----`changed` are the messages whose text is shorter now, `removed` those that left the view.
+---`changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
+---`cut` says how many percent are still sent, by message id (R-524).
 ---@class CodeCompanion.Event.ContextEdited
 ---@field type "context_edited"
 ---@field chat string
@@ -257,6 +258,7 @@
 ---@field change_id string
 ---@field changed string[]
 ---@field removed string[]
+---@field cut table<string, integer>
 
 ---An answer that another one counts in place of: the ids of its messages.
 ---
@@ -269,15 +271,16 @@
 ---What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 ---
 ---`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
----are message ids: shorter than they were written, and kept. `gone` are the messages that are not in the view, by the
----kind of change that took them out. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind
----of the first.
+---are message ids: shorter than they were written, and kept. Of those that were only cut `cut` says how many percent
+---are sent, by message id. `gone` are the messages that are not in the view, by the kind of change that took them out.
+---`next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
 ---@class CodeCompanion.Event.ViewMarks
 ---@field type "view_marks"
 ---@field chat string
 ---@field undone string[]
 ---@field cleared string[]
 ---@field pinned string[]
+---@field cut table<string, integer>
 ---@field gone table<string, string[]>
 ---@field next_undo string
 ---@field next_redo string
@@ -358,7 +361,8 @@
 ---kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
 ---events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not count
 ---now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
----turn, or a new answer to the same message, begins with it. `level` is that of a note; one that tells of the end of a
+---turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still sent of a tool result
+---that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the end of a
 ---turn has in `ended` how that was.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
@@ -373,6 +377,7 @@
 ---@field model? string
 ---@field cut? boolean
 ---@field cleared? boolean
+---@field kept_percent? integer[]
 ---@field pinned? boolean
 ---@field gone? string
 ---@field opens? boolean

@@ -288,9 +288,10 @@ class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
 
 
 class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
-    """Old tool results were cleared from the view (R-516). `call_ids` name the folds concerned.
+    """So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 
-    `changed` are the messages whose text is shorter now, `removed` those that left the view.
+    `changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
+    `cut` says how many percent are still sent, by message id (R-524).
     """
 
     cleared: int
@@ -300,6 +301,7 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     change_id: str = ""
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    cut: dict[str, int] = {}
 
 
 class Replaced(msgspec.Struct, frozen=True):
@@ -317,14 +319,15 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
     """What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
 
     `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
-    are message ids: shorter than they were written, and kept. `gone` are the messages that are not in the view, by the
-    kind of change that took them out. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind
-    of the first.
+    are message ids: shorter than they were written, and kept. Of those that were only cut `cut` says how many percent
+    are sent, by message id. `gone` are the messages that are not in the view, by the kind of change that took them out.
+    `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
     """
 
     undone: tuple[str, ...]
     cleared: tuple[str, ...]
     pinned: tuple[str, ...]
+    cut: dict[str, int] = {}
     gone: dict[str, tuple[str, ...]] = {}
     next_undo: str = ""
     next_redo: str = ""
@@ -409,7 +412,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
     events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not count
     now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
-    turn, or a new answer to the same message, begins with it. `level` is that of a note; one that tells of the end of a
+    turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still sent of a tool result
+    that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the end of a
     turn has in `ended` how that was.
     """
 
@@ -425,6 +429,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str = ""
     cut: bool = False
     cleared: bool = False
+    kept_percent: tuple[int, ...] = ()
     pinned: bool = False
     gone: str = ""
     opens: bool = False

@@ -136,7 +136,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One message of the history or the view (R-001).
 
     `tokens` is the cached, uncalibrated estimate of the whole message (0: not counted yet). `blob` is the sha256 of
-    the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early.
+    the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early. `left_out`: so
+    many characters of a tool result were left out so that it fits (0 = none, or a placeholder stands for all of it).
     """
 
     id: str
@@ -154,6 +155,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     compacted: bool = False
     visible: bool = True
     cut: bool = False
+    left_out: int = 0
     blob: str = ""
     ts: float = 0.0
     tokens: int = 0
@@ -197,9 +199,9 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 def with_changes(message: Message, **changes: Any) -> Message:
-    """Return a copy of the message with the given fields changed; a new content drops the cached count (R-112)."""
-    if "content" in changes and "tokens" not in changes:
-        changes["tokens"] = 0
+    """Return a copy with the given fields changed; a new content drops the count and what was left out (R-112)."""
+    if "content" in changes:
+        changes = {"tokens": 0, "left_out": 0, **changes}
     return msgspec.structs.replace(message, **changes)
 
 

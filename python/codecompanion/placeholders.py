@@ -96,12 +96,24 @@ def fill_tool_template(template: str, result: Message, tool: str) -> str:
     Fields: `{chars}` of the original, `{tool}`, `{turn}` (`turn-N`, R-341), `{call}` (its id), `{kind}`.
     """
     return template.format(
-        chars=len(result.text),
+        chars=original_chars(result),
         tool=" ".join(tool.split()),
         turn=turn_name(result.cycle),
         call=" ".join((result.tool_call_id or "").split()),
         kind="error" if result.is_error else "output",
     )
+
+
+def original_chars(result: Message) -> int:
+    """Return how long a tool result was before anything of it was left out."""
+    note = RESULT_CUT.format(chars=result.left_out) if result.left_out else ""
+    return len(result.text) + result.left_out - (len(note) if note and note in result.text else 0)
+
+
+def kept_percent(result: Message) -> int:
+    """Return how much of a tool result that was cut is still sent, 0 for one that was not cut; at least 1 of 100."""
+    whole = original_chars(result)
+    return max(1, min(99, round(100 * (whole - result.left_out) / whole))) if result.left_out and whole else 0
 
 
 def image_cleared(path: str | None) -> str:

@@ -52,6 +52,55 @@ def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: Cha
     assert "C-r" not in screen, "a new change ends what could be redone"
 
 
+def test_a_result_that_was_cut_says_how_much_of_it_is_sent(chat: ChatDriver) -> None:
+    """R-524: not that it was cleared; also when the host says anew what the view looks like."""
+    tool(chat, "c1")
+    tool(chat, "c2")
+    cut = events.ContextEdited(
+        cleared=1, tokens_before=9_200, tokens_after=6_100, call_ids=("c1", "c2"), change_id="e1",
+        changed=("m-c1", "m-c2"), cut={"m-c2": 34},
+    )  # fmt: skip
+    chat.push(cut)
+    screen = chat.nvim.wait_screen("✂ 1 tool result cleared, 1 cut to 34 % · 9.2k → 6.1k tokens · u undo")
+    assert screen.count("read_file c1.txt · cleared · K original · r restore") == 1
+    assert screen.count("read_file c2.txt · cut to 34 % · K whole · r restore") == 1
+    before = chat.nvim.screen()
+    chat.push(marks(cleared=("m-c1", "m-c2"), cut={"m-c2": 34}, next_undo="e1"))
+    assert chat.nvim.screen() == before
+    put_cursor(chat, "c2.txt")
+    chat.nvim.feed("r")
+    chat.nvim.wait_for(lambda: chat.sent("restore_message"), "the request")
+    chat.push(marks(cleared=("m-c1", "m-c2"), next_undo="e1"))
+    chat.nvim.wait_screen("read_file c2.txt · cleared · K original · r restore")
+    assert "cut to 34 % · K" not in chat.nvim.screen()
+
+
+def test_the_lines_of_two_edits_of_one_request_stand_in_their_order(chat: ChatDriver) -> None:
+    """Issue 9: the newer stood above the older; `u` on them undoes the one that can be undone."""
+    tool(chat, "c1")
+    tool(chat, "c2")
+    chat.push(edited("c1"))
+    cut = {"cut": {"m-c2": 50}, "changed": ("m-c2",)}
+    chat.push(
+        events.ContextEdited(
+            cleared=0, tokens_before=21_700, tokens_after=9_000, call_ids=("c2",), change_id="e2", **cut
+        )
+    )
+    first = "✂ 1 tool result cleared · 48.2k → 21.7k tokens"
+    second = "✂ 1 tool result cut to 50 % · 21.7k → 9.0k tokens"
+    chat.nvim.wait_screen(rf"{first}\s+{second} · u undo")
+    to_the_edits = """
+      for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, { details = true })) do
+        if #(mark[4].virt_lines or {}) > 1 then vim.api.nvim_win_set_cursor(0, { mark[2] + 1, 0 }) end
+      end"""
+    chat.nvim.lua(to_the_edits)
+    chat.nvim.feed("u")
+    chat.nvim.wait_for(lambda: chat.sent("undo_change"), "the request")
+    assert chat.sent("undo_change")[0]["change_id"] == "e2"
+    chat.push(marks(undone=("e2",), cleared=("m-c1",), next_undo="e1", next_redo="e2"))
+    chat.nvim.wait_screen(rf"{first} · u undo\s+undone · <C-r> redo · {second}")
+
+
 def test_an_undone_card_is_shut_its_turns_are_open_and_redo_folds_them_again(chat: ChatDriver) -> None:
     """R-545: also what a change of provider undid, which offers no key (R-542)."""
     old = old_turns(chat)

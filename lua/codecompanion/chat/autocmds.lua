@@ -51,9 +51,10 @@ M.list = {
   },
   {
     name = "CodeCompanionChatEdited",
-    description = "Old tool results were cleared from the context.",
+    description = "Tool results were cleared from the context, or cut so that it fits.",
     data = {
-      cleared = "integer: number of results",
+      cleared = "integer: number of results that were cleared",
+      cut = "table<string, integer>: percent that are still sent of those that were cut, by message id",
       tokens_before = "integer: size of the next request before",
       tokens_after = "integer: and after",
       call_ids = "string[]: the tool calls of these results",

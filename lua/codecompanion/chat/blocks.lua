@@ -23,8 +23,9 @@ local status = require("codecompanion.chat.status")
 
 local M = {}
 
----What the line of a cleared result says.
+---What the line of a cleared result says, and of one that was cut so that it fits.
 M.CLEARED = " · cleared · K original · r restore"
+M.CUT = " · cut to %d %% · K whole · r restore"
 
 ---What the line of a reverted change of a file says.
 M.REVERTED = " · reverted"
@@ -263,6 +264,13 @@ local function summary_of(tool)
   return summary ~= "" and (" · " .. summary) or ""
 end
 
+---What the line of a result says that is sent shorter than it was written, nil for one that is not.
+---@param cleared? boolean|integer A number: so many percent of it are sent
+---@return string?
+function M.shortened(cleared)
+  return type(cleared) == "number" and M.CUT:format(cleared) or cleared and M.CLEARED or nil
+end
+
 ---The line of a closed tool fold: mark, state, title, summary. Where the window is too narrow the title gives way: what
 ---came of a call is worth more than the middle of a command.
 ---@param tool table
@@ -270,7 +278,7 @@ end
 ---@return { [1]: string, [2]: string }[]
 function M.tool_chunks(tool, width)
   local state = STATES[tool.status] or STATES.running
-  local outcome = tool.cleared and M.CLEARED or summary_of(tool)
+  local outcome = M.shortened(tool.cleared) or summary_of(tool)
   local title = M.one_line(tool.title)
   local reverted = tool.change and tool.change.reverted and M.REVERTED or ""
   if width then
@@ -325,8 +333,9 @@ function M.tool(tool)
   end
   local state = { STATES[tool.status] or STATES.running }
   local eol = { { row = 0, col = #"▸ ", pos = "inline", chunks = state } }
-  if tool.cleared then
-    eol[2] = { row = 0, col = #line, pos = "inline", chunks = { { M.CLEARED, "CodeCompanionCleared" } } }
+  local shortened = M.shortened(tool.cleared)
+  if shortened then
+    eol[2] = { row = 0, col = #line, pos = "inline", chunks = { { shortened, "CodeCompanionCleared" } } }
   end
   if tool.change and tool.change.reverted then
     eol[#eol + 1] = { row = 0, col = #line, pos = "inline", chunks = { { M.REVERTED, "CodeCompanionUndone" } } }
@@ -363,13 +372,26 @@ function M.notice(text, level, hint)
   return block
 end
 
----Old tool results were cleared: a line of virtual text, the text stays as it is (R-516).
+---What an edit did to tool results: "2 tool results cleared, 1 cut to 34 %".
+---@param cleared integer
+---@param cuts integer[] How many percent are sent of each that was cut
+---@return string
+local function edit_of(cleared, cuts)
+  local function results(count)
+    return ("%d tool result%s"):format(count, count == 1 and "" or "s")
+  end
+  local cut = #cuts == 1 and ("cut to %d %%"):format(cuts[1]) or "cut"
+  if cleared == 0 then
+    return #cuts == 0 and "texts of old edits shortened" or ("%s %s"):format(results(#cuts), cut)
+  end
+  return results(cleared) .. " cleared" .. (#cuts > 0 and (", %d %s"):format(#cuts, cut) or "")
+end
+
+---Tool results were cleared or cut: a line of virtual text, the text stays as it is (R-516).
 ---@param event table
 ---@return CodeCompanion.Block
 function M.edited(event)
-  local count = event.cleared
-  local what = count == 0 and "texts of old edits shortened"
-    or ("%d tool result%s cleared"):format(count, count == 1 and "" or "s")
+  local what = edit_of(event.cleared, event.cuts or vim.tbl_values(event.cut or {}))
   local text = ("✂ %s · %s → %s tokens"):format(
     what,
     status.short(event.tokens_before),

@@ -44,14 +44,26 @@ local function suffix(chat, change)
   return is_next and undo and ("%s undo"):format(undo) or ""
 end
 
----The line of virtual text of an edit.
+---The edits that are told below a row, in the order they were made.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return CodeCompanion.Change[]
+local function edits_below(chat, row)
+  local found = {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { row, 0 }, { row, -1 }, {})) do
+    found[#found + 1] = chat.edits[mark[1]]
+  end
+  table.sort(found, function(one, other)
+    return one.mark < other.mark
+  end)
+  return found
+end
+
+---What is said of an edit, as lines of virtual text.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
-local function draw_edit(chat, change)
-  local at = change.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, change.mark, {}) or {}
-  if not at[1] then
-    return
-  end
+---@return table[]
+local function edit_lines(chat, change)
   local group = change.undone and "CodeCompanionUndone" or "CodeCompanionCleared"
   local after = suffix(chat, change)
   local line = {
@@ -66,7 +78,26 @@ local function draw_edit(chat, change)
     end, fit.wrap(line[1][1] .. line[2][1] .. line[3][1], room))
   end
   lines[#lines + 1] = { { "", group } }
-  api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], { id = change.mark, virt_lines = lines })
+  return lines
+end
+
+---The line of virtual text of an edit. Of lines that different marks have in one place Neovim shows the newest first:
+---where one request led to several edits, the mark of the first has the lines of all.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_edit(chat, change)
+  local at = change.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, change.mark, {}) or {}
+  if not at[1] then
+    return
+  end
+  local edits, lines = edits_below(chat, at[1]), {}
+  for _, edit in ipairs(edits) do
+    vim.list_extend(lines, edit_lines(chat, edit))
+  end
+  for index, edit in ipairs(edits) do
+    local opts = { id = edit.mark, virt_lines = index == 1 and lines or nil }
+    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], opts)
+  end
 end
 
 ---Draw the lines of edits anew: a window has another width.
@@ -206,6 +237,9 @@ function M.add(chat, block)
   end
   change.item, change.mark = block.item, block.virtual_id
   chat.changes[change.id] = change
+  if change.kind == "edited" and change.mark then
+    chat.edits[change.mark] = change
+  end
   show(chat, change)
   M.supersede(chat)
 end
@@ -264,7 +298,7 @@ function M.update(chat, event)
     undone[id] = true
   end
   for _, id in ipairs(event.cleared) do
-    cleared[id] = true
+    cleared[id] = (event.cut or {})[id] or true
   end
   for _, id in ipairs(event.pinned) do
     pinned[id] = true
@@ -298,7 +332,7 @@ function M.update(chat, event)
   for _, item in pairs(chat.items) do
     if item.message_id and not item.reasoning then
       if item.call_id then
-        tools.set_cleared(chat, item, cleared[item.message_id] == true)
+        tools.set_cleared(chat, item, cleared[item.message_id] or false)
       end
       local is_pinned = pinned[item.message_id] == true
       if (item.pinned == true) ~= is_pinned then
@@ -323,13 +357,13 @@ function M.at(chat, row)
   if answer then
     return answer
   end
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { row, 0 }, { row, -1 }, {})) do
-    for _, change in pairs(chat.changes) do
-      if change.kind == "edited" and change.mark == mark[1] then
-        return change
-      end
+  local edits = edits_below(chat, row)
+  for _, change in ipairs(edits) do
+    if change.id == chat.next_undo or change.id == chat.next_redo then
+      return change -- of several the one that a key can do something about
     end
   end
+  return edits[1]
 end
 
 return M

@@ -215,7 +215,7 @@ function M.context_edited(chat, event)
     draw.append(chat, blocks.edited(event))
   end
   changes.made(chat, event.change_id)
-  tools.cleared(chat, event.changed or {}, event.call_ids)
+  tools.cleared(chat, event.changed or {}, event.call_ids, event.cut or {})
   require("codecompanion.chat.runs").take_out(chat, event.removed or {}, "edited")
   autocmds.fire(chat, "ChatEdited", event)
 end

@@ -142,7 +142,7 @@ local function fill(bufnr, lines, rows)
   api.nvim_buf_set_extmark(bufnr, ns, 2, 0, { line_hl_group = "CodeCompanionTokens" })
   for index, row in ipairs(rows) do
     if row.state and row.state ~= "live" then
-      local group = row.state == "cleared" and "CodeCompanionCleared"
+      local group = (row.state == "cleared" or row.state == "cut") and "CodeCompanionCleared"
         or row.state == "pinned" and "CodeCompanionPinned"
         or "CodeCompanionCompacted"
       api.nvim_buf_set_extmark(bufnr, ns, index + 2, 0, { line_hl_group = group })

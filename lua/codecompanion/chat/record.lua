@@ -54,9 +54,10 @@ local made = 0
 ---@field gone table<string, string> Messages that are not sent any more, by the kind of change that took them out
 ---@field runs_drawn integer Lines that say what is folded because it is gone
 ---@field refreshing? thread What is folded is being brought up to date, in slices
----@field cleared table<string, boolean> Messages that are sent shorter than they were written
+---@field cleared table<string, boolean|integer> Messages that are sent shorter than they were written, see `blocks`
 ---@field marked? boolean The host has said what is cleared since the buffer was emptied
 ---@field changes table<string, CodeCompanion.Change> Edits and compactions that are drawn
+---@field edits table<integer, CodeCompanion.Change> The edits among them by the mark that has their line
 ---@field answers_replaced CodeCompanion.Replaced[] Answers that another one counts in place of
 ---@field next_undo? string Id of the change that can be undone
 ---@field next_redo? string Id of the change that can be redone
@@ -138,6 +139,7 @@ function M.new(id)
     gone = {},
     cleared = {},
     changes = {},
+    edits = {},
     answers_replaced = {},
     fold_states = {},
     folds_version = 0,
@@ -161,6 +163,7 @@ function M.reset(chat)
   chat.context_shown, chat.just_detached, chat.undo_soon = nil, nil, nil
   chat.cleared, chat.marked, chat.hint_mark = {}, nil, nil
   chat.changes, chat.next_undo, chat.next_redo, chat.undo_kind = {}, nil, nil, nil
+  chat.edits = {}
   chat.unpainted, chat.tail_kind, chat.header, chat.stream, chat.approvals = 0, nil, false, nil, {}
   chat.restore = nothing_to_restore()
 end

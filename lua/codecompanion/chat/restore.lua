@@ -39,6 +39,7 @@ local function add_entry(chat, entry, list, header)
   elseif entry.kind == "edited" then
     list[#list + 1] = blocks.edited({
       cleared = entry.messages or 0,
+      cuts = entry.kept_percent,
       tokens_before = entry.tokens_before or 0,
       tokens_after = entry.tokens_after or 0,
       change_id = entry.change_id,
@@ -59,6 +60,10 @@ local function add_entry(chat, entry, list, header)
     list[#list + 1] = blocks.header(entry.adapter or "", entry.model or "")
   end
   if entry.kind == "tool" then
+    local cleared = chat.cleared[entry.message_id]
+    if cleared == nil and entry.cleared == true and not chat.marked then
+      cleared = (entry.kept_percent or {})[1] or true
+    end
     list[#list + 1] = blocks.tool({
       call_id = entry.call_id,
       message_id = entry.message_id,
@@ -68,7 +73,7 @@ local function add_entry(chat, entry, list, header)
       summary = entry.summary,
       preview = entry.text,
       status = entry.status or "ok",
-      cleared = chat.cleared[entry.message_id] or (entry.cleared == true and not chat.marked),
+      cleared = cleared,
       pinned = entry.pinned,
       change = entry.change,
     })

@@ -67,33 +67,35 @@ function M.finished(chat, event)
   end)
 end
 
----Whether a call's result is in the context: a fold of a cleared one says so, the text stays (R-516).
+---Whether a call's result is in the context: the fold of one that was cleared or cut says so, the text stays (R-516).
 ---@param chat CodeCompanion.Chat
 ---@param item table
----@param cleared boolean
+---@param cleared boolean|integer It is sent shorter than it was written; a number: so many percent of it are sent
 function M.set_cleared(chat, item, cleared)
-  if (item.cleared == true) == cleared then
+  if (item.cleared or false) == cleared then
     return -- most of a long chat: not even its place is asked for
   end
   local first = draw.item_rows(chat, item)
   if not first then
     return
   end
+  local before = blocks.shortened(item.cleared)
   item.cleared = cleared
+  local marks = before
+      and api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
+    or {}
+  for _, mark in ipairs(marks) do
+    if mark[4].virt_text and mark[4].virt_text[1][1] == before then
+      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
+    end
+  end
   if cleared then
     local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
     api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, #line, {
-      virt_text = { { blocks.CLEARED, "CodeCompanionCleared" } },
+      virt_text = { { blocks.shortened(cleared), "CodeCompanionCleared" } },
       virt_text_pos = "inline", -- wraps with the line
       hl_mode = "combine",
     })
-    return
-  end
-  local marks = api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
-  for _, mark in ipairs(marks) do
-    if mark[4].virt_text and mark[4].virt_text[1][1] == blocks.CLEARED then
-      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
-    end
   end
 end
 
@@ -146,11 +148,12 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param message_ids string[]
 ---@param call_ids string[] Of those results that are known by their call only
-function M.cleared(chat, message_ids, call_ids)
+---@param cut table<string, integer> How many percent are sent of those that were cut, by message
+function M.cleared(chat, message_ids, call_ids, cut)
   for _, id in ipairs(message_ids) do
     for _, item in ipairs(chat.by_message[id] or {}) do
       if item.call_id then
-        M.set_cleared(chat, item, true)
+        M.set_cleared(chat, item, cut[id] or true)
       end
     end
   end

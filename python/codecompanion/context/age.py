@@ -1,9 +1,10 @@
-"""Which messages are old enough for a cheap reduction (K7, K12): one question, asked in four units.
+"""Which messages are old enough for a cheap reduction (K7, K12): one question, asked in five units.
 
     cycles      outside the newest `count` cycles                                               (R-510, R-512)
     messages    outside the newest `count` messages, system messages not counted                (R-116)
     turns       in a finished turn, but not in the newest `count` finished ones                 (R-342)
     tool_step   in the running turn, in front of its newest `count` replies that call tools     (R-341)
+    rounds      in front of the newest `count` replies that call tools, in whatever turn        (R-524)
 
 A turn is a cycle (R-002). What a message is (tools, size, protection) is the strategies' part.
 """
@@ -22,14 +23,15 @@ from codecompanion.messages import is_system_prompt
 class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is old: outside the newest `count` of a unit."""
 
-    unit: Literal["cycles", "messages", "turns", "tool_step"] = "cycles"
+    unit: Literal["cycles", "messages", "turns", "tool_step", "rounds"] = "cycles"
     count: int = 3
 
 
 def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: float = 0.0) -> range | frozenset[int]:
     """Return the indexes of the messages that are old.
 
-    Of tool steps so many more are new as take no more than that `share` (0..1) of the window with their results.
+    Of tool steps so many more are new as take no more than that `share` (0..1) of the window with their results; of
+    rounds, as take no more beside the `count` that are new in any case.
     """
     match older_than.unit:
         case "cycles":
@@ -40,6 +42,8 @@ def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: flo
             return range(_newest_messages_start(messages, older_than.count))
         case "tool_step":
             return _before_tool_steps(messages, older_than.count, env, share)
+        case "rounds":
+            return _before_rounds(messages, older_than.count, env, share)
         case _:
             assert_never(older_than.unit)
 
@@ -78,3 +82,15 @@ def _before_tool_steps(messages: Messages, keep: int, env: Env, share: float) ->
             break
         start, end = min(start, step), step
     return frozenset(index for index in turn if index < start)
+
+
+def _before_rounds(messages: Messages, keep: int, env: Env, share: float) -> range:
+    rounds = [index for index, message in enumerate(messages) if message.tool_calls]
+    start = end = rounds[-keep] if 0 < keep <= len(rounds) else (len(messages) if keep <= 0 else 0)
+    used = 0
+    for step in reversed(rounds[:-keep] if keep > 0 else rounds):
+        used += sum(message.tokens or env.count(message) for message in messages[step:end])
+        if used > share * env.window:
+            break
+        start = end = step
+    return range(start)

@@ -34,6 +34,10 @@ AVAILABLE_RESERVE = 8000
 """What CoWork keeps for the reply (R-402)."""
 SMALLEST_BUDGET = 256
 
+ALWAYS = 2
+"""A stage with a trigger of so few tokens is asked before every request and decides by itself: there is no limit that
+the request could get below."""
+
 _WITHOUT_FIXED = ("available", "budget")
 """What system prompt and tools take is not part of these bases."""
 

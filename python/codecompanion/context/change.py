@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from codecompanion.context.pipeline import StageReport
 from codecompanion.context.repair import Repair
 from codecompanion.context.work import Messages, Work
 from codecompanion.history import ChangeKind, Insertion, ViewChanged
+from codecompanion.messages import Message
+from codecompanion.placeholders import kept_percent
 
 
 def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
@@ -34,6 +37,11 @@ def _anchor(before: Messages, after: Messages, index: int) -> str:
     return before[following - 1].id if following > 0 else ""
 
 
+def cuts_of(messages: Sequence[Message]) -> dict[str, int]:
+    """Return how many percent are sent of those results among the messages that were cut, by their ids (R-524)."""
+    return {message.id: kept_percent(message) for message in messages if message.left_out}
+
+
 def view_change(
     report: StageReport, work: Work, before: Messages, change_id: str, extra: dict[str, Any]
 ) -> ViewChanged:
@@ -43,8 +51,11 @@ def view_change(
     kind: ChangeKind = "compacted" if report.event == "context_compacted" and (removed or inserted) else "edited"
     details: dict[str, Any] = {"stage": report.stage, "trigger": report.trigger, **extra}
     if work.cleared or kind == "edited":
-        details["cleared"] = len(work.cleared)
+        cut = cuts_of(replaced)
+        details["cleared"] = sum(message.id not in cut for message in work.cleared)
         details["call_ids"] = [message.tool_call_id or "" for message in work.cleared]
+        if cut:
+            details["cut"] = list(cut.values())
     if report.card.shows_tier:
         details["tier"] = report.tier
         details["counts"] = [len(before), len(work.messages)]

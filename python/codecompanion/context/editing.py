@@ -32,7 +32,7 @@ class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S2.
 
-    `keep_share` (0..1 of the window): with tool steps, as many more of the newest stay as that has room for.
+    `keep_share` (0..1 of the window): with tool steps and rounds, as many more of the newest stay as that has room for.
 
     A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
     = all), `exclude_tools` never do (R-512). With `stop_when` results are cleared from the oldest on, and only until
@@ -54,8 +54,8 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:
     """Return the work with old results cleared; calls, user text and replies are not touched (R-511).
 
-    A result is cleared iff it answers a call, is not edited yet, its tool counts, it is old and large enough, and the
-    placeholder is shorter than it (R-514). Running it again clears nothing.
+    A result is cleared iff it answers a call, no placeholder stands for it yet, its tool counts, it is old and large
+    enough, and the placeholder is shorter than it (R-514). Running it again clears nothing.
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
@@ -65,7 +65,8 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
         if excess is not None and excess <= 0:
             break
         message = work.messages[index]
-        if index not in old or message.edited or message.compacted or is_protected(message):
+        is_cleared = message.compacted or (message.edited and not message.left_out)
+        if index not in old or is_cleared or is_protected(message):
             continue
         tool = work.messages[position[0]].tool_calls[position[1]].name
         if tool in params.exclude_tools or (params.tools and tool not in params.tools):

@@ -1,7 +1,8 @@
 """`fit_tool_results`: cut the largest tool results until the request fits (R-524; issue 9).
 
 Head and tail stay with a note between them; the log keeps the whole. All results are cut to one level, so that one
-huge result is cut and small ones beside it stay as they are.
+huge result is cut and small ones beside it stay as they are. One that was cut before loses more of its head and tail:
+there is one note, and it tells all that is missing.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
     lowest = max(params.least, int(params.least_share * env.window))
     sizes = {
         index: env.count(work.messages[index])
-        for index in _candidates(work.messages, newest_only=params.newest_only)
-        if (work.messages[index].tokens or lowest + 1) > lowest
+        for index in (unseen_results(work.messages) if params.newest_only else range(len(work.messages)))
+        if _may_be_cut(work.messages[index]) and (work.messages[index].tokens or lowest + 1) > lowest
     }
     smallest = int(_WORTH_CUTTING * lowest) if params.newest_only else lowest
     sizes = {index: size for index, size in sizes.items() if size > smallest}
@@ -63,15 +64,14 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
     return msgspec.structs.replace(work, messages=messages, cleared=(*work.cleared, *cut))
 
 
-def _candidates(messages: Messages, *, newest_only: bool) -> list[int]:
-    first = 0
-    if newest_only:
-        first = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), 0)
-    return [
-        index
-        for index in range(first, len(messages))
-        if messages[index].role == "tool" and not is_protected(messages[index])
-    ]
+def unseen_results(messages: Messages) -> list[int]:
+    """Return the indexes of the tool results that no reply has followed yet: the model has not seen them."""
+    first = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), 0)
+    return [index for index in range(first, len(messages)) if _may_be_cut(messages[index])]
+
+
+def _may_be_cut(message: Message) -> bool:
+    return message.role == "tool" and not is_protected(message)
 
 
 def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Messages:
@@ -85,16 +85,25 @@ def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Mes
 
 def _shortened(message: Message, share: float, env: Env) -> Message:
     """Return the result with that share of its text: head, note, tail; images and documents in it stay."""
-    text = message.text
-    keep = max(0, int(share * len(text)) - len(RESULT_CUT))
-    head = int(keep * _HEAD_SHARE)
-    tail = keep - head
-    left_out = len(text) - head - tail
-    note = RESULT_CUT.format(chars=left_out)
-    if left_out <= len(note):
+    before, behind = _ends(message)
+    keep = max(0, int(share * len(message.text)) - len(RESULT_CUT))
+    head = before[: int(keep * _HEAD_SHARE)]
+    tail = behind[max(0, len(behind) - (keep - len(head))) :]
+    left_out = message.left_out + len(before) - len(head) + len(behind) - len(tail)
+    shorter = head + RESULT_CUT.format(chars=left_out) + tail
+    if len(shorter) >= len(message.text):
         return message
-    shorter = text[:head] + note + (text[-tail:] if tail else "")
     parts = () if isinstance(message.content, str) else message.content
     others = tuple(part for part in parts if not isinstance(part, TextPart))
-    cut = with_changes(message, content=(TextPart(shorter), *others) if others else shorter, tokens=0)
+    content = (TextPart(shorter), *others) if others else shorter
+    cut = with_changes(message, content=content, left_out=left_out, tokens=0)
     return with_changes(cut, tokens=env.count(cut))
+
+
+def _ends(message: Message) -> tuple[str, str]:
+    """Return what a result keeps its head of, and its tail: the two parts of its text, or what an earlier cut left."""
+    head, note, tail = message.text.partition(RESULT_CUT.format(chars=message.left_out))
+    if message.left_out and note:
+        return head, tail
+    middle = int(_HEAD_SHARE * len(message.text))
+    return message.text[:middle], message.text[middle:]

@@ -1,11 +1,13 @@
 """THE ORDER: how the next request is prepared (pipeline.md 5.4, R-518…R-520, R-529, R-530).
 
-    repair pairs → is management on, and no call open? → cut new results that do not fit →
+    repair pairs → is management on, and no call open? →
+        do new results fit? else older ones are cleared, and the new ones cut by what is missing then (R-524) →
         for each stage of the policy, in its order:
             trigger crossed? → for each of its tiers, until a result is accepted:
                 run its steps → check the result → does it fit the target?
             → swap
         → does the request fit the window? else the stages of `recovery.toml`, which ask no model (R-524)
+        → has that made room? new results that were cut are cut anew, by what is missing in the end
 
 `prepare` and `compact` are generators: they yield `SummaryRequest`s and receive `SummaryReply`s, and return
 `Prepared`. They change nothing; the session commits the result as one event per stage.
@@ -19,8 +21,9 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.context.arriving import arrival, cut_anew, most_without_summary, new_results, with_results
 from codecompanion.context.budget import aim_tokens, is_crossed, room_of
-from codecompanion.context.policy import newest_result_stages, recovery_stages
+from codecompanion.context.policy import NEWEST_RESULTS, arrival_stages, recovery_stages
 from codecompanion.context.policy_schema import (
     CHAT_ADAPTER,
     Card,
@@ -133,8 +136,10 @@ def prepare(
     if not policy.enabled or view.has_open_calls:
         return Prepared(messages=repair.messages, measure=measured, repair=repair)
     current, reports, writers = repair.messages, list[StageReport](), Writers(env)
-    if not env.fits(current, measured):
-        current, measured = yield from _fit(newest_result_stages(), current, measured, env, reports)
+    arrived = () if env.fits(current, measured) else new_results(current)
+    if arrived:
+        stages = arrival(policy, current, env, clears="context_edited" not in resting)
+        current, measured = yield from _fit(stages, current, measured, env, reports)
     for stage in policy.stages:
         usable = _usable(stage, policy, automatic_summaries)
         if not usable or not _is_due(stage, policy, current, measured, env, automatic_summaries):
@@ -148,21 +153,67 @@ def prepare(
             current, measured = report.work.messages, report.after
     if fitting and not env.fits(current, measured):
         current, measured = yield from _fit(_fitting_stages(policy), current, measured, env, reports)
+    if arrived:
+        current, measured = _cut_once(policy, arrived, current, measured, env, reports)
     return Prepared(messages=current, measure=measured, repair=repair, reports=tuple(reports))
 
 
 def _fit(
     stages: tuple[Stage, ...], messages: Messages, measured: Measure, env: Env, reports: list[StageReport]
 ) -> Generator[Ask, SummaryReply, tuple[Messages, Measure]]:
-    """Run these stages one after the other until the request fits (R-524); what they did is added to the reports."""
+    """Run these stages one after the other until the request fits (R-524); what they did is added to the reports.
+
+    They are about what is sent: where that is shaped, it is what they measure.
+    """
+    as_sent = _as_sent(env)
     for stage in stages:
         if env.fits(messages, measured):
             break
-        report = yield from _run_stage(stage, stage.tiers, messages, measured, env, "reactive", Writers(env))
+        before, writers = as_sent.measure(messages), Writers(as_sent)
+        report = yield from _run_stage(stage, stage.tiers, messages, before, as_sent, "reactive", writers)
         if report.work is not None:
             reports.append(report)
-            messages, measured = report.work.messages, report.after
+            messages, measured = report.work.messages, env.measure(report.work.messages)
     return messages, measured
+
+
+def _as_sent(env: Env) -> Env:
+    return env if env.sent is None else msgspec.structs.replace(env, measure=env.sent)
+
+
+def _cut_once(
+    policy: Policy, arrived: Messages, messages: Messages, measured: Measure, env: Env, reports: list[StageReport]
+) -> tuple[Messages, Measure]:
+    """Cut the new results by what is missing in the end, when something was taken out behind their cut (R-524).
+
+    The reports tell it as if they had been cut to that at once; one with nothing left to tell goes.
+    """
+    place = next((i for i, report in enumerate(reports) if report.stage == NEWEST_RESULTS), len(reports))
+    done = [report for report in reports[place:] if report.work is not None and report.event != "memory_flushed"]
+    if len(done) < 2:
+        return messages, measured
+    as_sent, stage = _as_sent(env), arrival_stages()[-1]
+    size, ran = as_sent.measure(messages).tokens, {report.stage for report in done}
+    # What a compaction has just brought the request below is not filled up again: it would come once more.
+    most = most_without_summary(tuple(one for one in policy.stages if one.id in ran), messages, as_sent, size)
+    aim = aim_tokens(stage.trigger, stage.target, 0, room_of(as_sent, messages, stage.trigger))
+    cut = cut_anew(messages, arrived, most, aim, as_sent)
+    if cut is None:
+        return messages, measured
+    results = {message.id: message for message in cut}
+    before, told = done[0].work.before if done[0].work else messages, list[StageReport]()
+    for report in reports[place:]:
+        if report.work is not None and report.event != "memory_flushed":
+            work = with_results(report.work, before, results)
+            if work.messages == before:
+                continue
+            report = msgspec.structs.replace(
+                report, work=work, before=env.measure(before), after=env.measure(work.messages)
+            )
+            before = work.messages
+        told.append(report)
+    reports[place:] = told
+    return cut, env.measure(cut)
 
 
 def compact(view: View, policy: Policy, env: Env) -> Preparation:

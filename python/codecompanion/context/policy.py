@@ -121,17 +121,18 @@ def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Po
     return with_options(policy, fields, key)
 
 
-NEWEST_RESULTS = "newest_results"
+OLDER_RESULTS, NEWEST_RESULTS = "older_results", "newest_results"
+_ARRIVAL = (OLDER_RESULTS, NEWEST_RESULTS)
 
 
-def newest_result_stages() -> tuple[Stage, ...]:
-    """Return what runs before the stages of every policy when a request does not fit: new results are cut (R-524)."""
-    return tuple(stage for stage in _stages_of_file() if stage.id == NEWEST_RESULTS)
+def arrival_stages() -> tuple[Stage, ...]:
+    """Return what runs before the stages of every policy when new results do not fit: first older ones go (R-524)."""
+    return tuple(stage for stage in _stages_of_file() if stage.id in _ARRIVAL)
 
 
 def recovery_stages() -> tuple[Stage, ...]:
     """Return the stages every policy falls back to when a request does not fit the window (R-524, R-535)."""
-    return tuple(stage for stage in _stages_of_file() if stage.id != NEWEST_RESULTS)
+    return tuple(stage for stage in _stages_of_file() if stage.id not in _ARRIVAL)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""`require_savings`: stop when compacting would not free enough (R-524)."""
+"""`require_savings` and `require_target`: stop when what was done would not free enough (R-524)."""
 
 from __future__ import annotations
 
@@ -31,4 +31,16 @@ def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
     savings = before - env.measure((*work.messages, *work.pending)).tokens
     if savings < least:
         return Skipped("savings_too_small", f"compacting would free {savings} tokens, fewer than the least of {least}")
+    return work
+
+
+class RequireTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No parameters: the target is the stage's."""
+
+
+def require_target(work: Work, params: RequireTarget, env: Env) -> Outcome:
+    """Return the work, or `Skipped` when the request is still larger than what the stage aims at."""
+    size = env.measure(work.messages).tokens
+    if env.target and size > env.target:
+        return Skipped("target_not_reached", f"{size} tokens would be left, more than the target of {env.target}")
     return work

@@ -25,7 +25,7 @@ from codecompanion.context.placement import InsertSummary, insert_summary
 from codecompanion.context.plain_description import DescribePlain, describe_plain
 from codecompanion.context.prompt_shape import ShapeFragments, ShapeSchemas
 from codecompanion.context.raw_transcript import SummarizeRaw, summarize_raw
-from codecompanion.context.savings import RequireSavings, require_savings
+from codecompanion.context.savings import RequireSavings, RequireTarget, require_savings, require_target
 from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
 from codecompanion.context.transcript import FormatTranscript, format_transcript
 from codecompanion.context.trimming import (
@@ -84,6 +84,7 @@ STRATEGIES: dict[str, Strategy] = {
     "append_ledger": Strategy("lesson 21", AppendLedger, append_ledger),
     "summarize_flush": Strategy("R-446", SummarizeFlush, summarize_flush, asks_model=True),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),
+    "require_target": Strategy("R-524", RequireTarget, require_target),
 }
 """S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""
 

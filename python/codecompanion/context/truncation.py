@@ -62,7 +62,9 @@ def _with_text(message: Message, text: str, env: Env) -> Message:
     """Return the result with its text replaced and counted again; images and documents in it stay."""
     parts = () if isinstance(message.content, str) else message.content
     others = tuple(part for part in parts if not isinstance(part, TextPart))
-    edited = with_changes(message, content=(TextPart(text), *others) if others else text, edited=True)
+    left_out = message.left_out + max(1, len(message.text) - len(text))
+    content = (TextPart(text), *others) if others else text
+    edited = with_changes(message, content=content, edited=True, left_out=left_out)
     return with_changes(edited, tokens=env.count(edited))
 
 

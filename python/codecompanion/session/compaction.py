@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
-from codecompanion.context.change import repair_change, view_change
+from codecompanion.context.change import cuts_of, repair_change, view_change
 from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.policy_schema import Policy
@@ -295,5 +295,6 @@ class _Run:
                 change_id=change.change_id,
                 changed=tuple(message.id for message in change.replaced),
                 removed=change.removed,
+                cut=cuts_of(change.replaced),
             )
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from codecompanion.context.budget import Room, is_crossed
+from codecompanion.context.budget import ALWAYS, Room, is_crossed
 from codecompanion.context.compaction_notes import why_not_by_model
 from codecompanion.context.pipeline import Prepared, StageReport
 from codecompanion.context.policy_schema import Policy, Stage
@@ -21,9 +21,6 @@ from codecompanion.session.guards import CompactionGuard
 
 _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
 """Why a stage had nothing to do yet: that is no try that failed."""
-_ALWAYS = 2
-"""A stage with a trigger of so few tokens is asked before every request and decides by itself: there is no limit that
-the request could get below."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -45,7 +42,7 @@ class Standing(msgspec.Struct, frozen=True):
         """Return what was wrong with a compaction, "" = it helped."""
         if report.outcome != "changed":
             return report.detail
-        if stage.trigger.at == _ALWAYS or not is_crossed(stage.trigger, report.after, self.room):
+        if stage.trigger.at == ALWAYS or not is_crossed(stage.trigger, report.after, self.room):
             return ""
         return self.no_help(report.after)
 

@@ -25,6 +25,7 @@ from codecompanion.history import (
     ViewChanged,
 )
 from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
+from codecompanion.placeholders import kept_percent
 from codecompanion.session.change_list import changes_of
 from codecompanion.session.gone import gone_from, pages, summary_ids
 from codecompanion.session.tool_round import preview, recorded_title, told_change
@@ -118,6 +119,7 @@ class _Drawing:
         common: dict[str, Any] = {
             "message_id": message.id,
             "cleared": message.id in self._cleared,
+            "kept_percent": self._cleared.get(message.id, ()),
             "pinned": message.id in self._pinned,
             "gone": self._gone.get(message.id, ""),
         }
@@ -168,15 +170,21 @@ class _Drawing:
         )
 
 
-def _marked(events: Sequence[LogEvent], undone: frozenset[str]) -> tuple[set[str], set[str]]:
-    """Return the ids of messages that are cleared, and of those that are pinned, as the changes left them."""
-    cleared: set[str] = set()
+def _marked(events: Sequence[LogEvent], undone: frozenset[str]) -> tuple[dict[str, tuple[int, ...]], set[str]]:
+    """Return what is cleared or cut, by message id, and the ids of what is pinned, as the changes left them.
+
+    Of a message that was cut it says how many percent of it are sent.
+    """
+    cleared: dict[str, tuple[int, ...]] = {}
     pinned: set[str] = set()
     for event in events:
         if not isinstance(event.payload, ViewChanged) or event.payload.change_id in undone:
             continue
         for message in (*event.payload.replaced, *(insertion.message for insertion in event.payload.inserted)):
-            (cleared.add if message.edited or message.compacted else cleared.discard)(message.id)
+            if message.edited or message.compacted or message.left_out:
+                cleared[message.id] = (kept_percent(message),) if message.left_out else ()
+            else:
+                cleared.pop(message.id, None)
             (pinned.add if message.pinned else pinned.discard)(message.id)
     return cleared, pinned
 
@@ -191,6 +199,7 @@ def _change_entries(change: ViewChanged, undone: bool, gone: str) -> Iterator[En
         yield Entry(
             kind="edited",
             messages=report.get("cleared", 0),
+            kept_percent=tuple(report.get("cut", ())),
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,
             change_id=change.change_id,

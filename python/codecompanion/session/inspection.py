@@ -107,6 +107,8 @@ def state_of(message: Message) -> str:
         return "rules"
     if message.pinned:
         return "pinned"
+    if message.left_out:
+        return "cut"
     if message.edited or message.compacted:
         return "cleared"
     return "summary" if message.tag == SUMMARY_TAG else "live"

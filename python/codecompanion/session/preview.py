@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.context.change import difference
-from codecompanion.context.pipeline import Prepared
+from codecompanion.context.pipeline import Prepared, StageReport
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.context.work import Messages
 from codecompanion.history import LogEvent, RequestSent, project
@@ -79,8 +79,15 @@ def _section(title: str, before: Messages, prepared: Prepared) -> str:
         why = "; ".join(report.detail for report in prepared.reports if report.detail)
         return f"# {title}: nothing changes{f' ({why})' if why else ''}"
     tokens = f"{changed[0].before.tokens:,} → {changed[-1].after.tokens:,} tokens"
-    kinds = ", then ".join("cleared" if report.event == "context_edited" else "compacted" for report in changed)
+    kinds = ", then ".join(map(_kind, changed))
     return "\n".join([f"# {title}: {kinds}, {tokens}", *_diff(before, prepared.messages)])
+
+
+def _kind(report: StageReport) -> str:
+    if report.event != "context_edited" or report.work is None:
+        return "compacted"
+    cut = {message.id for message in report.work.messages if message.left_out}
+    return "cut" if cut and cut.issuperset(message.id for message in report.work.cleared) else "cleared"
 
 
 def _diff(before: Messages, after: Messages) -> list[str]:

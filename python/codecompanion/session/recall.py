@@ -145,8 +145,9 @@ def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
             change = event.payload
             if change.change_id in undone:
                 continue
-            for gone in (*change.removed, *(message.id for message in change.replaced)):
-                how[gone] = _HOW[change.kind]
+            how |= dict.fromkeys(change.removed, _HOW[change.kind])
+            for message in change.replaced:
+                how[message.id] = "cut" if message.left_out else _HOW[change.kind]
     return how
 
 

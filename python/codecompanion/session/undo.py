@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from codecompanion.context.change import cuts_of
 from codecompanion.errors import InputError
 from codecompanion.events import Replaced, ViewMarks
 from codecompanion.history import (
@@ -205,7 +206,8 @@ def marks(
     return ViewMarks(
         chat=chat_id,
         undone=undone,
-        cleared=tuple(message.id for message in messages if message.edited or message.compacted),
+        cleared=tuple(message.id for message in messages if message.edited or message.compacted or message.left_out),
+        cut=cuts_of(messages),
         pinned=tuple(message.id for message in messages if message.pinned),
         gone=by_kind(gone),
         next_undo=newest.change_id if newest else "",
@@ -299,8 +301,13 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
     title = report.get("title", "a message")
     match change.kind:
         case "edited":
-            cleared = int(report.get("cleared", 0)) or len(change.replaced)
-            return f"{counted(cleared, 'tool result')} {'restored' if undone else 'cleared'}"
+            cut = len(report.get("cut", ()))
+            cleared = int(report.get("cleared", 0)) or len(change.replaced) - cut
+            if undone:
+                return f"{counted(cleared + cut, 'tool result')} restored"
+            if not cleared:
+                return f"{counted(cut, 'tool result')} cut"
+            return f"{counted(cleared, 'tool result')} cleared{f', {cut:,} cut' if cut else ''}"
         case "compacted":
             messages = counted(int(report.get("messages", number)), "message")
             return f"{messages} {'restored' if undone else 'compacted'}{_cycles(report)}"

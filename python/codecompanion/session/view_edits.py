@@ -153,7 +153,8 @@ class ViewEdits:
 
     async def _clear(self, item: str) -> str:
         message = find(self.log.view.messages, item)
-        if message is None or message.role != "tool" or message.edited or message.pinned:
+        is_cleared = message is not None and message.edited and not message.left_out
+        if message is None or message.role != "tool" or is_cleared or message.pinned:
             raise InputError("Only tool results that are neither cleared nor pinned can be cleared.")
         cleared = with_changes(message, content=TOOL_RESULT_CLEARED, edited=True)
         call_ids = [message.tool_call_id or ""]

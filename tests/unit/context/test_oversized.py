@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from codecompanion.context.age import OlderThan
+from codecompanion.context.editing import ClearToolResults, clear_tool_results
 from codecompanion.context.oversized import FitToolResults, fit_tool_results
+from codecompanion.context.truncation import TruncateToolResults, truncate_tool_results
 from codecompanion.context.work import Messages, Skipped, Work
+from codecompanion.placeholders import RESULT_CUT, kept_percent, original_chars
 from tests.unit.context.builders import assistant, chat, env, tool, user
 
+HERE = env((), 4_000)
 NEWEST = FitToolResults(newest_only=True, least_share=0.10)
 
 
@@ -56,3 +61,41 @@ def test_a_new_result_is_not_cut_for_a_handful_of_tokens():
     messages = loop("old " * 4_000, "new " * 440)
     assert isinstance(fitted(messages, 2_000), Skipped)
     assert isinstance(fitted(messages, 2_000, FitToolResults()), Work)
+
+
+def test_a_result_that_was_cut_before_has_one_note_that_tells_all_that_is_missing():
+    """Issue 9: a second cut stood its note beside the first one's, and told of its own part only."""
+    messages = loop("<first>" + "new " * 4_000 + "<last>")
+    whole = len(messages[-1].text)
+    once = fitted(messages, 3_000)
+    assert isinstance(once, Work)
+    twice = fitted(once.messages, 1_500)
+    assert isinstance(twice, Work)
+    text, left_out = twice.messages[-1].text, twice.messages[-1].left_out
+    assert text.count("characters left out") == 1
+    assert f"{left_out:,} characters left out" in text
+    assert len(text) - len(RESULT_CUT.format(chars=left_out)) + left_out == whole == original_chars(twice.messages[-1])
+    assert text.startswith("<first>")
+    assert text.endswith("<last>")
+    assert (kept_percent(once.messages[-1]), kept_percent(twice.messages[-1])) == (74, 36)
+
+
+def test_a_result_that_was_cut_can_still_be_cleared():
+    """It is no placeholder; what stands for it tells how long it was at first."""
+    messages = loop("new " * 4_000, "newer")
+    cut = fitted(messages, 1_000, FitToolResults())
+    assert isinstance(cut, Work)
+    truncated = truncate_tool_results(
+        Work(before=messages, messages=messages), TruncateToolResults(max_tokens=500), HERE
+    )
+    assert isinstance(truncated, Work)
+    params = ClearToolResults(older_than=OlderThan(unit="rounds", count=1), template="tool_result_truncated")
+    for work in (cut, truncated):
+        assert work.messages[2].left_out
+        cleared = clear_tool_results(work, params, HERE)
+        assert isinstance(cleared, Work)
+        assert cleared.messages[2].text == "[Tool result truncated — originally 16000 chars]"
+        assert (cleared.messages[2].edited, cleared.messages[2].left_out) == (True, 0)
+        assert clear_tool_results(cleared, params, HERE) == Skipped(
+            "nothing_to_clear", "no tool result is old enough to be cleared"
+        )

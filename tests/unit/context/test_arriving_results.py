@@ -1,0 +1,168 @@
+"""Results the model has not seen: older ones are cleared first, and they are cut by what then is missing (R-524).
+
+Issue 9: a model got 795 of 1,650 tokens of a file while 6,000 of 8,192 were free, because the file was cut before the
+older results went; and results were cut anew in every request, each time a little more.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from codecompanion.context.pipeline import Prepared, prepare
+from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.policy_schema import Policy
+from codecompanion.context.shaping import Parts, shape
+from codecompanion.history import View, with_messages
+from codecompanion.invariants import violations
+from codecompanion.messages import Message
+from codecompanion.placeholders import kept_percent
+from tests.unit.context.builders import SUMMARISES, assistant, chat, count, drive, env, system, tool, turns, user
+
+PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+WINDOWS = (4_000, 8_192, 64_000)
+
+
+def made(*messages: Message) -> tuple[Message, ...]:
+    """Return the messages as a chat that knows their sizes."""
+    return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
+
+
+def loop(*sizes: int, name: str = "read_file") -> list[Message]:
+    """Return a question, and a round of one call for each result of so many tokens."""
+    rounds = [(assistant("", (f"c{i}", name)), tool(f"c{i}", text_of(i, size))) for i, size in enumerate(sizes)]
+    return [system(), user("Never touch conf/prod. Read them."), *[message for each in rounds for message in each]]
+
+
+def text_of(number: int, size: int) -> str:
+    return (f"line {number} " * size)[: 4 * size]
+
+
+def prepared(messages: tuple[Message, ...], window: int, policy: Policy, **changes: object) -> tuple[Prepared, int]:
+    """Return the next request and how often a model was asked to summarise."""
+    resting = changes.pop("resting", frozenset())
+    here = env(messages, window, reserve=window // 10, **changes)
+    if policy.shape:
+        here = msgspec.structs.replace(here, sent=lambda given: shape(given, PARTS, policy, here).measure)
+    view = with_messages(View(cycle=here.cycle), messages)
+    done, asked = drive(prepare(view, policy, here, resting=resting), SUMMARISES)  # type: ignore[arg-type]
+    request = shape(done.messages, PARTS, policy, here).messages
+    assert not violations(request)
+    assert sum(map(count, request)) <= window - window // 10
+    return done, sum(ask.event == "context_compacted" for ask in asked)
+
+
+def results(messages: tuple[Message, ...]) -> list[Message]:
+    return [message for message in messages if message.role == "tool"]
+
+
+def stages(done: Prepared) -> list[str]:
+    return [report.stage for report in done.reports if report.work is not None and report.event != "memory_flushed"]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", policy_names())
+def test_a_new_result_is_whole_when_older_ones_make_room(name, window):
+    """Five results of a fifth of the window each: the fifth is whole, no model is asked, half the window is free."""
+    messages = made(*loop(*[window // 5] * 5))
+    done, asked = prepared(messages, window, load_policy(name))
+    assert done.messages[-1] == messages[-1]
+    assert asked == 0
+    assert any(message.edited for message in results(done.messages))
+    assert sum(map(count, done.messages)) < 0.6 * window
+    assert stages(done) == ["older_results"]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", policy_names())
+def test_one_that_is_larger_than_the_window_is_cut_by_what_is_missing_then(name, window):
+    """Of the older results the newest stay, up to a tenth of the window; the rest is its."""
+    messages = made(*loop(*[window // 12] * 8, 3 * window))
+    done, asked = prepared(messages, window, load_policy(name))
+    newest = done.messages[-1]
+    assert asked == 0
+    assert newest.text.startswith("line 8 ")
+    assert newest.left_out > 0
+    assert not newest.edited
+    assert 0.65 * window < newest.tokens < 0.8 * window
+    older = results(done.messages)[:-1]
+    assert 0 < sum(message.tokens for message in older if not message.edited) <= 0.1 * window
+    assert [message for message in older if message.left_out] == []
+    assert sum(map(count, done.messages)) > 0.75 * window
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_all_older_results_go_when_the_new_one_is_whole_then(name):
+    """Beside a tenth of the window of them it would have to be cut, or a summary would be due."""
+    messages = made(*loop(*[600] * 5, 6_300 if name == "kodacode" else 6_700))
+    done, asked = prepared(messages, 8_192, load_policy(name))
+    assert asked == 0
+    assert done.messages[-1] == messages[-1]
+    assert all(message.edited for message in results(done.messages)[:-1])
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", policy_names())
+def test_in_a_loop_of_ten_no_result_is_taken_out_twice(name, window):
+    """Seen under kodacode: in every request ten results were cut anew, and told as if they had just been cleared."""
+    policy, view = load_policy(name), made(*loop())
+    rounds = made(*loop(*[window // 5] * 10))[2:]
+    told: list[str] = []
+    for number in range(0, 20, 2):
+        view = (*view, *rounds[number : number + 2])
+        new_id = lambda purpose, n=number: f"{purpose}-{n}"  # noqa: E731
+        done, _ = prepared(view, window, policy, new_id=new_id)
+        assert done.messages[-1] == view[-1], "nobody has seen it yet"
+        told += [message.id for report in done.reports if report.work for message in report.work.cleared]
+        view = tuple(msgspec.structs.replace(message, tokens=count(message)) for message in done.messages)
+    assert len(told) == len(set(told))
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_results_that_come_together_are_cut_once_and_none_is_cleared_unseen(name):
+    """Ten calls in one reply: under codebuddy six of them were cleared before the model had seen them."""
+    calls = assistant("", *[(f"c{i}", "read_file") for i in range(10)])
+    messages = made(system(), user("Read them."), calls, *[tool(f"c{i}", text_of(i, 1_600)) for i in range(10)])
+    done, asked = prepared(messages, 8_192, load_policy(name))
+    assert asked == 0
+    assert stages(done) == ["newest_results"]
+    assert [message.edited for message in results(done.messages)] == [False] * 10
+    assert {kept_percent(message) for message in results(done.messages)} <= set(range(36, 42))
+
+
+@pytest.mark.parametrize("name", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
+def test_what_a_compaction_frees_is_the_new_results_as_well(name):
+    """A chat of words at 95 %, and a file of 60 %: it was cut to a tenth of the window, and then the words went."""
+    talk = [message for i in range(19) for message in (user(f"{i}? {'why ' * 200}"), assistant("because " * 100))]
+    messages = made(system(), *talk, user("Read it."), assistant("", ("c", "read_file")), tool("c", text_of(0, 4_800)))
+    done, _ = prepared(messages, 8_192, load_policy(name))
+    cut = [message for message in done.messages if message.id == messages[-1].id]
+    assert count(cut[0]) > 0.28 * 8_192
+    cards = [report for report in done.reports if report.event == "context_compacted" and report.work is not None]
+    assert len(cards) == 1
+    assert cards[0].after.tokens == sum(map(count, done.messages))
+
+
+def test_where_nothing_may_be_cleared_new_results_are_cut_at_once():
+    """Lesson 13, R-545: off is off, and what the user has just undone is not done again."""
+    off = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"trigger": False}}})
+    messages = made(*loop(*[1_600] * 5))
+    for policy, resting in ((off, frozenset()), (load_policy("codecompanion"), frozenset({"context_edited"}))):
+        done, _ = prepared(messages, 8_192, policy, resting=resting)
+        assert not any(message.edited for message in done.messages)
+
+
+def test_results_of_tools_that_are_never_cleared_stay():
+    """R-512: what the policy excludes counts here, too."""
+    spare = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"exclude_tools": ["read_file"]}}})
+    done, _ = prepared(made(*loop(*[1_600] * 4, 1_000)), 8_192, spare)
+    assert not any(message.edited for message in done.messages)
+
+
+def test_finished_turns_count_as_older():
+    """What was read for an answer that was given goes before what the model has just asked for."""
+    messages = made(system(), *turns(3, 6_400), *loop(4_400)[1:])
+    done, asked = prepared(messages, 8_192, load_policy("codecompanion"))
+    assert asked == 0
+    assert done.messages[-1] == messages[-1]
+    assert done.messages[3].edited
