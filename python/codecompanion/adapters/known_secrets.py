@@ -1,8 +1,9 @@
 """The keys this host knows, and how they are kept out of what a tool found (lesson 44).
 
 A tool may print a key: from a file, a shell's start file, another program's environment. What it gave is cleaned before
-it is stored, shown or sent. Hidden are the key itself, pieces of it from 23 letters on, and its base64, hexadecimal and
-percent forms. Values that could be ordinary words are not known as keys: hiding `postgres` everywhere helps nobody.
+it is stored, shown or sent. Hidden are the key itself, its base64, hexadecimal and percent forms, and pieces of these
+from 23 letters of the key on (`base64` and `xxd -p` break lines). What else can be made of it is not found. Values that
+could be ordinary words are not known as keys: hiding `postgres` everywhere helps nobody.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ PIECE_CHARS = 12
 """Pieces are looked for in blocks of this length; whatever holds a whole block is found."""
 
 _SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
+_Block = tuple[str, str, int]
+"""A form of a key, a block of it, and where the block begins in it."""
+_LONG_WORD = re.compile(r"[A-Za-z0-9+/_-]{16}")
+"""Where there is none, nothing is encoded: most texts are told so at once."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -31,7 +36,8 @@ class KnownSecrets:
     def __init__(self) -> None:
         self._secrets: frozenset[str] = frozenset()
         self._forms: tuple[str, ...] = ()
-        self._blocks: tuple[tuple[str, str, int], ...] = ()
+        self._blocks: tuple[_Block, ...] = ()
+        self._encoded_blocks: tuple[_Block, ...] = ()
 
     def __repr__(self) -> str:
         """Show how many there are, never one."""
@@ -44,7 +50,9 @@ class KnownSecrets:
             self._secrets |= fresh
             forms = {form for secret in self._secrets for form in _forms(secret)}
             self._forms = tuple(sorted(forms, key=len, reverse=True))
-            self._blocks = tuple(block for secret in sorted(self._secrets) for block in _blocks(secret))
+            ordered = sorted(self._secrets)
+            self._blocks = tuple(block for secret in ordered for block in _blocks_of(secret, PIECE_CHARS))
+            self._encoded_blocks = tuple(block for secret in ordered for block in _encoded_blocks(secret))
 
     def learn_environment(
         self,
@@ -70,7 +78,10 @@ class KnownSecrets:
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
-        for secret, block, at in self._blocks:
+        blocks = self._blocks
+        if self._encoded_blocks and _LONG_WORD.search(text):
+            blocks += self._encoded_blocks
+        for secret, block, at in blocks:
             if block in text:
                 text = _without_piece(text, secret, block, at)
         return text
@@ -89,8 +100,15 @@ def _forms(secret: str) -> Iterator[str]:
     yield secret
     yield data.decode("utf-8", "replace")
     yield quote(data, safe="")
-    yield data.hex()
-    yield data.hex().upper()
+    yield from _hexadecimal(data)
+    yield from _base64(data)
+
+
+def _hexadecimal(data: bytes) -> tuple[str, str]:
+    return data.hex(), data.hex().upper()
+
+
+def _base64(data: bytes) -> Iterator[str]:
     for shift in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             # What stands before and after it changes the first and the last letters: those in between are its own.
@@ -108,11 +126,18 @@ def _bytes(secret: str) -> bytes:
         return secret.encode("utf-8", "surrogatepass")
 
 
-def _blocks(secret: str) -> Iterator[tuple[str, str, int]]:
-    """Yield blocks of the key without its beginning, which says only whose key it is (`sk-ant-…`)."""
-    if len(secret) >= 2 * PIECE_CHARS:
-        for at in range(PIECE_CHARS, len(secret) - PIECE_CHARS + 1, PIECE_CHARS):
-            yield secret, secret[at : at + PIECE_CHARS], at
+def _encoded_blocks(secret: str) -> Iterator[_Block]:
+    data = _bytes(secret)
+    for form in dict.fromkeys(_hexadecimal(data)):
+        yield from _blocks_of(form, 2 * PIECE_CHARS)
+    for form in dict.fromkeys(_base64(data)):
+        yield from _blocks_of(form, PIECE_CHARS * 4 // 3)
+
+
+def _blocks_of(form: str, length: int) -> Iterator[_Block]:
+    """Yield blocks of a form of the key without its beginning, which says only whose key it is (`sk-ant-…`)."""
+    for at in range(length, len(form) - length + 1, length):
+        yield form, form[at : at + length], at
 
 
 def _without_piece(text: str, secret: str, block: str, at: int) -> str:

@@ -92,3 +92,21 @@ def test_a_key_with_bytes_that_are_no_text_is_hidden() -> None:
     hide = known("p\udce4ss-1234-abc").hide
     for shown in ("p\udce4ss-1234-abc", "p\ufffdss-1234-abc", "p%E4ss-1234-abc", "70e473732d313233342d616263"):
         assert hide(f"a {shown} b") == "a [hidden] b"
+
+
+@pytest.mark.parametrize("before", ["", "X=", "LOOP_KEY=", "a line before it\nANTHROPIC_API_KEY="])
+@pytest.mark.parametrize("columns", [60, 64, 76])
+def test_lines_of_hexadecimal_and_base64_hide_it_too(before: str, columns: int) -> None:
+    """`xxd -p` breaks its lines after 60 letters, `base64` after 76."""
+    data = f"{before}{KEY}\nplain=1\n".encode()
+    shift = len(before.encode()) % 3
+    in_base64 = base64.b64encode(b"\0" * shift + KEY.encode()).decode()[4:-4]
+    for encoded, letters, piece in (
+        (data.hex(), KEY.encode().hex(), 24),
+        (base64.b64encode(data).decode(), in_base64, 16),
+    ):
+        lines = [encoded[at : at + columns] for at in range(0, len(encoded), columns)]
+        assert letters in "".join(lines)
+        shown = known(KEY).hide("\n".join(lines))
+        for at in range(piece, len(letters) - 2 * piece):
+            assert letters[at : at + 2 * piece] not in shown
