@@ -2,8 +2,8 @@
 
 A summariser that obeyed what it read writes "ignore all previous instructions …" into the summary, and the next model
 would read that as the user's. Such phrases are replaced by a fixed marker; what a user really said stays. Those of
-other languages are data (`override_phrases.toml`). Letters nobody sees, and letters of other scripts that look like
-Latin ones, hide no phrase. This is no defence by itself: approval of tools does not depend on it. Code and files are
+other languages are data (`override_phrases.toml`). Letters nobody sees, letters that look like Latin ones, and marks of
+bold or code hide no phrase. This is no defence by itself: approval of tools does not depend on it. Code and files are
 never passed through here.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
@@ -51,6 +52,13 @@ _LOOK_ALIKES = str.maketrans(
     "aceijopsyxABCEHIKMOPSTYXoaivOAIE",
 )
 """Cyrillic and Greek letters that cannot be told from Latin ones."""
+_LOOK_ALIKES |= {
+    letter: plain
+    for letter in (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
+    if len(plain := unicodedata.normalize("NFKC", chr(letter))) == 1 and plain.isascii()
+}
+_MARKUP = re.compile(r"[*`~]|(?<![^\W_])_|_(?![^\W_])")
+"""What a page shows as bold or leaning; an underscore inside of a name is none."""
 
 
 @cache
@@ -67,13 +75,16 @@ def leave_out_orders(text: str, said: str = "") -> tuple[str, int]:
     `said`: what the user typed; a phrase of it stays, it is the user's to say.
     """
     text, count = _HIDDEN_TEXT.subn(REMOVED, text)
-    known = _flat(_without_invisible(said)[0])
-    plain, places = _without_invisible(text)
-    spans = {match.span() for reading in {plain, plain.translate(_LOOK_ALIKES)} for match in _orders(reading)}
+    known = _flat(_without(_INVISIBLE, said)[0])
+    spans = set[tuple[int, int]]()
+    for reading, places in _readings(text):
+        for match in _orders(reading):
+            start, stop = match.span()
+            if not (known and _flat(reading[start:stop]) in known):
+                spans.add((places[start], places[stop - 1] + 1) if places else (start, stop))
     parts, end = [], 0
-    for start, stop in sorted(spans):
-        first, last = (places[start], places[stop - 1] + 1) if places else (start, stop)
-        if first >= end and not (known and _flat(plain[start:stop]) in known):
+    for first, last in sorted(spans):
+        if first >= end:
             parts += [text[end:first], REMOVED]
             end, count = last, count + 1
     return "".join((*parts, text[end:])), count
@@ -83,12 +94,28 @@ def _orders(text: str) -> list[re.Match[str]]:
     return [match for pattern in (_OVERRIDE, _TEMPLATE, _phrases()) for match in pattern.finditer(text)]
 
 
-def _without_invisible(text: str) -> tuple[str, list[int]]:
-    """Return the text without letters nobody sees, and where each of the others stood; [] when it has none."""
-    if text.isascii() or not _INVISIBLE.search(text):
+def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
+    """Yield the text as it may be read, and where each letter of that stands in it; [] when all stand where they do."""
+    plain, places = _without(_INVISIBLE, text)
+    yield plain, places
+    latin = plain if plain.isascii() else plain.translate(_LOOK_ALIKES)
+    if latin != plain:
+        yield latin, places
+    bare, kept = _without(_MARKUP, latin)
+    if kept:
+        yield bare, [places[at] for at in kept] if places else kept
+
+
+def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
+    """Return the text without some letters, and where each of the others stood; [] when it has none of them."""
+    parts, places, end = list[str](), list[int](), 0
+    for match in pattern.finditer(text):
+        parts.append(text[end : match.start()])
+        places += range(end, match.start())
+        end = match.end()
+    if not end:
         return text, []
-    places = [at for at, letter in enumerate(text) if not _INVISIBLE.match(letter)]
-    return "".join(text[at] for at in places), places
+    return "".join((*parts, text[end:])), [*places, *range(end, len(text))]
 
 
 def sanitise_memory(text: str, cap: int = LONGEST) -> str:
