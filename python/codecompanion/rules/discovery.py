@@ -125,7 +125,8 @@ def _checked(path: Path, root: Path, follows: bool, by_user: bool) -> Found | Pr
     real = _real(path)
     places = (_real(root), repository_of(root), _real(Path.home()))
     inside = _real(root) in real.parents
-    if not by_user and not inside and not (_is_below(real, places) and _is_rule_text(real, path.name)):
+    is_named_so = not by_user and inside and not path.is_symlink()  # `AGENTS.md -> .env` is not
+    if not by_user and not is_named_so and not (_is_below(real, places) and _is_rule_text(real, path.name)):
         return Problem(
             f"Rules {path.name}: it is a link to {real}, which is not read for a project. Name that file in your"
             " configuration by its absolute path if you want it."
@@ -150,7 +151,7 @@ def _is_below(real: Path, places: tuple[Path, ...]) -> bool:
 
 
 def _is_rule_text(real: Path, asked_for: str = "") -> bool:
-    return real.suffix.lower() in RULE_SUFFIXES or real.name == asked_for
+    return real.suffix.lower() in RULE_SUFFIXES or real.name == asked_for or real.name.endswith("rules")
 
 
 def repository_of(root: Path) -> Path:

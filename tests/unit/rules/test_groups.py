@@ -143,6 +143,18 @@ def test_a_project_cannot_link_its_rules_to_the_users_other_files(root: Path, ta
     assert "AGENTS.md: it is a link to" in loaded.problems[0]
 
 
+@pytest.mark.parametrize(
+    ("target", "is_read"), [(".env", False), ("config/key.pem", False), (".cursorrules", True), ("docs/rules.md", True)]
+)
+def test_a_link_within_the_workspace_leads_to_rules_only(root: Path, target: str, is_read: bool) -> None:
+    """`AGENTS.md -> .env`: what the user keeps beside the code of others is not theirs to send."""
+    _write(root, **{target: "TEXT=1"})
+    (root / "AGENTS.md").symlink_to(target)
+    loaded = load_group(_group("AGENTS.md"), root)
+    assert [item.text for item in loaded.items] == (["TEXT=1"] if is_read else [])
+    assert is_read or "AGENTS.md: it is a link to" in loaded.problems[0]
+
+
 def test_rules_are_shared_across_a_repository_a_home_and_the_users_own_folder(root: Path) -> None:
     (root.parent / ".git").mkdir()
     _write(
