@@ -157,8 +157,8 @@ class ContextMeter:
         if doubt is None:
             self._take(total, prompt, teaches=teaches and changed == 0)
             self._take_reply(usage, reply)
-        elif self._base is not None and not self._check.has_proved:
-            # Whoever told the first two has not told the truth then, either.
+        elif self._base is not None and (doubt.cut_to or not self._check.has_proved):
+            # Whoever told the first two has not told the truth then, either; nor was the last one before a cut whole.
             self._forget_reports()
         return doubt
 

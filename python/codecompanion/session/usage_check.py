@@ -9,6 +9,9 @@ A report that lies outside and yet follows what is sent, step for step, is about
 put a prompt of its own in front, or has left a part of the history out. The second one that agrees with the one before
 is believed, and so is one whose cache held just what the one before had. Figures that lack just the schemas are not.
 
+One that never rises above the largest before it, however much more is sent, is of a server that drops the front of long
+prompts without a word (koboldcpp, Ollama, Hunyuan: lesson 30): true, and no count of what was sent.
+
 `UsageDoubts` is what all chats know of an endpoint together: it is told once, and stands in `:checkhealth`.
 """
 
@@ -39,6 +42,9 @@ _PROVED = 3
 _STEP, _STEP_OFF, _STEP_FLOOR = 120, 0.35, 48
 # A cache breakpoint may stand some tokens before the end of a prompt.
 _CACHE_SLACK = 16
+# A server that cuts reports between half of what it can hold (Ollama) and all of it, so many times in a row, while by
+# this share of it more text is sent; no window is smaller than the least.
+_CUT_DOWN, _CUT_UP, _FLAT, _MORE_TEXT, _LEAST_WINDOW = 0.4, 1.03, 2, 0.25, 1_000
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,10 +106,14 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A report that is not used: what it says, and what our own count says."""
+    """A report that is not used: what it says, and what our own count says.
+
+    `cut_to` is the size to which the server seems to cut prompts, 0 when nothing speaks for that.
+    """
 
     reported: int
     expected: int
+    cut_to: int = 0
 
     @property
     def too_few(self) -> bool:
@@ -120,10 +130,14 @@ class UsageCheck:
         self._believed = 0
         self._never_told_enough = self._follows = False
         self._newest = 0.0
+        self._before = self._largest = 0.0, 0.0
+        self._flat = 0
 
     def forget(self) -> None:
         """Another model reports from now on."""
         self._last, self._newest, self._believed = None, 0.0, 0
+        self._before = self._largest = 0.0, 0.0
+        self._flat = 0
         self._never_told_enough = self._follows = False
 
     @property
@@ -137,6 +151,9 @@ class UsageCheck:
         doubt = Doubt(round(reported), round(expected))
         if reported <= 0:
             return doubt
+        cut_to = self._cut_to(reported, request)
+        if self._enabled and cut_to:
+            return msgspec.structs.replace(doubt, cut_to=cut_to, expected=round(request.guess))
         # What was doubted before and still lacks just the schemas does not become true as more is new.
         again = self._last is not None and request.lacks_schemas(reported, expected)
         near = going is None or (going.holds(reported) and not again)
@@ -158,6 +175,24 @@ class UsageCheck:
         if self._last is None or abs(request.guess - self._last[1]) >= _STEP:
             self._last = reported, request.guess
         return doubt
+
+    def _cut_to(self, reported: float, request: Request) -> int:
+        """Return the largest report when this one stays near it though much more text is sent, else 0.
+
+        Reports that follow what is sent, from lower down, are of a history that is kept shorter, not of cut prompts.
+        Pictures and reasoning are left out: some models do not read those of earlier turns.
+        """
+        text = request.text - request.cleared
+        said, step = reported - self._before[0], text - self._before[1]
+        self._before = reported, text
+        if reported > _CUT_UP * self._largest[0]:
+            self._largest, self._flat = (reported, text), 0
+            return 0
+        follows = abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR
+        near = self._largest[0] >= _LEAST_WINDOW and reported >= _CUT_DOWN * self._largest[0]
+        self._flat = self._flat + 1 if near and not follows else 0
+        much_more = text - self._largest[1] >= _MORE_TEXT * self._largest[0]
+        return round(self._largest[0]) if self._flat >= _FLAT and much_more else 0
 
     def _believe(self) -> None:
         self._last, self._newest, self._believed = None, 0.0, self._believed + 1
@@ -197,10 +232,12 @@ class UsageDoubts:
         self._told: dict[str, Doubt] = {}
 
     def note(self, endpoint: str, doubt: Doubt) -> bool:
-        """Remember the newest doubt about an endpoint; return whether it is the first one."""
-        first = endpoint not in self._told
+        """Remember the newest doubt about an endpoint; return whether it is news: the first one, or the first cut."""
+        before = self._told.get(endpoint)
+        if before is not None and before.cut_to and not doubt.cut_to:
+            return False
         self._told[endpoint] = doubt
-        return first
+        return before is None or (doubt.cut_to > 0 and before.cut_to == 0)
 
     def sentences(self) -> list[tuple[str, str]]:
         """Return (endpoint, sentence) of those that were doubted."""
@@ -209,6 +246,9 @@ class UsageDoubts:
 
 def sentence(doubt: Doubt) -> str:
     """Return what is said of an endpoint, behind its name."""
+    if doubt.cut_to:
+        cut = f"seems to cut prompts to {doubt.cut_to:,} tokens"
+        return f"{cut}: set context_window to that (about {doubt.expected:,} were sent)"
     kind = "too few" if doubt.too_few else "too many"
     said = f"reports {kind} tokens ({doubt.reported:,} of about {doubt.expected:,})"
     return f"{said}; the plugin's own count is used instead (ctx~)"

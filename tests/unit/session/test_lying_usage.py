@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from codecompanion.events import Meter, Notice, TurnFinished
 from codecompanion.history import with_messages
 from codecompanion.messages import Message, Usage
 from codecompanion.session.policy_choice import choose_policy
-from codecompanion.session.usage_check import UsageDoubts
+from codecompanion.session.usage_check import Doubt, UsageDoubts, sentence
 from codecompanion.store.scratch import Calibration as StoredCalibration
 from codecompanion.tokens import MessageCounter
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
@@ -136,6 +137,42 @@ def test_a_history_that_the_server_keeps_shorter_is_followed_from_the_second_rep
             chat.meter.learn(Usage(round(kept), round(1.1 * reply.tokens)), estimated, chat.view)
             kept += step * (sent + reply.tokens)
         assert (chat.meter.count(chat.view).tokens < 8_000) == believed
+
+
+# koboldcpp cuts to its window (gpttype_adapter.cpp), Hunyuan to its limit (its API's text on Messages), Ollama to half.
+@pytest.mark.parametrize("share", [(1.0,), (0.97, 1.0, 0.98), (0.5, 0.7, 0.6)], ids=["whole", "about", "half"])
+def test_a_server_that_cuts_long_prompts_is_named_as_one(share: tuple[float, ...]) -> None:
+    """Lesson 30: reports that never rise above one size are true, and say what the window is."""
+    chat, doubts = Chat(Provider(1.1)), UsageDoubts()
+    told = list[str]()
+    for number in range(14):
+        chat.add(LINE * 40, "user")
+        truth, estimated = chat.truth, chat.meter.estimated_prompt(chat.view)
+        reply = chat.add("Done. " * 30, "assistant")
+        reported = truth if truth <= 6_000 else 6_000 * share[number % len(share)]
+        doubt = chat.meter.learn(Usage(round(reported), round(1.1 * reply.tokens)), estimated, chat.view)
+        if doubt is not None and doubts.note("s", doubt):
+            told.append(sentence(doubt))
+    size = re.fullmatch(r"seems to cut prompts to (5,[5-9]|6,0)\d\d tokens: set context_window to that .*", told[-1])
+    assert size, told
+    assert len(told) <= 2
+    assert chat.meter.count(chat.view).tokens > 9_000
+
+
+@pytest.mark.parametrize("name", ["fifty", "only what was not cached", "cached tokens beside the prompt"])
+def test_small_figures_are_no_cut(name: str) -> None:
+    """What is far below the largest report was not cut, it was not counted."""
+    chat, doubts = Liar(LIES[name]), list[Doubt]()
+    for number in range(8):
+        chat.add(LINE * 60, "user")
+        estimated, prompt = chat.meter.estimated_prompt(chat.view), chat.truth
+        chat.add("Done. " * 30, "assistant")
+        usage = LIES[name](prompt, chat.before, 6_000, number)
+        doubt = chat.meter.learn(usage, estimated, chat.view) if usage is not None else None
+        chat.before = prompt
+        doubts += [doubt] if doubt is not None else []
+    assert doubts
+    assert not [doubt for doubt in doubts if doubt.cut_to]
 
 
 def test_a_shorter_history_that_the_providers_cache_confirms_is_followed_at_once() -> None:
