@@ -82,8 +82,7 @@ class FileWatch:
         if path is None:
             return
         self._beside = {suffix: identity(beside(path, suffix)) for suffix in BESIDE}
-        with contextlib.suppress(OSError, sqlite3.Error):  # without a list nothing is told of a file copied over it
-            adopt(path.resolve(), self._database.writer)
+        adopt(path.resolve(), self._database.writer)
 
     def state(self) -> State:
         """Return what has become of the file; a few microseconds."""

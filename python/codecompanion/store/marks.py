@@ -95,15 +95,18 @@ def is_ours(path: Path) -> bool:
 def adopt(path: Path, connection: sqlite3.Connection) -> None:
     """List the file that is open now, with the log beside it; one without a mark gets one.
 
-    Raises:
-        OSError, sqlite3.Error: it could not be listed; then nothing is told of it.
+    Where it cannot be listed there is no list: an old one would tell of another file.
     """
-    with _alone(connection):
-        _list(path, connection)
-    if mark_of(connection) == UNMARKED and change_mark(path, connection):
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    try:
         with _alone(connection):
             _list(path, connection)
+        if mark_of(connection) == UNMARKED and change_mark(path, connection):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            with _alone(connection):
+                _list(path, connection)
+    except (OSError, sqlite3.Error):
+        with contextlib.suppress(OSError):
+            beside(path, "-marks").unlink()
 
 
 def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = True) -> bool:

@@ -331,4 +331,10 @@ def test_where_the_list_cannot_be_written_nothing_else_fails(desk: Desk, monkeyp
     store.close()
     again = desk.open()
     assert texts(again, "open") == ["one"]
+    assert marks.is_ours(desk.path)
+    marks.beside(desk.path, "-marks").write_bytes(b'{"marks": [1]}')  # of a file that was here before
+    assert not marks.is_ours(desk.path)
+    with again._database.write_lock:
+        marks.adopt(desk.path, again._database.writer)
+    assert not marks.beside(desk.path, "-marks").exists()
     assert not [report for report in desk.reports if not isinstance(report, StoreError)]
