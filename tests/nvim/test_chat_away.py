@@ -78,8 +78,8 @@ def test_the_draft_of_another_neovim_comes_with_the_chat(chat: ChatDriver) -> No
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the chat to be opened again")
     chat.opened(resumed=True, draft="written there")
     chat.push(events.Restored(entries=(), first=True, last=True))
-    assert chat.input() == "written there\ntyped here"
-    assert chat.sent("save_draft")[-1]["text"] == "written there\ntyped here"
+    assert chat.input() == "written there\n\ntyped here"
+    assert chat.sent("save_draft")[-1]["text"] == "written there\n\ntyped here"
 
 
 def test_a_message_that_could_not_be_sent_is_a_draft_again(hidden: ChatDriver) -> None:

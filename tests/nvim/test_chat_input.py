@@ -88,7 +88,7 @@ def test_a_failed_submit_comes_back_in_front_of_what_was_typed_since(chat: ChatD
     submit_id = chat.submit("lost?")
     chat.nvim.feed("Gi and more<Esc>")
     chat.push(events.SubmitFailed(submit_id=submit_id, text="lost?", error="The disk is full."))
-    assert chat.input() == "lost?\n and more"
+    assert chat.input() == "lost?\n\n and more"
     assert chat.text().count("lost?") == 1
     assert "✗ The disk is full." in chat.nvim.screen()
 

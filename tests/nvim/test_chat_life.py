@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import msgspec
@@ -250,35 +251,117 @@ def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
     assert chat.text() == "## Me\nhello\n\n## Me\n"
 
 
-def test_after_a_crash_of_the_host_unsent_text_is_a_draft_again(chat: ChatDriver) -> None:
-    """Lesson 36: the buffer stays; what was not stored goes back; the next action opens the chat again."""
+def crash(chat: ChatDriver, **more: object) -> None:
+    """Let the host die."""
+    event = {"type": "host_exit", "code": 9, "text": "The Python host ended (status 9).", **more}
+    chat.nvim.lua("require('codecompanion.host').on_events(...)", json.dumps([event]))
+    chat.drain()
+
+
+def test_after_a_crash_of_the_host_what_arrived_stays(chat: ChatDriver) -> None:
+    """Lesson 36: the buffer stays; the next action opens the chat again, and nothing old is drawn then."""
     chat.accept("stored")
     chat.push(
         events.ReplyStarted(adapter="openai", model="gpt-4o"),
         events.Text(text="half"),
         events.ToolStarted(call_id="c", name="t", title="tool c"),
     )
-    chat.submit("not stored yet")
-    chat.nvim.feed("Gitail<Esc>")
-    chat.nvim.lua(
-        """require('codecompanion.host').on_events(vim.json.encode({
-             { type = 'host_exit', code = 9, text = 'The Python host ended (status 9).' } }))"""
-    )
-    chat.drain()
-    assert chat.input() == "not stored yet\ntail"
+    crash(chat)
     screen = chat.nvim.wait_screen(r"! The Python host ended \(status 9\)\.")
     assert "half  ✗ cut off" in screen
     assert "▸ ⊘ tool c · cancelled · interrupted" in screen
     assert chat.nvim.messages() == ""
-    chat.nvim.feed("<CR>")
-    chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 3, "submit")
+    chat.nvim.feed("Gitail<Esc><CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "submit")
     assert chat.sent("open_chat")[-1]["resume"] == chat.id
-    assert chat.sent("submit")[-1]["text"] == "not stored yet\ntail"
-    assert chat.sent("submit")[-1]["submit_id"] == 3
     chat.opened(resumed=True, draft="an older draft")
     chat.push(events.Restored(entries=tuple(entries(1)), first=True, last=True))
     assert "question 0" not in chat.text()
     assert "an older draft" not in chat.text()
+
+
+def sent_into_a_crash(chat: ChatDriver) -> str:
+    """Send something that the host does not answer for any more; return its key."""
+    chat.submit("sent or not")
+    chat.nvim.feed("Gitail")
+    crash(chat)
+    text = chat.text()
+    assert "## Me\nsent or not\n" in text
+    assert chat.input() == "tail"
+    assert "! The Python host ended (status 9). Whether your message was sent is checked." in text
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the question to the next host")
+    key = chat.sent("submit")[-1]["key"]
+    assert chat.sent("open_chat")[-1]["unconfirmed"] == [key]
+    return str(key)
+
+
+def test_a_message_that_was_not_stored_comes_back_apart_from_what_was_typed(chat: ChatDriver) -> None:
+    """Lesson 36: only when the next host has looked; the cursor stays on the word that is being typed."""
+    sent_into_a_crash(chat)
+    chat.nvim.feed(" more")
+    chat.nvim.wait_for(lambda: chat.input() == "tail more", "what is typed")
+    chat.opened(resumed=True)
+    assert chat.input() == "sent or not\n\ntail more"
+    assert "being checked" not in chat.nvim.screen()
+    assert "! Not sent, the host had ended; your message is back in the input." in chat.text()
+    chat.nvim.feed(" and more<Esc>")
+    chat.nvim.wait_for(lambda: chat.input() == "sent or not\n\ntail more and more", "the rest")
+    assert chat.sent("save_draft")[-1]["text"].startswith("sent or not\n\ntail more")
+
+
+def test_a_message_that_was_stored_is_drawn_as_sent_and_cannot_be_sent_again(chat: ChatDriver) -> None:
+    """Whatever was typed below it meanwhile is a message of its own."""
+    key = sent_into_a_crash(chat)
+    chat.nvim.feed("<Esc><CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "the second message")
+    assert chat.sent("submit")[-1]["text"] == "tail"
+    chat.opened(resumed=True, stored=(events.StoredSubmit(key=key, message_id="m1", text="sent or not"),))
+    assert chat.input() == ""
+    text = chat.text()
+    assert text.count("sent or not") == 1
+    assert text.index("sent or not") < text.index("Your message was stored before the host ended.")
+    assert text.index("Your message was stored") < text.index("\ntail\n")
+    chat.push(events.MessageSent(submit_id=chat.sent("submit")[-1]["submit_id"], message_id="m2", text="tail", cycle=2))
+    assert chat.text().count("tail") == 1
+
+
+def test_a_host_that_dies_while_it_is_asked_leaves_the_question_open(chat: ChatDriver) -> None:
+    """The third one answers; the message is neither lost nor doubled."""
+    key = sent_into_a_crash(chat)
+    crash(chat, never_ready=True)
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 3, "the question to another host")
+    assert chat.sent("open_chat")[-1]["unconfirmed"] == [key]
+    assert chat.input() == "tail"
+    chat.opened(resumed=True)
+    assert chat.input() == "sent or not\n\ntail"
+
+
+def test_a_chat_whose_buffer_is_unloaded_settles_it_too(chat: ChatDriver) -> None:
+    """What was not stored is in the draft when it is shown again, and kept until then."""
+    chat.submit("sent or not")
+    bufnr = chat.nvim.lua("return require('codecompanion.chat').current().bufnr")
+    chat.nvim.command("enew")
+    chat.nvim.command(f"bunload! {bufnr}")
+    crash(chat)
+    chat.nvim.lua("require('codecompanion.chat.session').attach(require('codecompanion.chat').last_chat())")
+    assert chat.sent("open_chat")[-1]["unconfirmed"] == [chat.sent("submit")[-1]["key"]]
+    chat.opened(resumed=True)
+    chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "sent or not", "the draft")
+    assert chat.nvim.lua("return #require('codecompanion.chat').last_chat().outgoing") == 0
+
+
+def test_a_message_that_waits_is_kept_with_the_draft(chat: ChatDriver) -> None:
+    """Lesson 36: kill -9 of Neovim loses neither what is queued nor what was typed since; sent, it is no draft."""
+    chat.accept("go")
+    chat.push(events.State(state="streaming", label="streaming"))
+    chat.submit("a second one")
+    number = chat.sent("submit")[-1]["submit_id"]
+    chat.push(events.Queued(submit_id=number))
+    chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "a second one", "the draft")
+    chat.nvim.feed("Gimore<Esc>")
+    chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "a second one\n\nmore", "both")
+    chat.push(events.MessageSent(submit_id=number, message_id="m9", text="a second one", cycle=2))
+    chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "more", "the rest")
 
 
 def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:

@@ -28,7 +28,7 @@ DEAD_OR_BACK = """
 local host = require("codecompanion.host")
 local chat = require("codecompanion.chat").current()
 -- with a message on its way a new host is asked at once whether it was stored
-return host.status() == "failed" and chat.attached == "no" and #chat.unconfirmed == 0
+return host.status() == "failed" and chat.attached == "no" and #chat.outgoing == 0
   or chat.attached == "yes" and host.inspect().pid ~= ...
 """
 

@@ -17,14 +17,13 @@ local function give_back(chat, text)
     return draft.prepend(chat, text)
   end
   local kept = chat.draft.kept or ""
-  chat.draft.kept = kept == "" and text or (text .. "\n" .. kept)
+  chat.draft.kept = kept == "" and text or (text .. draft.BETWEEN .. kept)
   draft.save(chat)
 end
 
 ---@param chat CodeCompanion.Chat
----@param never_ready? boolean
-local function recall_all(chat, never_ready)
-  local text = outgoing.withdraw(chat, never_ready)
+local function recall_all(chat)
+  local text = outgoing.withdraw(chat)
   if text then
     give_back(chat, text)
   end
@@ -38,6 +37,13 @@ function M.chat_opened(chat, event)
   chat.title, chat.read_only = event.title, event.read_only
   if not has_draft and (event.draft or "") ~= "" then
     give_back(chat, event.draft)
+  end
+  local sent, text = outgoing.settle(chat, event.stored or {})
+  for _, pair in ipairs(sent) do
+    outgoing.drop(chat, pair.outgoing.submit_id) -- it comes with the log
+  end
+  if text then
+    give_back(chat, text)
   end
   if not known then
     autocmds.fire(chat, "ChatOpened", event)
@@ -59,10 +65,12 @@ function M.queued(chat, event)
   for _, message in ipairs(chat.outgoing) do
     message.queued = message.queued or message.submit_id == event.submit_id
   end
+  require("codecompanion.chat.draft").save(chat)
 end
 
 function M.message_sent(chat, event)
   outgoing.drop(chat, event.submit_id)
+  require("codecompanion.chat.draft").save(chat) -- it is none any more
   autocmds.fire(chat, "ChatSubmitted", event)
 end
 
@@ -150,7 +158,10 @@ function M.host_exit(chat, event)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   require("codecompanion.chat.activity").stop_retry(chat)
   approval.close_all(chat, true)
-  recall_all(chat, event.never_ready)
+  if event.never_ready then
+    recall_all(chat)
+  end
+  outgoing.host_gone(chat)
 end
 
 ---These draw nothing themselves.

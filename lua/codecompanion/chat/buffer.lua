@@ -220,6 +220,18 @@ function M.set_input(chat, text)
   end)
 end
 
+---Put lines in front of what stands in the input region; cursors in it stay on their words.
+---@param chat CodeCompanion.Chat
+---@param text string Ends in a line break
+function M.prepend_input(chat, text)
+  M.ensure_input(chat)
+  M.edit(chat, function()
+    local row = M.position(chat, "input")
+    api.nvim_buf_set_lines(chat.bufnr, row, row, false, vim.split(text:sub(1, -2), "\n", { plain = true }))
+    M.place(chat, "input", row, 0)
+  end)
+end
+
 ---Whether header and input stand where they should.
 ---@param chat CodeCompanion.Chat
 ---@return boolean

@@ -11,6 +11,9 @@ local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 
+---What stands between two drafts that become one.
+M.BETWEEN = "\n\n"
+
 local SAVE_AFTER_MS = 400
 local MAX_STEPS = 200
 local HINT, EDITING, LEAVING = 1, 2, 3
@@ -126,6 +129,26 @@ local function took(draft, err)
   end
 end
 
+---What is to be kept: the messages that wait in the host or may not have reached it, and what stands in the input.
+---@param chat CodeCompanion.Chat
+---@return string
+local function worth_keeping(chat)
+  local draft = chat.draft
+  local text = draft.kept or buffer.input_text(chat)
+  if vim.v.exiting ~= vim.NIL and text == "" then
+    if not draft.shown then
+      return draft.saved or ""
+    end
+    text = draft.shown -- a terminal that was closed: Neovim has closed its buffers, they read as empty
+  end
+  local texts = {}
+  for _, outgoing in ipairs(chat.outgoing) do
+    texts[#texts + 1] = (outgoing.queued or outgoing.unsure) and outgoing.text or nil
+  end
+  texts[#texts + 1] = text ~= "" and text or nil
+  return table.concat(texts, M.BETWEEN)
+end
+
 ---Send the draft to the host now, if it changed.
 ---@param chat CodeCompanion.Chat
 function M.save(chat)
@@ -136,10 +159,7 @@ function M.save(chat)
   if chat.attached ~= "yes" or not api.nvim_buf_is_valid(chat.bufnr) then
     return
   end
-  local text = chat.draft.kept or buffer.input_text(chat)
-  if vim.v.exiting ~= vim.NIL and text == "" then
-    text = draft.shown or draft.saved -- a terminal that was closed: Neovim has closed its buffers, they read as empty
-  end
+  local text = worth_keeping(chat)
   if text ~= draft.saved then
     draft.saved = text
     require("codecompanion.host").request("save_draft", { chat = chat.id, text = text }, function(err)
@@ -273,12 +293,18 @@ function M.end_edit(chat, edit)
   M.changed(chat, true)
 end
 
----Put text in front of what stands in the input (a message comes back, a selection is added).
+---Put text in front of what stands in the input, which is something else: a message comes back, say.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.prepend(chat, text)
   local present = buffer.input_text(chat)
-  M.set(chat, present == "" and text or (text .. "\n" .. present))
+  if present == "" then
+    return M.set(chat, text)
+  end
+  push(chat, present)
+  buffer.prepend_input(chat, text .. M.BETWEEN)
+  push(chat, buffer.input_text(chat))
+  M.changed(chat, true)
 end
 
 ---The text is on its way; nothing of it can be undone back by accident, but `u` brings it back as a draft.

@@ -58,12 +58,16 @@ function M.chat_opened(chat, event)
   if not reattached then
     autocmds.fire(chat, "ChatOpened", event)
   end
+  chat.asked_again = nil
+  local sent, back = outgoing.confirm(chat, event.stored or {})
   if not event.read_only then
     draft.save(chat) -- what was typed while the host was starting
   end
-  chat.asked_again = nil
-  if outgoing.confirm(chat, event.stored or {}) then
+  if sent then
     say.chat(chat, "Your message was stored before the host ended. /continue lets the model answer it.", severity.INFO)
+  end
+  if back then
+    say.chat(chat, "Not sent, the host had ended; your message is back in the input.", severity.WARN)
   end
   if event.read_only then
     say.chat(chat, require("codecompanion.chat.session").READ_ONLY, severity.WARN)
@@ -345,12 +349,19 @@ function M.host_exit(chat, event)
   approval.close_all(chat, true)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   local text = event.text or "The host has ended. The next action starts it again."
-  if #chat.outgoing > 0 then
-    local count
-    text, count = text:gsub("^(.-%.) ", "%1 Your message is back in the input. ", 1)
-    text = count > 0 and text or text .. ". Your message is back in the input."
+  local becomes = nil
+  if event.never_ready and #chat.outgoing > #outgoing.unsure(chat) then
+    becomes = "Your message is back in the input."
+    outgoing.recall_all(chat)
+  elseif #chat.outgoing > 0 then
+    becomes = "Whether your message was sent is checked."
   end
-  outgoing.recall_all(chat, event.never_ready)
+  outgoing.host_gone(chat)
+  if becomes then
+    local count
+    text, count = text:gsub("^(.-%.) ", "%1 " .. becomes .. " ", 1)
+    text = count > 0 and text or ("%s. %s"):format((text:gsub("%.$", "")), becomes)
+  end
   for _, item in pairs(chat.calls) do
     if item.status == "running" then
       tools.finished(chat, {
@@ -365,7 +376,7 @@ function M.host_exit(chat, event)
   end
   say.chat(chat, text, severity.WARN)
   local asked = chat.asked_again or 0
-  if #chat.unconfirmed > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
+  if #chat.outgoing > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
     -- before the message is changed and sent once more: was it stored?
     chat.asked_again = asked + 1
     vim.schedule(function()

@@ -16,13 +16,23 @@ local M = {}
 ---@field key string Unique among all editors
 ---@field text string
 ---@field block CodeCompanion.Block
+---@field queued? boolean It waits in the host
+---@field unsure? boolean The host that had it is gone; it may have stored it
+
+---@param chat CodeCompanion.Chat
+---@param outgoing CodeCompanion.Outgoing
+---@return { [1]: string, [2]: string }[]
+local function mark_of(chat, outgoing)
+  local mark = require("codecompanion.chat.installing").waits(chat) and "sent when ready" or "sending…"
+  mark = outgoing.unsure and "sent or not: being checked" or outgoing.queued and "queued" or mark
+  return { { mark, "CodeCompanionPending" } }
+end
 
 ---@param chat CodeCompanion.Chat
 ---@param outgoing CodeCompanion.Outgoing
 ---@param is_first boolean
 local function draw_block(chat, outgoing, is_first)
-  local mark = require("codecompanion.chat.installing").waits(chat) and "sent when ready" or "sending…"
-  local right = { { outgoing.queued and "queued" or mark, "CodeCompanionPending" } }
+  local right = mark_of(chat, outgoing)
   outgoing.block = blocks.user(outgoing.text, { submit_id = outgoing.submit_id }, right)
   buffer.ensure_input(chat)
   draw.sequence(chat, (buffer.position(chat, "header")), { outgoing.block })
@@ -93,9 +103,10 @@ function M.queued(chat, submit_id)
   for _, outgoing in ipairs(chat.outgoing) do
     if outgoing.submit_id == submit_id then
       outgoing.queued = true
-      draw.set_right(chat, outgoing.block.role_id, { { "queued", "CodeCompanionPending" } })
+      draw.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
     end
   end
+  draft.save(chat) -- until it is a message it is a draft
 end
 
 ---The message is stored: its block becomes a turn, and the machine writes below it from now on.
@@ -103,6 +114,9 @@ end
 ---@param event table message_sent
 function M.sent(chat, event)
   local outgoing = take(chat, event.submit_id)
+  if outgoing and outgoing.queued then
+    draft.save(chat) -- it is none any more
+  end
   local right = blocks.tokens(event.tokens)
   local first, last
   if outgoing then
@@ -136,61 +150,101 @@ function M.failed(chat, submit_id, text)
   draft.prepend(chat, text)
 end
 
----The host is gone: all that was not stored, as far as we know, is on its way no more.
+---Those that may have been stored by a host that is gone.
 ---@param chat CodeCompanion.Chat
----@param never_ready? boolean It never took anything, so nothing can be stored
+---@return CodeCompanion.Outgoing[]
+function M.unsure(chat)
+  return vim.tbl_filter(function(outgoing)
+    return outgoing.unsure == true
+  end, chat.outgoing)
+end
+
+---Messages are on their way no more, and go back into the draft.
+---@param chat CodeCompanion.Chat
+---@param gone CodeCompanion.Outgoing[]
 ---@return string? text All of it, in order; nil when there is nothing
-function M.withdraw(chat, never_ready)
+local function withdraw(chat, gone)
   local texts = {}
-  for _, outgoing in ipairs(chat.outgoing) do
+  for _, outgoing in ipairs(gone) do
+    M.drop(chat, outgoing.submit_id)
     texts[#texts + 1] = outgoing.text
-    if not never_ready then
-      chat.unconfirmed[#chat.unconfirmed + 1] = { key = outgoing.key, text = outgoing.text }
-    end
-    remove_block(chat, outgoing)
   end
-  chat.outgoing = {}
-  return #texts > 0 and table.concat(texts, "\n") or nil
+  return #texts > 0 and table.concat(texts, draft.BETWEEN) or nil
+end
+
+---What the host never took; of what one that is gone may have stored nothing can be said yet.
+---@param chat CodeCompanion.Chat
+---@return string? text
+function M.withdraw(chat)
+  return withdraw(
+    chat,
+    vim.tbl_filter(function(outgoing)
+      return not outgoing.unsure
+    end, chat.outgoing)
+  )
 end
 
 ---The same, and it goes back into the draft.
 ---@param chat CodeCompanion.Chat
----@param never_ready? boolean
-function M.recall_all(chat, never_ready)
-  local text = M.withdraw(chat, never_ready)
+function M.recall_all(chat)
+  local text = M.withdraw(chat)
   if text then
     draft.prepend(chat, text)
   end
 end
 
----The host is back and has found messages in its log that went back into the draft: they were sent.
+---The host is gone, and with it the answer whether it has stored what is on its way: the next one is asked. Until then
+---it stays where it is, apart from what is typed.
 ---@param chat CodeCompanion.Chat
----@param stored { key: string, message_id: string, text: string, tokens: integer }[]
----@return boolean confirmed Something was drawn as sent
-function M.confirm(chat, stored)
-  local texts, sent_again, confirmed = {}, {}, false
-  for _, entry in ipairs(chat.unconfirmed) do
-    texts[entry.key] = entry.text
-  end
+function M.host_gone(chat)
   for _, outgoing in ipairs(chat.outgoing) do
-    sent_again[outgoing.text] = true -- the host knows it again, and says so
-  end
-  for _, entry in ipairs(stored) do
-    local text = texts[entry.key]
-    if text and not sent_again[text] then
-      local present = buffer.input_text(chat)
-      if present == text then
-        draft.set(chat, "")
-      elseif vim.startswith(present, text .. "\n") then
-        draft.set(chat, present:sub(#text + 2))
-      end
-      local item = { message_id = entry.message_id }
-      draw.append(chat, blocks.user(entry.text, item, blocks.tokens(entry.tokens)))
-      confirmed = true
+    outgoing.unsure, outgoing.queued = true, nil
+    if api.nvim_buf_is_loaded(chat.bufnr) and draw.item_rows(chat, outgoing.block.item) then
+      draw.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
     end
   end
-  chat.unconfirmed = {}
-  return confirmed
+end
+
+---A host has looked into its log: what is there was sent, the rest was not.
+---@param chat CodeCompanion.Chat
+---@param stored { key: string, message_id: string, text: string, tokens: integer }[]
+---@return { outgoing: CodeCompanion.Outgoing, entry: table }[] sent They are still among those on their way
+---@return string? text What was not sent, and is on its way no more
+function M.settle(chat, stored)
+  local found, sent, lost = {}, {}, {}
+  for _, entry in ipairs(stored) do
+    found[entry.key] = entry
+  end
+  for _, outgoing in ipairs(M.unsure(chat)) do
+    local entry = found[outgoing.key]
+    if entry then
+      sent[#sent + 1] = { outgoing = outgoing, entry = entry }
+    else
+      lost[#lost + 1] = outgoing
+    end
+  end
+  return sent, withdraw(chat, lost)
+end
+
+---The same in a buffer that is drawn.
+---@param chat CodeCompanion.Chat
+---@param stored table[]
+---@return boolean sent Something was
+---@return boolean back Something went back into the draft
+function M.confirm(chat, stored)
+  local sent, text = M.settle(chat, stored)
+  for _, pair in ipairs(sent) do
+    local submit_id = pair.outgoing.submit_id
+    if chat.ignore_restored then
+      M.sent(chat, vim.tbl_extend("force", pair.entry, { submit_id = submit_id }))
+    else
+      M.drop(chat, submit_id) -- the log is drawn, and has it
+    end
+  end
+  if text then
+    draft.prepend(chat, text)
+  end
+  return #sent > 0, text ~= nil
 end
 
 M.cursor_to_input = require("codecompanion.chat.view").cursor_to_input

@@ -33,8 +33,7 @@ local made = 0
 ---@field submit_id integer
 ---@field outgoing CodeCompanion.Outgoing[]
 ---@field nonce string What makes the keys of its submits unique
----@field unconfirmed { key: string, text: string }[] Went back into the draft when the host died; it may have them
----@field asked_again? integer How often the host was started again to ask for them
+---@field asked_again? integer How often the host was started again to ask whether messages were stored
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
 ---@field put_away table<string, CodeCompanion.Approval> Open questions while the chat is being drawn anew
@@ -123,7 +122,6 @@ function M.new(id)
     submit_id = 0,
     outgoing = {},
     nonce = M.new_id(),
-    unconfirmed = {},
     approvals = {},
     announced = {},
     put_away = {},

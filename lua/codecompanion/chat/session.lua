@@ -24,15 +24,16 @@ function M.attach(chat, opts)
     return -- a chat that was closed before its turn came would keep others from it
   end
   chat.attached = "opening"
+  local unsure = outgoing.unsure(chat)
   host().notify("open_chat", {
     chat = chat.id,
     snapshot = require("codecompanion.editor").snapshot(),
     adapter = opts and opts.adapter or nil,
     model = opts and opts.model or nil,
     resume = (chat.known or chat.stored) and chat.id or nil,
-    unconfirmed = #chat.unconfirmed > 0 and vim.tbl_map(function(entry)
+    unconfirmed = #unsure > 0 and vim.tbl_map(function(entry)
       return entry.key
-    end, chat.unconfirmed) or nil,
+    end, unsure) or nil,
   })
   vim.schedule(function()
     require("codecompanion.chat.events") -- loaded while the host is starting, not before the first paint

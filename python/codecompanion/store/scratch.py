@@ -14,6 +14,8 @@ import msgspec
 from codecompanion.messages import Message, is_typed_by_user
 
 Kind = Literal["draft", "partial", "grants", "permits"]
+BETWEEN = "\n\n"
+"""What stands between two drafts that were made one (`chat/draft.lua`)."""
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -88,12 +90,17 @@ def clear_text(connection: sqlite3.Connection, chat_id: str, kind: Kind) -> None
     connection.execute("DELETE FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind))
 
 
-def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Message) -> None:
+def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Message, now: float) -> None:
     """Forget the scratch text that has now become this message of the log."""
     if message.role == "assistant":
         clear_text(connection, chat_id, "partial")
-    elif is_typed_by_user(message) and load_text(connection, chat_id, "draft").strip() == message.text.strip():
-        clear_text(connection, chat_id, "draft")
+    elif is_typed_by_user(message):
+        draft, sent = load_text(connection, chat_id, "draft"), message.text
+        if draft.strip() == sent.strip():
+            clear_text(connection, chat_id, "draft")
+        elif draft.startswith(sent + BETWEEN):
+            # A message that waited, kept in front of what was typed meanwhile.
+            save_text(connection, chat_id, "draft", draft[len(sent + BETWEEN) :], now)
 
 
 def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -> None:

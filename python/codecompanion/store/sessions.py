@@ -210,7 +210,7 @@ def append_events(
         event = LogEvent(totals.last_seq, ts, payload)
         insert_event(connection, chat_id, event)
         if isinstance(payload, MessageAdded):
-            scratch.clear_superseded(connection, chat_id, payload.message)
+            scratch.clear_superseded(connection, chat_id, payload.message, ts)
         events.append(event)
     save_totals(connection, chat_id, totals)
     return events
