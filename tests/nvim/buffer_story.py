@@ -23,6 +23,7 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.events import Event
 from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.requests import (
+    Approve,
     ClearMessage,
     Detach,
     Pin,
@@ -136,20 +137,31 @@ class Story:
     def _any_message(self) -> str:
         return self.random.choice(self.view).id if self.view else ""
 
+    async def _idle(self) -> None:
+        """Wait until control is back with the user; answer what is asked before (compaction is paused, say)."""
+        desk = self.session.desk
+        while True:
+            await self.bench.until(lambda: bool(desk.questions) or self.bench.is_idle(self.session))
+            if not desk.questions:
+                return
+            (question,), decision = desk.questions, self.random.choice(("once", "once", "reject"))
+            await desk.take(Approve(chat=self.chat, call_id=question.call_id, decision=decision))
+            await self.bench.until(lambda asked=question: asked not in desk.questions)
+
     def talk(self) -> None:
         self.said += 1
         text = f"question {self.said}" + " please" * self.random.choice((0, 40, 200))
 
         async def turn() -> None:
             self.session.submit(submit(text, self.said))
-            await self.bench.idle(self.session)
+            await self._idle()
 
         self.run(turn())
 
     def compact(self) -> None:
         async def compact() -> None:
             self.session.compact("")
-            await self.bench.idle(self.session)
+            await self._idle()
 
         self.run(compact())
 
@@ -200,7 +212,7 @@ class Story:
     def answer_again(self) -> None:
         async def again() -> None:
             await self.session.regenerate(Snapshot())
-            await self.bench.idle(self.session)
+            await self._idle()
 
         self._try(again())
 

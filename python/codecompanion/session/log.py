@@ -32,7 +32,9 @@ def recall_key(seq: int) -> str:
     return f"r{seq}"
 
 
-_TOLD_BY_THEMSELVES = frozenset({"edited", "compacted", "rules_reread"})
+def _is_told(change: ViewChanged) -> bool:
+    """Return whether the event that tells of the change names all it did; a card only names what left."""
+    return change.kind in ("edited", "rules_reread") or (change.kind == "compacted" and not change.replaced)
 
 
 class ChatLog:
@@ -113,7 +115,7 @@ class ChatLog:
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
                     take_out(self.gone, event.payload)
-                    self.untold = self.untold or event.payload.kind not in _TOLD_BY_THEMSELVES
+                    self.untold = self.untold or not _is_told(event.payload)
                     self.compactions += event.payload.kind == "compacted"
                     self.has_removed = self.has_removed or takes_away(event.payload)
             return events[len(late) :]

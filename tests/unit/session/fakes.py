@@ -205,7 +205,11 @@ class Bench:
 
     async def idle(self, session: Session) -> None:
         """Wait until control is back with the user."""
-        await self.until(lambda: session.state is State.IDLE and session._task is None)
+        await self.until(lambda: self.is_idle(session))
+
+    def is_idle(self, session: Session) -> bool:
+        """Return whether control is back with the user."""
+        return session.state is State.IDLE and session._task is None
 
 
 def submit(text: str, submit_id: int = 1) -> Submit:
