@@ -15,6 +15,16 @@ import msgspec
 WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
 
 
+REPLY_SHARE, MOST_REPLY_TOKENS = 0.10, 4096
+"""What is kept free for a reply whose length nobody has configured: that share of the window, at most so many tokens.
+
+R-107 decides it for CodeBuddy; it holds for all. Of 1,540 recorded replies, most of them with tool calls, 90 % are
+within it at 4k, 96 % at 8k, 98 % at 16k and 99.6 % from 41k on. It leaves every policy's own triggers where they are.
+"""
+MOST_RESERVED_SHARE = 0.5
+"""A configured length is the most that is asked for, no promise: in a window not much larger nothing could be sent."""
+
+
 class ModelLimits(msgspec.Struct, frozen=True):
     """What is known of a model; 0 = unknown. Both in tokens."""
 
@@ -23,11 +33,34 @@ class ModelLimits(msgspec.Struct, frozen=True):
 
 
 class ResolvedLimits(msgspec.Struct, frozen=True):
-    """The limits in force. `source` says who gave the window; `default` is a fall-back the user is told of (R-506)."""
+    """The limits in force. `source` says who gave the window; `default` is a fall-back the user is told of (R-506).
+
+    `max_output_tokens` is what a request asks for at most, 0 = it leaves that to the provider.
+    """
 
     context_window: int
     max_output_tokens: int
     source: WindowSource
+
+    @property
+    def reply_reserve(self) -> int:
+        """Return what is kept free of the window for the reply (R-507)."""
+        return reply_reserve(self.context_window, self.max_output_tokens)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return how large a request may be beside its reply."""
+        return self.context_window - self.reply_reserve
+
+
+def reply_reserve(window: int, max_output_tokens: int = 0) -> int:
+    """Return how much of a window is kept free for the reply, in tokens (R-507, R-107, lesson 2).
+
+    The configured length of a reply, 0 = nobody has said one.
+    """
+    if not max_output_tokens:
+        return min(MOST_REPLY_TOKENS, int(REPLY_SHARE * window))
+    return min(max_output_tokens, int(MOST_RESERVED_SHARE * window))
 
 
 def resolve_limits(
@@ -43,7 +76,7 @@ def resolve_limits(
     """Return the limits of a model: user > adapter > what the endpoint says > table > the policy's default (K4).
 
     `chosen_window` is the user's one window for every model, 0 = none (R-101, R-103). `max_output_tokens` is what a
-    request reserves for the reply (R-507): only what was configured, never a guess.
+    request asks for: only what was configured, never a guess.
     """
     user = user_table.get(model, ModelLimits())
     reserved = user.max_output_tokens or adapter_limits.max_output_tokens

@@ -73,7 +73,7 @@ local function column(title, rows, text, most)
 end
 
 ---The table as lines.
----@param result { rows: table[], total: integer, window: integer, cost?: number }
+---@param result { rows: table[], total: integer, window: integer, reserve: integer?, cost?: number }
 ---@param exact boolean?
 ---@param width? integer Cells there are
 ---@return string[]
@@ -126,6 +126,9 @@ function M.lines(result, exact, width)
   end
   local cost = type(result.cost) == "number" and (", ~%s"):format(cost_text(result.cost)) or ""
   lines[#lines + 1] = ("%7s  sum%s"):format(status.short(result.total), cost)
+  if (result.reserve or 0) > 0 then
+    lines[#lines + 1] = ("%7s  kept free for the reply"):format(status.short(result.reserve))
+  end
   return lines
 end
 

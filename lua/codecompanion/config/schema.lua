@@ -88,7 +88,8 @@ return {
             type = { "integer", "string" },
             check = require("codecompanion.config.tokens").check(),
             optional = true,
-            description = "Tokens reserved for a reply, and the most that a request asks for.",
+            description = "The most tokens that a request asks for as its reply; so much of the window, half of it at"
+              .. " most, is kept free. Without it 10% of the window is, at most 4096 tokens.",
           },
         },
       },

@@ -78,11 +78,6 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether the request is above the trigger all the same (R-334)."""
         return 0 < self.levels.trigger < self.measure.tokens
 
-    @property
-    def is_over_limit(self) -> bool:
-        """Return whether it cannot be sent: the best guess, without any margin, is above the limit (R-335)."""
-        return 0 < self.levels.limit < self.measure.tokens
-
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What a request is made of besides the view. `fixed` counts system prompt and tools, in tokens as measured.

@@ -24,6 +24,7 @@ from codecompanion.context.shaping import Kept, Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.history import View, append, apply_change, with_messages
 from codecompanion.messages import Message, with_changes
+from codecompanion.models import reply_reserve
 from codecompanion.reports.cache_price import CacheKind, PrefixCache
 from codecompanion.reports.faults import LineIndex, needed_texts
 from codecompanion.tokens import MessageCounter
@@ -183,6 +184,7 @@ class _Walker:
         counter = self._recording.counter
         return Env(
             window=self._window,
+            reserve=reply_reserve(self._window),
             measure=_measure(counter),
             count=counter.message,
             count_text=counter.text,

@@ -121,11 +121,27 @@ class ContextControl:
             return ()
         return services.tools.specs(something_removed=self.log.has_removed)
 
-    def _offer_recall(self) -> None:
-        """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway."""
-        if self.specs != (specs := self._offered_tools()):
+    def offer_recall(self) -> bool:
+        """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.
+
+        Returns whether it was not offered before.
+        """
+        specs = self._offered_tools()
+        is_new = self.specs != specs
+        if is_new:
             self.specs = specs
             self.meter.set_fixed_part(self.system_message, specs)
+        return is_new
+
+    @property
+    def recall_tokens(self) -> int:
+        """Return what brings removed messages back will take once it is offered, 0 = it is."""
+        services = self.services
+        if self.log.has_removed or not services.settings.tools.enabled:
+            return 0
+        offered = services.tools.specs(something_removed=True)
+        more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)
+        return round(self.meter.calibration.ratio * more)
 
     def use_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
@@ -185,19 +201,19 @@ class ContextControl:
 
         With `messages` it is made of those as they are.
         """
-        system, specs, reserve = self.system_message, self.specs, self.limits.max_output_tokens
+        system, specs, most = self.system_message, self.specs, self.limits.max_output_tokens
         upper = self.measured().upper
         if messages is None:
             shaped = self.shaper.take()
             messages, system, specs, upper = shaped.messages, shaped.system, shaped.specs, shaped.measure.upper
-        if reserve:
+        if most:
             # What is left of the window, when that is less (lesson 2).
-            reserve = max(1, min(reserve, self.limits.context_window - upper))
+            most = max(1, min(most, self.limits.context_window - upper))
         return ChatRequest(
             messages=(system, *messages),
             tools=specs,
             model=self.model,
-            max_output_tokens=reserve,
+            max_output_tokens=most,
             chat_id=self._chat_id,
             compact_at=self.native.ask(),
         )
@@ -205,15 +221,15 @@ class ContextControl:
     def plan_request(self, *, summaries: bool = True, view: View | None = None, anyway: bool = False) -> Preparation:
         """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked.
 
-        Of another `view` than the chat's when one is given. `anyway`: it is made to fit although that is paused, by all
-        that needs no model.
+        Of another `view` than the chat's when one is given; as that is only a try, what brings removed messages back is
+        counted before it is offered. `anyway`: it is made to fit although that is paused, by all that needs no model.
         """
         view = view or self.log.view
         rested = self.watch.compactions.allows(view.cycle, self.meter.measure(view.messages).tokens)
         automatic = summaries and rested and not self.native.compact_at and not anyway
-        env = self._sparing(msgspec.structs.replace(self._env("", manual=False), cycle=max(1, view.cycle)))
-        if self.policy.shape:
-            env = msgspec.structs.replace(env, sent=self.shaper.measure)
+        env = self._sparing(msgspec.structs.replace(self.env(), cycle=max(1, view.cycle)))
+        if view is not self.log.view:
+            env = msgspec.structs.replace(env, reserve=env.reserve + self.recall_tokens)
         return prepare(
             view,
             self.policy,
@@ -249,21 +265,32 @@ class ContextControl:
             await self.native.compact_again()
         level = levels_of(self.policy, self.env(), self.log.view.messages).trigger
         await self.sources.read(self.policy, due=self.measured().tokens > level)
-        prepared = await self._run(self.plan_request(summaries=summaries, anyway=anyway))
+        prepared = await self._planned(summaries=summaries, anyway=anyway)
         self.watch.take(prepared, self.standing())
-        self._offer_recall()
         asks = self.pause.is_on and not anyway  # then what does not fit is the user's to decide: `Pause.excess`
         if not asks and self.native.compact_at and self.measured().tokens > self.limits.context_window:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))
-        compacted = any(report.outcome == "changed" for report in prepared.reports)
-        await self.shaper.announce(compacted=compacted, refuses=not asks)
-        if not asks and prepared_for == (
-            self.adapter_name,
-            self.model,
-        ):  # else it is prepared anew, for the other window
-            await self.fitting.must_fit()
+        if not asks and prepared_for == (self.adapter_name, self.model):  # else prepared anew, for the other window
+            await self._must_fit()
+        await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
         return prepared
+
+    async def _must_fit(self) -> None:
+        try:
+            await self.fitting.must_fit()
+        except ContextOverflow as error:
+            await self.shaper.give_up(str(error))
+            raise
+
+    async def _planned(self, *, summaries: bool, anyway: bool) -> Prepared:
+        """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
+        self.offer_recall()  # something may have been removed since
+        prepared = await self._run(self.plan_request(summaries=summaries, anyway=anyway))
+        if not self.offer_recall() or self.fitting.fits:
+            return prepared
+        again = await self._run(self.plan_request(summaries=False, anyway=anyway))
+        return msgspec.structs.replace(again, reports=(*prepared.reports, *again.reports))
 
     async def tell_refused(self, refusal: Refusal) -> None:
         """Log under the policy's name for it that a message cannot be sent, if it has one (R-335)."""
@@ -313,8 +340,8 @@ class ContextControl:
         self.learn_size(overflow)
         refused = self.measured().tokens
         await forget_foreign_blocks(self.log, "")
-        room = self.limits.context_window - self.limits.max_output_tokens
-        target, wanted = int(RECOVERED_SHARE * min(refused, room)), self.policy.recovery
+        target = int(RECOVERED_SHARE * min(refused, self.limits.prompt_tokens))
+        wanted = self.policy.recovery
         if wanted.share:
             target = min(target, int(wanted.share * self.limits.context_window))
         record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
@@ -355,8 +382,8 @@ class ContextControl:
     def _looks_too_long(self, error: BaseException | None) -> bool:
         if not isinstance(error, RequestRejected) or isinstance(error, OpaqueRefused):
             return False
-        room = self.limits.context_window - self.limits.max_output_tokens
-        return error.status in _SIZE_STATUSES and self.shaper.current().measure.upper >= NEAR_WINDOW * room
+        near = NEAR_WINDOW * self.limits.prompt_tokens
+        return error.status in _SIZE_STATUSES and self.shaper.current().measure.upper >= near
 
     def learn(self, usage: Usage, estimated: int, *, compacted: bool, cleared: int = 0) -> None:
         """Take in what the provider counted for the reply that now ends the view; it had `cleared` so much of it.
@@ -430,7 +457,7 @@ class ContextControl:
         window, ratio = self._summariser_size()
         return Env(
             window=self.limits.context_window,
-            reserve=self.limits.max_output_tokens,
+            reserve=self.limits.reply_reserve,
             measure=self.meter.measure,
             count=self.meter.counter.message,
             count_text=self.meter.counter.text,
@@ -449,6 +476,7 @@ class ContextControl:
             last_flush=self.effects.last_flush,
             writer_is_proven=self.watch.writer_is_proven,
             cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s, view.tokens),
+            sent=self.shaper.measure if self.shaper.shapes else None,
         )
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
@@ -511,7 +539,7 @@ class ContextControl:
         """Return what triggers are fractions of, for the model in use."""
         limits = self.limits
         fixed = self.meter.measure(()).tokens
-        return Room(window=limits.context_window, reserve=limits.max_output_tokens, fixed=fixed)
+        return Room(window=limits.context_window, reserve=limits.reply_reserve, fixed=fixed)
 
     def measured(self) -> Measure:
         """Return the size of the next request as it stands."""

@@ -15,7 +15,9 @@ from codecompanion.calibration import wants_provider_count
 from codecompanion.context.shaping import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.errors import AdapterError, ContextOverflow
+from codecompanion.history import append
 from codecompanion.messages import Message, is_protected
+from codecompanion.session.dry_run import dry_run
 from codecompanion.session.too_large import Refusal, too_large
 
 if TYPE_CHECKING:
@@ -43,8 +45,16 @@ class Fitting:
         """
         control = self._control
         limits = control.limits
-        reserve = limits.max_output_tokens if control.policy.enabled and not control.native.compact_at else 0
-        return 0 if limits.source == "default" else max(1, limits.context_window - reserve)
+        if limits.source == "default":
+            return 0
+        is_ours = control.policy.enabled and not control.native.compact_at
+        return limits.prompt_tokens if is_ours else limits.context_window
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the next request fits by the best guess; all do where the window is only assumed."""
+        control = self._control
+        return not self.room or control.shaper.measure(control.log.view.messages).tokens <= self.room
 
     async def must_fit(self) -> None:
         """Let nothing out that is larger than the window, after all that makes room.
@@ -57,33 +67,42 @@ class Fitting:
         if size:
             raise ContextOverflow(too_large(control, control.log.view.messages, size, self.room))
 
-    async def excess(self, shaped: Shaped) -> int:
-        """Return the size of a request that does not fit by the best count there is, in tokens, 0 = it fits."""
-        room = self.room
-        if not room or shaped.measure.tokens <= room:
+    async def excess(self, shaped: Shaped, beside: int = 0) -> int:
+        """Return the size of a request that does not fit by the best count there is, in tokens, 0 = it fits.
+
+        So many tokens come beside it.
+        """
+        room = self.room - beside
+        if not self.room or shaped.measure.tokens <= room:
             return 0
         # What a provider reported can be wrong; the estimate has to agree before a request is held back.
         estimate = self._control.meter.by_estimate(shaped.messages)
         size = min(shaped.measure.tokens, estimate.tokens)
         if size > room:
             size = await self._counted(shaped.messages, estimate.lower, room) or size
-        return size if size > room else 0
+        return size + beside if size > room else 0
 
     async def refuse(self, text: str) -> Refusal | None:
         """Return why a message cannot be sent, whatever is compacted, None when it can be.
 
-        Counted with it is what always stays: system prompt, tools, rules and pins.
+        Tried before it is logged, with all that makes room without a model; what nobody here may make smaller just now,
+        because it is paused or the provider's business, is not held against it.
         """
         control, room = self._control, self.room
         if not room or len(text) < room // 2:
             return None
-        message = control.meter.counted(Message(id="new", role="user", content=text))
-        staying = (*(one for one in control.log.view.messages if is_protected(one)), message)
-        estimate = control.meter.by_estimate(staying)
-        size = estimate.tokens
-        if size > room:
-            size = await self._counted(staying, estimate.lower, room) or size
-        return Refusal(too_large(control, staying, size, room), size) if size > room else None
+        control.offer_recall()
+        message = Message(id="new", role="user", content=text, cycle=control.log.view.cycle + 1)
+        view = append(control.log.view, control.meter.counted(message))
+        if control.shaper.of(view.messages).measure.tokens <= room:
+            return None
+        if control.pause.is_on or control.native.compact_at:
+            left: Messages = tuple(one for one in view.messages if is_protected(one) or one is view.messages[-1])
+        else:
+            left = dry_run(control.plan_request(summaries=False, view=view)).messages
+        beside = control.recall_tokens if left != view.messages else 0
+        size = await self.excess(control.shaper.of(left), beside)
+        return Refusal(too_large(control, left, size, room), size) if size else None
 
     async def _counted(self, messages: Messages, least: int, room: int) -> int:
         """Return what the provider counts of these messages where they may fit after all, 0 = it does not say."""
@@ -92,8 +111,8 @@ class Fitting:
     async def ask_when_close(self) -> None:
         """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
         control = self._control
-        count, window = control.meter.count(control.log.view), control.limits.context_window
-        limits = [at for at in (*control.thresholds(), window - control.limits.max_output_tokens) if at]
+        count = control.meter.count(control.log.view)
+        limits = [at for at in (*control.thresholds(), control.limits.prompt_tokens) if at]
         if not wants_provider_count(count, limits):
             return
         known = control.adapter_name, control.model

@@ -20,11 +20,12 @@ PREVIEW_CHARS = 100
 
 
 def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
-    """Return `{rows, total, window, cost}`: one row per message of the next request, `total` the meter's figure.
+    """Return `{rows, total, window, reserve, cost}`: one row per message of the next request.
 
-    The rows are scaled to the meter (what a provider counted), so that their sum is what the meter shows. `cache` says
-    whether the provider will likely find the message in its cache (`hit`, `miss`, "" = it has none), `cost` what it
-    will then cost in US dollars, None when the price is unknown.
+    `total` is the meter's figure, `reserve` what is kept free for the reply. The rows are scaled to the meter (what a
+    provider counted), so that their sum is what the meter shows. `cache` says whether the provider will likely find the
+    message in its cache (`hit`, `miss`, "" = it has none), `cost` what it will then cost in US dollars, None when the
+    price is unknown.
     """
     view, shaped = log.view, control.shaper.current()
     specs_tokens = control.meter.counter.tools(shaped.specs)
@@ -44,7 +45,10 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
         row["cache"] = cache
         row["cost"] = None if price is None else row["tokens"] * price / 1_000_000
     cost = None if prices is None else sum(row["cost"] for row in rows)
-    return {"rows": rows, "total": total, "window": control.limits.context_window, "cost": cost}
+    limits = control.limits
+    return {
+        "rows": rows, "total": total, "window": limits.context_window, "reserve": limits.reply_reserve, "cost": cost,
+    }  # fmt: skip
 
 
 def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:

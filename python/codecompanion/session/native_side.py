@@ -53,13 +53,13 @@ class NativeSide:
         control, self._asked = self._control, self.compact_at
         rests = not control.watch.compactions.allows(control.log.view.cycle, control.measured().tokens)
         if self._asked and rests:
-            limits, later = control.limits, control.watch.compactions.resting_until_tokens
-            self._asked = later if self._asked < later <= limits.context_window - limits.max_output_tokens else 0
+            later = control.watch.compactions.resting_until_tokens
+            self._asked = later if self._asked < later <= control.limits.prompt_tokens else 0
         if control.pause.is_on:
             self._asked = 0
         if self._asked and "context_compacted" in control.pause.resting:
             # The user has just restored what was compacted: the next one can wait until nothing else helps.
-            self._asked = max(self._asked, control.limits.context_window - control.limits.max_output_tokens)
+            self._asked = max(self._asked, control.limits.prompt_tokens)
         if self._asked and not self.has_something_to_compact:
             self._asked = 0
         return self._asked

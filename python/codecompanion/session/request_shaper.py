@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from codecompanion import prompts
 from codecompanion.context.age import newest_finished_turn
 from codecompanion.context.packet import (
@@ -29,7 +31,6 @@ from codecompanion.context.policy_events import Occasion, PolicyEventName, field
 from codecompanion.context.prompt_shape import TERSE, Fragment, join_fragments
 from codecompanion.context.shaping import Kept, Parts, Shaped, shape
 from codecompanion.context.work import Measure, Messages
-from codecompanion.errors import ContextOverflow
 from codecompanion.events import PolicyEvent as PolicyEventTold
 from codecompanion.events import Severity
 from codecompanion.history import PolicyEvent, View
@@ -101,14 +102,21 @@ class RequestShaper:
             self._seen = key, shaped
         return shaped
 
+    @property
+    def shapes(self) -> bool:
+        """Return whether a request is not always the view itself."""
+        return bool(self._packets) or (self._control.policy.enabled and bool(self._control.policy.shape))
+
     def of(self, messages: Messages) -> Shaped:
-        """Return the request of these messages as it would go out now."""
-        control = self._control
-        return shape(messages, self._parts(), control.policy, control.env(), self._kept)
+        """Return the request of these messages as it would go out now, also of a turn that is yet to begin."""
+        env, cycle = self._control.env(), (messages[-1].cycle or 0) if messages else 0
+        kept = self._kept if cycle <= self._kept_cycle else Kept()
+        env = msgspec.structs.replace(env, cycle=max(env.cycle, cycle))
+        return shape(messages, self._parts(), self._control.policy, env, kept)
 
     def measure(self, messages: Messages) -> Measure:
         """Return the size of a request of these messages as it would go out now."""
-        return self.of(messages).measure
+        return self.of(messages).measure if self.shapes else self._control.meter.measure(messages)
 
     def take(self) -> Shaped:
         """Return the request that goes out now; what it shaped stays so within the turn (R-343)."""
@@ -194,26 +202,11 @@ class RequestShaper:
 
     # ---- what is said of the requests
 
-    async def announce(self, *, compacted: bool, refuses: bool = True) -> None:
-        """Log what the next request is, under the policy's names; refuse one that cannot fit (R-328, R-334, R-335).
-
-        Without `refuses` what becomes of one that is too large is decided elsewhere.
-
-        Raises:
-            ContextOverflow: it is larger than the model takes, and the policy wants it not to be sent.
-        """
+    async def announce(self, compacted: bool) -> None:
+        """Log what the next request is, under the policy's names (R-328, R-334)."""
         control, shaped = self._control, self.current()
         if not control.policy.enabled:
             return
-        if refuses and control.policy.stop_over_limit and shaped.is_over_limit:
-            detail = (
-                f"The request has {shaped.measure.tokens} tokens, more than the {shaped.levels.limit} that"
-                f" {control.model or control.adapter_name} takes, even after the history was compacted. It was not"
-                " sent; nothing is lost. Send a shorter message or detach something: finished turns are summarised"
-                " then."
-            )
-            await self.fail(UNREACHABLE, detail, shaped)
-            raise ContextOverflow(detail)
         cycle = control.log.view.cycle
         if shaped.is_pressed and not compacted and control.policy.stop_over_limit and self._pressed_cycle != cycle:
             self._pressed_cycle = cycle

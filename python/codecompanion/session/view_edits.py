@@ -137,11 +137,10 @@ class ViewEdits:
             report={"title": title},
         )
         after = apply_change(self.log.view, change)
-        limits, measured = self.control.limits, self.control.meter.measure(after.messages)
-        room = limits.context_window - limits.max_output_tokens
-        if measured.upper > room:
+        size, room = self.control.shaper.measure(after.messages).tokens, self.control.fitting.room
+        if room and size > room:
             raise InputError(
-                f"It does not fit: the request would have {measured.tokens:,} tokens, and {room:,} can be sent."
+                f"It does not fit: the request would have {size:,} tokens, and {room:,} can be sent."
                 " Nothing was changed. Compact first, or read it with K."
             )
         if not after.sound:

@@ -132,8 +132,8 @@ class WindowWatch:
         )
 
     def _reaches_a_limit(self) -> bool:
-        control, limits = self._control, self.limits
-        ends = (*control.thresholds(), limits.context_window - limits.max_output_tokens)
+        control = self._control
+        ends = (*control.thresholds(), self.limits.prompt_tokens)
         return control.measured().tokens >= min((at for at in ends if at > control.room.fixed), default=0)
 
     @property

@@ -21,6 +21,7 @@ from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.history import View, append, with_messages
 from codecompanion.invariants import violations
 from codecompanion.messages import Message, ToolCall, is_protected
+from codecompanion.models import ResolvedLimits
 from tests.unit.context.builders import chars4, count, drive, env
 
 HISTORIES = int(os.environ.get("HISTORIES", "500"))
@@ -47,7 +48,10 @@ class History:
         self.dice = random.Random(f"{name} {seed}")
         self.policy = load_policy(name)
         self.window = self.dice.choices(WINDOWS, SHARES)[0]
-        self.reserve = self.dice.choice((0, self.window // 10, min(4096, self.window // 4)))
+        self.max_output = self.dice.choice((0, self.window // 10, min(4096, self.window // 4)))
+        self.reserve = ResolvedLimits(self.window, self.max_output, "user").reply_reserve
+        # By our own rule: what was configured for a reply, else a tenth of the window, 4,096 tokens at most.
+        self.kept_free = self.max_output or min(4_096, self.window // 10)
         self.script = self.dice.choice(list(SUMMARISERS))
         self.doubt = self.dice.choice((1.0, 1.15))
         self.number = self.cycle = 0
@@ -94,7 +98,7 @@ class History:
         prepared, _ = drive(prepare(self.view, self.policy, here), SUMMARISERS[self.script])
         request = shape(prepared.messages, PARTS, self.policy, here).messages
         assert not violations(request), self
-        size, room = sum(map(count, request)), self.window - self.reserve
+        size, room = sum(map(count, request)), self.window - self.kept_free
         assert size <= room or self.least(request) > room, f"{self}: {size} tokens, {room} fit"
         self.view = with_messages(self.view, prepared.messages)
 
@@ -108,13 +112,14 @@ class History:
         return math.ceil(self.doubt * (staying + min(2_000, self.window // 8) + chars4("x" * 1_000)))
 
     def __repr__(self) -> str:
-        return f"{self.policy.name}, window {self.window}, reserve {self.reserve}, {self.script}, doubt {self.doubt}"
+        return f"{self.policy.name}, window {self.window}, reply {self.max_output}, {self.script}, doubt {self.doubt}"
 
 
 @pytest.mark.parametrize(("name", "seed"), [("cowork", 4431), ("kodacode", 4444), ("cowork_chat", 8046)])
 def test_histories_that_did_not_fit_once(name, seed):
     """Found by `make fuzz`: a first message without its answer passed for a new one; a pinned one was quoted, too."""
     history = History(name, seed)
+    history.reserve = history.kept_free = history.max_output  # as it was then
     for _ in range(history.dice.randint(1, 3)):
         history.turn()
 

@@ -47,7 +47,7 @@ async def test_a_turn_reads_the_log_only_behind_a_change_of_the_view(tmp_path, m
         prompt = counter.count_messages(request.messages) + counter.tools(request.tools)
         return says(text, Usage(prompt, counter.text(text)))
 
-    bench = Bench(tmp_path, ScriptedAdapter("s", answer), window=16_000, settings={"policy": "kodacode"})
+    bench = Bench(tmp_path, ScriptedAdapter("s", answer), window=30_000, settings={"policy": "kodacode"})
     session = await bench.open()
     number = 0
     while len(bench.of(Compacted)) < 2:

@@ -36,7 +36,7 @@ async def test_a_preview_shows_what_compact_would_change_and_changes_nothing(tmp
 
 async def test_a_preview_shows_which_results_would_be_cleared(tmp_path):
     options = {"editing": {"trigger": False}}
-    _, session = await chat(tmp_path, 14_000, context_management={**options, "compaction": {"trigger": False}})
+    _, session = await chat(tmp_path, 16_000, context_management={**options, "compaction": {"trigger": False}})
     session.use_overrides({"editing": {"trigger": 0.3}})
     text = preview(session.control, session.log)["text"]
     assert "# Before the next request: cleared, " in text
