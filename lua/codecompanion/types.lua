@@ -218,7 +218,8 @@
 
 ---The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 ---
----`paused`: neither happens by itself, because the user undid one, until they compact, redo or choose a policy.
+---`assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
+---user undid one, until they compact, redo or choose a policy.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
 ---@field chat string
@@ -226,6 +227,7 @@
 ---@field window integer
 ---@field ratio number
 ---@field exact boolean
+---@field assumed boolean
 ---@field edit_at integer
 ---@field compact_at integer
 ---@field paused boolean

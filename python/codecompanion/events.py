@@ -259,13 +259,15 @@ class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
 class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 
-    `paused`: neither happens by itself, because the user undid one, until they compact, redo or choose a policy.
+    `assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
+    user undid one, until they compact, redo or choose a policy.
     """
 
     tokens: int
     window: int
     ratio: float
     exact: bool
+    assumed: bool = False
     edit_at: int = 0
     compact_at: int = 0
     paused: bool = False

@@ -139,6 +139,13 @@ def test_the_header_says_that_compaction_is_paused(config: Config) -> None:
     assert ways[4] == "10%"
 
 
+@pytest.mark.parametrize(("assumed", "text"), [(True, "ctx~ 2.1k/32.0k? 6%"), (False, "ctx~ 2.1k/32.0k 6%")])
+def test_the_header_marks_a_window_that_is_assumed(config: Config, assumed: bool, text: str) -> None:
+    """R-506: from the beginning, not only in a notice above."""
+    meter = {"tokens": 2_082, "window": 32_000, "ratio": 2_082 / 32_000, "exact": False, "assumed": assumed}
+    assert config.nvim.lua("return require('codecompanion.chat.status').meter_text(...)", meter) == text
+
+
 def bars(config: Config, **more: Any) -> list[str]:
     """Return the two halves of the bar at every width from 20 to 220, joined by `|`."""
     meter = {"tokens": 35_800, "window": 128_000, "ratio": 0.2797, "exact": False, "edit_at": 83_200}

@@ -200,6 +200,7 @@ function M.meter(chat, event)
     window = event.window,
     ratio = event.ratio,
     exact = event.exact,
+    assumed = event.assumed,
     edit_at = event.edit_at,
     compact_at = event.compact_at,
     paused = event.paused,

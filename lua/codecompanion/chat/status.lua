@@ -70,12 +70,14 @@ function M.percent(ratio)
   return math.floor(ratio * 100 + 1e-9)
 end
 
----`ctx 35.8k/40.0k 89%`, or `ctx~ …` when nobody has counted it exactly (R-303).
+---`ctx 35.8k/40.0k 89%`, or `ctx~ …` when nobody has counted it exactly (R-303); `…/32.0k? …` where nobody knows the
+---window (R-506).
 ---@param meter table The last `meter` event
 ---@return string
 function M.meter_text(meter)
   local label = meter.exact and "ctx" or "ctx~"
-  return ("%s %s/%s %d%%"):format(label, M.short(meter.tokens), M.short(meter.window), M.percent(meter.ratio))
+  local window = M.short(meter.window) .. (meter.assumed and "?" or "")
+  return ("%s %s/%s %d%%"):format(label, M.short(meter.tokens), window, M.percent(meter.ratio))
 end
 
 ---@param meter table

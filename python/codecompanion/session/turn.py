@@ -339,7 +339,6 @@ class Turn:
         if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
             self._notice("The model sent an empty reply. Send another message, or regenerate.")
         session.control.window.take_in()
-        session.control.window.tell_unknown()
         session.control.window.tell_no_room()
         for edit in finished.server_edits:
             self._notice(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from codecompanion.session.context_control import ContextControl
 
 _log = logging.getLogger(__name__)
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 SHORT_WAIT_S = 1.5
 """The first request waits this long for what the endpoint may be about to tell; near a limit it waits for all of it."""
 
@@ -75,13 +73,13 @@ class WindowWatch:
         """Ask the endpoint for an unknown window before the first request, once, and say so (R-506, lesson 30).
 
         Right after a restart what it says of its models may be still on its way. Before a guess decides anything it is
-        waited for. A server that loads a model with the first request is only then asked, and told of behind the reply.
+        waited for. A server that loads a model with the first request may tell only then; until then it is a guess.
         """
         self.take_in()
         if self.limits.source != "default":
             return
         decides = self._reaches_a_limit()
-        if not decides and (self._model in self._told_unknown or self._tells_with_the_reply()):
+        if not decides and self._model in self._told_unknown:
             return
         if self._model not in self._asked:
             self._asked.add(self._model)
@@ -92,31 +90,36 @@ class WindowWatch:
             except (AdapterError, TimeoutError) as error:
                 _log.info("the endpoint did not tell its windows: %s", error or "no answer yet")
             self.take_in()
-        self.tell_unknown()
+        self._tell_unknown()
 
-    def _tells_with_the_reply(self) -> bool:
+    @property
+    def _may_tell(self) -> bool:
+        """Return whether the endpoint has a place where it may say more once it has loaded the model."""
         registry, (adapter_name, _) = self._control.services.adapters, self._model
         return adapter_name in registry.names() and bool(registry.settings(adapter_name).limits_path)
 
-    def tell_unknown(self) -> None:
+    def _tell_unknown(self) -> None:
         """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
         known = self._model
         if self.limits.source != "default" or known in self._told_unknown:
             return
         self._told_unknown.add(known)
+        tokens = self.limits.context_window
+        until = f" until {self._control.adapter_name} tells it" if self._may_tell else ""
         self._control.notice(
             Severity.WARN,
-            f"The context window of {self._name} is unknown: {self.limits.context_window:,} tokens are assumed. Set the"
-            f" real size in setup(): {self._line(self.limits.context_window)}",
+            f"The context window of {self._name} is unknown: {tokens:,} tokens are assumed{until}."
+            f" Set it in setup(): {self._line(tokens)}",
         )
 
     def _line(self, tokens: int) -> str:
         """Return the line of the configuration that says how large the window is."""
         adapter_name, model = self._model
         if not model:
-            return f"adapters = {{ http = {{ {adapter_name} = {{ opts = {{ context_window = {tokens} }} }} }} }}"
-        name = model if _IDENTIFIER.fullmatch(model) else f'["{model}"]'
-        return f"models = {{ {name} = {{ context_window = {tokens} }} }}"
+            return (
+                f"adapters = {{ http = {{ {_lua_key(adapter_name)} = {{ opts = {{ context_window = {tokens} }} }} }} }}"
+            )
+        return f"models = {{ {_lua_key(model)} = {{ context_window = {tokens} }} }}"
 
     def tell_no_room(self) -> None:
         """Say once per model that its window has no room beside the system prompt and a reply (R-109)."""
@@ -143,3 +146,9 @@ class WindowWatch:
     @property
     def _name(self) -> str:
         return self._control.model or self._control.adapter_name
+
+
+def _lua_key(name: str) -> str:
+    """Return the name as a key of a Lua table; as an identifier it may be a word of Lua's own."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'["{escaped}"]'

@@ -343,10 +343,24 @@ async def test_an_unknown_window_is_told_before_the_first_request_with_the_line_
     session = await bench.open()
     await talk(bench, session, 3)
     line = 'models = { ["scripted-1"] = { context_window = 32000 } }'
-    wanted = (
-        f"The context window of scripted-1 is unknown: 32,000 tokens are assumed. Set the real size in setup(): {line}"
-    )
+    wanted = f"The context window of scripted-1 is unknown: 32,000 tokens are assumed. Set it in setup(): {line}"
     assert told_then == [[wanted]] * 3
+    assert all(meter.assumed for meter in bench.of(Meter))
+
+
+async def test_the_line_to_set_is_right_for_any_name(tmp_path):
+    """A model without a name has its window at the adapter; a name is written as Lua reads it."""
+    for name, model, line in (
+        ("my-server", "", 'adapters = { http = { ["my-server"] = { opts = { context_window = 32000 } } } }'),
+        ("s", 'a"b\\c', r'models = { ["a\"b\\c"] = { context_window = 32000 } }'),
+    ):
+        (tmp_path / name).mkdir()
+        adapter = ScriptedAdapter(name, lambda request: says("ok"))
+        adapter.default_model = model
+        bench = Bench(tmp_path / name, adapter, window=0)
+        session = await bench.open()
+        await talk(bench, session, 1)
+        assert bench.of(Notice)[0].text.endswith(f"Set it in setup(): {line}")
 
 
 async def test_a_system_prompt_larger_than_the_guess_is_no_bug(tmp_path):
@@ -390,6 +404,13 @@ class Slow(ScriptedAdapter):
         self.told = 200_000
 
 
+class Loading(Slow):
+    """An endpoint that has nothing to tell before its model is loaded."""
+
+    async def warm_up(self):
+        self.asked += 1
+
+
 async def test_a_guess_of_the_window_does_not_compact_a_chat(tmp_path):
     """R-506, lesson 30: a long chat is opened again and sent to at once, before the endpoint has told its windows."""
     adapter = Slow("s", lambda request: says("ok"))
@@ -405,20 +426,27 @@ async def test_a_guess_of_the_window_does_not_compact_a_chat(tmp_path):
 
 
 async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
-    """R-506: Ollama knows only once the model is loaded; nobody is told of a guess that was none."""
+    """R-506: Ollama knows only once the model is loaded; that it is a guess until then is said before the request."""
 
     def loads(request):
+        told_then.extend(notice.text for notice in bench.of(Notice))
+        assert bench.of(Meter)[-1].assumed
         adapter.told = 4_096
         return says("ok")
 
-    adapter = Slow("s", loads)
+    told_then = []
+    adapter = Loading("s", loads)
     bench = Bench(tmp_path, adapter, window=0)
     bench.services.adapters.add(adapter, AdapterSettings(name="s", kind="offline", limits_path="/api/ps"))
     session = await bench.open()
     await talk(bench, session, 1)
+    [told] = told_then
+    assert "is unknown: 32,000 tokens are assumed until s tells it. Set it in setup(): models = " in told
     assert session.limits.context_window == bench.of(Meter)[-1].window == 4_096
-    assert not bench.of(Notice)
-    assert not adapter.asked
+    assert not bench.of(Meter)[-1].assumed
+    await talk(bench, session, 1, first=2)
+    assert [notice.text for notice in bench.of(Notice)] == [told]
+    assert adapter.asked == 1
 
 
 def refused(status: int = 400) -> Reply:
