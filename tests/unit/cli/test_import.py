@@ -352,3 +352,14 @@ def test_of_a_document_that_was_cut_only_whole_messages_are_read(
     assert found
     assert found == expected[: len(found)]
     assert found == expected or skipped
+
+
+@pytest.mark.parametrize("words", ["a } ] }", '{"old": [1, 2}, ', 'say "x" ' * 30_000])
+def test_brackets_and_quotes_in_the_text_a_file_ends_in_are_words(words: str) -> None:
+    """They end nothing, and are not read again for each quote: 50 KB took half a minute."""
+    whole = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": words}])
+
+    cut = read_cut_document(whole[:-3].encode())
+
+    assert cut is not None
+    assert (cut.value, cut.dropped) == ([{"role": "user", "content": "Hi"}], "[1]")

@@ -85,8 +85,9 @@ def _open_at_end(text: str) -> list[_Open]:
         elif found == ",":
             elements = stack[-1].elements + (not stack[-1].has_new)
             stack[-1] = stack[-1]._replace(end=start, elements=elements, has_new=False)
-        elif found == '"' and "\n" in text[start:].rstrip("\n"):
-            return []  # a string that a line end cuts, and the text goes on
+        elif found == '"':
+            # A string that nothing closes: the file ends in it, unless a line end cuts it and the text goes on.
+            return [] if "\n" in text[start:].rstrip("\n") else stack
     return stack
 
 
