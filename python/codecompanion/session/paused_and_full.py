@@ -67,7 +67,6 @@ class PausedAndFull:
             return None
         control.learn_size(refusal)
         before = control.log.changes
-        self._session.enter(State.PREPARING)
         if await self._ask("the model refused it as too long", _NOT_AGAIN, compacts=True):
             return "" if control.log.changes > before else None
         self.waits = True
@@ -88,6 +87,7 @@ class PausedAndFull:
     async def _ask(self, why: str, no: str, *, compacts: bool = False) -> bool:
         """Return whether the user said yes; the chat is compacted then, unless it fits by now."""
         session, control = self._session, self._session.control
+        session.enter(State.PREPARING)  # also where a reply that was cut has just arrived
         session.show_meter()
         session.show_queued()
         session.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
+from codecompanion.adapters.base import Finished
 from codecompanion.errors import ContextOverflow, InputError, RequestRejected
 from codecompanion.events import (
     ApprovalClosed,
@@ -301,6 +303,28 @@ async def test_a_message_typed_during_a_loop_is_asked_about_and_comes_back(tmp_p
     assert [event.submit_id for event in bench.of(SubmitFailed)] == [61]
     assert typed(session)[-1] == "look"
     assert session.log.view.messages[-1].role == "tool"
+
+
+async def test_a_message_typed_during_a_reply_that_is_cut_is_asked_about(tmp_path):
+    """The model is asked for the rest of its reply, and the message would go along with that."""
+    gate = asyncio.Event()
+    adapter = talker()
+    talk = adapter._replies
+    bench = Bench(tmp_path, adapter, window=20_000, settings=SMALL)
+    session = await paused(bench)
+    while session.control.measured().tokens < 15_500:
+        await say(bench, session, 50)
+    cut = tuple(replace(one, stop="length") if isinstance(one, Finished) else one for one in says("word " * 1500))
+    first = iter([(gate, *cut)])
+    adapter._replies = lambda request: talk(request) if request.purpose == "summary" else next(first, talk(request))
+    session.submit(submit("look", 60))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.submit(submit("long " * 3000, 61))
+    gate.set()
+    await bench.until(lambda: bool(asked(bench)) or session._task is None)
+    await answer(bench, session, "once")
+    assert typed(session)[-1].startswith("long")
+    assert session.log.view.messages[-1].text.startswith("word")
 
 
 @pytest.mark.parametrize("decision", ["once", "reject"])
