@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from approvals import answered
-from chat_driver import ChatDriver
+from chat_driver import ChatDriver, make_chat
 from codecompanion import events
+from harness import Nvim
 
 TITLE = "20,412 tokens, 20,000 fit"
 BODY = "Compaction is paused since your undo.\nNo: your message goes back into the input."
@@ -23,6 +27,19 @@ def ask(chat: ChatDriver) -> int:
         events.ApprovalRequested(call_id="compact-1", name="compact", title=TITLE, body=BODY, kind="compact"),
     )
     return number
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_at_every_width_the_bar_says_what_is_waited_for(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """R-545: and that it is paused, and how full it is; the key that goes there is named."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    chat.push(events.Meter(tokens=20_412, window=20_000, ratio=1.0206, exact=False, compact_at=5000, paused=True))
+    ask(chat)
+    words = "waiting: compact?" if columns == 40 else "waiting for your answer: compact?"
+    chat.nvim.wait_screen(rf"⋯ {re.escape(words)} · \]a goes there")
+    bar = next(line for line in chat.nvim.screen().split("\n") if "102%" in line and "## Me" not in line)
+    assert "waiting: compact?" in bar
+    assert "paused" in bar
 
 
 def test_it_is_a_block_with_two_keys_and_no_prompt(chat: ChatDriver) -> None:

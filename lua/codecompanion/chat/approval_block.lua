@@ -211,15 +211,16 @@ function M.block(chat, event)
     marks[#marks + 1] = { row = #lines, from = 0, to = #warning, group = "CodeCompanionWarning" }
     lines[#lines + 1] = warning
   end
+  local is_prose = kinds[event.kind] and kinds[event.kind].is_prose
   local fence, fenced = blocks.fence(event.body), #lines
-  lines[#lines + 1] = fence .. (event.filetype or "text")
+  lines[#lines + 1] = not is_prose and fence .. (event.filetype or "text") or nil
   for _, line in ipairs(body) do
     for _, range in ipairs(line.marks) do
       marks[#marks + 1] = { row = #lines, from = range[1], to = range[2], group = "CodeCompanionInvisible" }
     end
     lines[#lines + 1] = line.text
   end
-  lines[#lines + 1] = fence
+  lines[#lines + 1] = not is_prose and fence or nil
   local code_end = #lines
   local keys, key_marks = key_lines(event, width)
   for _, mark in ipairs(key_marks) do
@@ -229,7 +230,8 @@ function M.block(chat, event)
   vim.list_extend(lines, keys)
   marks[#marks + 1] = { row = 0, from = 0, to = #lines[1], group = "CodeCompanionApproval" }
   local item = { approval = event.call_id, event = event }
-  return { kind = "approval", lines = lines, marks = marks, markdown = { fenced, code_end }, item = item }
+  local markdown = not is_prose and { fenced, code_end } or nil
+  return { kind = "approval", lines = lines, marks = marks, markdown = markdown, item = item }
 end
 
 return M

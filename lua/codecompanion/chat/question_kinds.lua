@@ -4,8 +4,9 @@
 ---@field choices { [1]: string, [2]: string }[] action, words
 ---@field notice string What stands behind the title
 ---@field hints table<string, string> What a key that answers nothing here says
+---@field is_prose? boolean What is asked about are sentences, nothing that is to be read exactly
 ---@field waits boolean Whether something waits for the answer
----@field waiting? string What the chat does meanwhile
+---@field waiting? string[] What the chat does meanwhile: in a sentence, and where there is little room
 ---@field told? string What is said where nobody looks: the name of the chat, and this
 
 ---@type table<string, CodeCompanion.QuestionKind>
@@ -34,8 +35,9 @@ return {
       approve_always = "It is asked as long as compaction is paused; g1 compacts and sends",
       approve_prefix = "This is no command; g1 compacts and sends",
     },
+    is_prose = true,
     waits = true,
-    waiting = "waiting for your answer: compact?",
+    waiting = { "waiting for your answer: compact?", "waiting: compact?" },
     told = "does not fit the window and asks whether to compact",
   },
 }

@@ -195,7 +195,7 @@ function M.activity(chat, brief)
   elseif #waiting > 0 then
     local title, kind = waiting[1].event.title, require("codecompanion.chat.question_kinds")[waiting[1].event.kind]
     if kind then
-      return kind.waiting
+      return kind.waiting[brief and 2 or 1]
     end
     local what = not brief and title ~= "" and require("codecompanion.chat.visible").line(title).text
     return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
