@@ -351,11 +351,14 @@
 ---@field brief string
 
 ---Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
+---
+---`unsent`: it says that the message was not sent, which holds until it is.
 ---@class CodeCompanion.Event.TurnFinished
 ---@field type "turn_finished"
 ---@field chat string
 ---@field reason "done"|"failed"|"limit"|"stopped"
 ---@field error string
+---@field unsent boolean
 ---@field duration_ms integer
 
 ---One entry of a restored chat, in buffer order.

@@ -401,10 +401,14 @@ class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
 
 
 class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
-    """Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`."""
+    """Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
+
+    `unsent`: it says that the message was not sent, which holds until it is.
+    """
 
     reason: Literal["done", "stopped", "failed", "limit"]
     error: str = ""
+    unsent: bool = False
     duration_ms: int = 0
 
 

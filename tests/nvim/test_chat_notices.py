@@ -165,3 +165,21 @@ def test_what_can_be_done_now_is_said_until_something_comes_after_it(chat: ChatD
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="and the rest"))
     assert "asks again" not in chat.nvim.wait_screen("and the rest")
     assert "Stopped." in chat.text()
+
+
+def test_what_was_not_sent_says_so_until_it_is(chat: ChatDriver) -> None:
+    """Seen: "Not sent" above the answer to that very message."""
+    why = "Not sent: 6,029 tokens, 6,000 fit. Your message is back in the input."
+    number = chat.submit("a long question")
+    chat.push(events.SubmitFailed(submit_id=number, text="a long question", error=why))
+    chat.push(events.TurnFinished(reason="limit", error=why, unsent=True))
+    assert why in chat.text()
+    number = chat.submit("a long question")
+    assert "Not sent" not in chat.text()
+    sent = {"message_id": "m1", "text": "a long question", "cycle": 1, "tokens": 9, "number": 1}
+    chat.push(events.MessageSent(submit_id=number, **sent))
+    chat.push(events.TurnFinished(reason="failed", error="Not sent: 6,100 tokens, 6,000 fit.", unsent=True))
+    assert "Not sent" in chat.text()
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="because"))
+    assert "Not sent" not in chat.text()
+    assert "Not sent" not in draw_again(chat, USER, REPLY)

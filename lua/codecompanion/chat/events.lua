@@ -126,6 +126,7 @@ function M.submit_failed(chat, event)
   outgoing.failed(chat, event.submit_id, event.text)
   local level = chat.state == "cancelling" and severity.INFO or severity.ERROR
   say.chat(chat, event.error, level)
+  notices.holds_until(chat, event.error, "input")
   if require("codecompanion.chat.view").input_fills_window(chat) then
     say.line({ event.error, "Not sent; why is said above your message." }, level)
   end
@@ -133,6 +134,7 @@ end
 
 function M.reply_started(chat, event)
   activity.stop_retry(chat)
+  notices.was_sent(chat, "reply")
   chat.parts = {}
   ensure_header(chat, event.adapter, event.model)
 end
@@ -293,6 +295,9 @@ function M.turn_finished(chat, event)
   local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
   if event.error ~= "" then
     say.chat(chat, event.error, severity.ERROR, event.reason == "failed" and asks_again or nil)
+    if event.unsent then
+      notices.holds_until(chat, event.error, "reply")
+    end
   elseif event.reason == "stopped" then
     say.chat(chat, "Stopped.", severity.INFO, asks_again)
   end

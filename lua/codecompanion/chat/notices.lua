@@ -16,6 +16,7 @@ local AT_END = "end"
 ---@field hint? string What can be done about it, as long as nothing comes after it
 ---@field after string What it stands below: the key of a message, a call or a card, "" above all of them
 ---@field opening? boolean It is said whenever the chat is opened in the host
+---@field holds_until? "input"|"reply" What was not sent is sent then
 ---@field while_paused? boolean It holds as long as nothing is edited or compacted by itself
 ---@field mark? integer Extmark of its line, once it is drawn
 
@@ -100,16 +101,46 @@ local function erase(chat, notice)
   buffer.remove(chat, row, row + 2)
 end
 
+---Take away what does not hold any more.
+---@param chat CodeCompanion.Chat
+---@param is_over fun(notice: CodeCompanion.Notice): boolean?
+local function take_away(chat, is_over)
+  local is_loaded = api.nvim_buf_is_loaded(chat.bufnr)
+  chat.notices = vim.tbl_filter(function(notice)
+    local over = is_over(notice)
+    if over and is_loaded then
+      erase(chat, notice)
+    end
+    return not over
+  end, chat.notices)
+end
+
 ---What was said about a pause does not hold any more.
 ---@param chat CodeCompanion.Chat
 function M.pause_is_over(chat)
-  local is_loaded = api.nvim_buf_is_loaded(chat.bufnr)
-  chat.notices = vim.tbl_filter(function(notice)
-    if notice.while_paused and is_loaded then
-      erase(chat, notice)
-    end
-    return not notice.while_paused
-  end, chat.notices)
+  take_away(chat, function(notice)
+    return notice.while_paused
+  end)
+end
+
+---A sentence that has just been said holds until the input is sent, or until a reply comes.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param what "input"|"reply"
+function M.holds_until(chat, text, what)
+  local newest = chat.notices[#chat.notices]
+  if newest and newest.text == text then
+    newest.holds_until = newest.holds_until or what
+  end
+end
+
+---The input was sent, or a reply comes: what was not sent before has been by now.
+---@param chat CodeCompanion.Chat
+---@param what "input"|"reply"
+function M.was_sent(chat, what)
+  take_away(chat, function(notice)
+    return notice.holds_until == what
+  end)
 end
 
 ---The chat is being opened in the host, which says again what is to be said then.

@@ -28,6 +28,7 @@ from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, Message, ReasoningPar
 from codecompanion.placeholders import kept_percent
 from codecompanion.session.change_list import changes_of
 from codecompanion.session.gone import gone_from, pages, summary_ids
+from codecompanion.session.too_large import NOT_SENT
 from codecompanion.session.tool_round import preview, recorded_title, told_change
 from codecompanion.session.undo import undone_ids
 from codecompanion.summary_frame import bare_summary
@@ -82,6 +83,8 @@ class _Drawing:
                 self._typed += is_typed_by_user(message)
                 for call in message.tool_calls:
                     self._calls[call.id] = (call.name, recorded_title(call), message.id)
+                if message.role == "assistant":
+                    self._forget_unsent()
                 if not (is_old and message.id in unseen):
                     self.shown += self._message_entries(message)
             case Created(adapter=adapter, model=model) | ModelSet(adapter=adapter, model=model):
@@ -103,6 +106,11 @@ class _Drawing:
                 self.shown.append(Entry(kind="note", text=INTERRUPTED, level=Severity.WARN, ended="interrupted"))
             case _:
                 pass
+
+    def _forget_unsent(self) -> None:
+        """Take back that a message was not sent: it has an answer."""
+        while self.shown and self.shown[-1].kind == "note" and self.shown[-1].text.startswith(NOT_SENT):
+            self.shown.pop()
 
     def _add_change(self, change: ViewChanged) -> None:
         at = len(self.shown)

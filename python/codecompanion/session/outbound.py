@@ -83,15 +83,17 @@ class OutboundQueue:
             else:
                 self._waiting.append(submit)
 
-    async def deliver(self, turn_id: str, cycle: int) -> None:
-        """Log what waits, then show it as sent.
+    async def deliver(self, turn_id: str, cycle: int) -> str:
+        """Log what waits, then show it as sent; return why the last one that cannot be sent went back, "" = none did.
 
         Raises:
             StoreError: the message that could not be stored waits again, at the front.
         """
-        self.give_back_refused(await self.refused())
+        refused = await self.refused()
+        self.give_back_refused(refused)
         while self._waiting:
             await to_the_end(self._deliver(self._waiting.popleft(), turn_id, cycle))
+        return [*refused.values()][-1].why if refused else ""
 
     def give_back(self, why: str) -> None:
         """Return what waits to the user as drafts, so that nothing typed is lost."""

@@ -141,11 +141,12 @@ class Session:
         if self._partial is None or self._partial.done():
             self._partial = self.services.store.save_partial(self.chat_id, text)
 
-    async def deliver_queued(self, turn_id: str, cycle: int) -> None:
-        """Log what waits for a request boundary, then show it as sent (lesson 36)."""
+    async def deliver_queued(self, turn_id: str, cycle: int) -> str:
+        """Log what waits for a request boundary, then show it as sent (lesson 36); return why something was not."""
         await self.context.join(turn_id, cycle)
-        await self._queue.deliver(turn_id, cycle)
+        refused = await self._queue.deliver(turn_id, cycle)
         self.show_meter()
+        return refused
 
     async def coming(self, turn_id: str, cycle: int) -> tuple[Message, ...]:
         """Return the messages that wait for the next request boundary, as they will be; attachments join the view."""

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from codecompanion.session.context_control import ContextControl
 
 
+NOT_SENT = "Not sent"
+"""How a sentence begins that is true only until the message is sent after all."""
+
+
 class Refusal(msgspec.Struct, frozen=True):
     """Why a message is not sent, whatever is compacted, and how large the request would be, in tokens."""
 
@@ -26,7 +30,7 @@ class Refusal(msgspec.Struct, frozen=True):
 def too_large(control: ContextControl, messages: Messages, size: int, room: int) -> str:
     """Return why a request of `size` tokens is not sent where `room` fit; both measured, as the meter shows them."""
     what, advice = largest_part(control, messages)
-    return f"Not sent: {size:,} tokens, {room:,} fit; {what}. {advice}"
+    return f"{NOT_SENT}: {size:,} tokens, {room:,} fit; {what}. {advice}"
 
 
 def largest_part(control: ContextControl, messages: Messages) -> tuple[str, str]:

@@ -35,13 +35,13 @@ from codecompanion.history import (
     UsageReported,
     open_tool_calls,
 )
-from codecompanion.messages import Message, ToolCall
+from codecompanion.messages import Message, ToolCall, is_typed_by_user
 from codecompanion.session.accounting import RequestRecord
 from codecompanion.session.guards import over_request_limit, repeated_call
 from codecompanion.session.paused_and_full import PausedAndFull
 from codecompanion.session.reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
-from codecompanion.session.too_large import largest_part
+from codecompanion.session.too_large import NOT_SENT, largest_part
 from codecompanion.waiting import to_the_end
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ class Turn:
             if not self._is_paused:
                 if declined := await self.asking.before_message():
                     return declined
-                await session.deliver_queued(self.turn_id, self.cycle)
+                refused = await session.deliver_queued(self.turn_id, self.cycle)
+                if refused and not self._has_question():
+                    return refused  # with what is attached it is too large
             stopped = over_request_limit(self._requests, session.services.settings.chat.max_provider_requests_per_turn)
             if stopped:
                 return stopped
@@ -134,6 +136,10 @@ class Turn:
                 ended = await self._why_ended(finished)
                 if ended is not None:
                     return ended
+
+    def _has_question(self) -> bool:
+        """Return whether the turn has anything of the user's to answer."""
+        return any(m.cycle == self.cycle and is_typed_by_user(m) for m in self._session.log.view.messages)
 
     async def _prepare(self) -> str:
         """Run the policy before every request (R-518), behind the compaction the user asked for meanwhile.
@@ -438,7 +444,10 @@ class Turn:
         duration_ms = round((session.services.clock() - self._started_at) * 1000)
         session.enter(State.IDLE)
         session.show_meter()
-        session.emit(TurnFinished(chat=session.chat_id, reason=reason, error=error, duration_ms=duration_ms))
+        unsent = error.startswith(NOT_SENT)
+        session.emit(
+            TurnFinished(chat=session.chat_id, reason=reason, error=error, unsent=unsent, duration_ms=duration_ms)
+        )
         if reason != "done":
             # In the same step: what comes once the end has been told is the next turn's.
             session.give_back_queued(error)

@@ -11,7 +11,9 @@ from codecompanion.context.policy import policy_names
 from codecompanion.errors import ContextOverflow, NetworkFailed, StoreUnavailable
 from codecompanion.events import Notice, SubmitFailed, TurnFinished
 from codecompanion.history import MessageAdded
-from codecompanion.messages import Usage
+from codecompanion.messages import Message, Usage
+from codecompanion.requests import Snapshot
+from codecompanion.session.entries import entries
 from codecompanion.session.summary_sources import full_history
 from codecompanion.tokens import MessageCounter
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -224,3 +226,39 @@ async def test_near_the_limit_a_message_is_sent_or_comes_back(tmp_path, policy):
         logged = [m.text for m in full_history(await session.log.events()) if m.role == "user" and m.tag is None]
         assert len(logged) + len(back) == 6
         assert words > 2_500 or not back
+
+
+async def test_a_message_too_large_beside_what_is_attached_comes_back_and_nothing_is_sent(tmp_path):
+    """The file joins the chat with the message: either could be sent alone. Without it there is nothing to answer."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
+    session = await bench.open()
+    first = submit("word " * 4_000, 1)
+    session.submit(first)
+    session.context.add(Message(id="f", role="user", tag="file", path="a.txt", content="word " * 4_000, pinned=True))
+    await bench.idle(session)
+    assert [back.text for back in bench.of(SubmitFailed)] == [first.text]
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+    assert bench.of(TurnFinished)[-1].unsent
+    assert adapter.requests == []
+
+
+async def test_not_sent_is_not_drawn_again_above_the_answer(tmp_path):
+    """The log keeps how the turn ended; the chat is drawn as it is: the message was sent when it was asked again."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
+    session = await bench.open()
+    must_fit = session.control.fitting.must_fit
+
+    async def refuses():
+        session.control.fitting.must_fit = must_fit
+        raise ContextOverflow("Not sent: 8,029 tokens, 7,200 fit.")
+
+    session.control.fitting.must_fit = refuses
+    session.submit(submit("question"))
+    await bench.idle(session)
+    assert bench.of(TurnFinished)[-1].unsent
+    assert [entry.kind for entry in entries(await session.log.events())] == ["user", "note"]
+    await session.regenerate(Snapshot())
+    await bench.idle(session)
+    assert [entry.kind for entry in entries(await session.log.events())] == ["user", "reply"]
