@@ -58,6 +58,18 @@ def test_edits_that_pay_reach_their_goal() -> None:
     assert paid.faults <= 0.005 * paid.text_edits
 
 
+@pytest.mark.parametrize("window", [16_000, 32_000, WINDOW])
+def test_a_dialogue_is_not_made_dearer_than_without_management(window: int) -> None:
+    """`cowork_chat` (R-457): while the provider's cache holds what is sent, a summary must be worth losing it."""
+    before = after = Figures()
+    for path in (path for path in FILES if path.parent.name in ("aider", "tau-airline")):
+        recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)
+        before += walk(recording, None, window, "5m")
+        after += walk(recording, load_policy("cowork_chat"), window, "5m")
+    assert before.requests > 400
+    assert after.cost <= before.cost
+
+
 def test_the_command_prints_one_table_of_all_files() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "codecompanion", "replay", "--json", *map(str, FILES)],

@@ -191,7 +191,8 @@ class _Walker:
             cycle=max(1, self.view.cycle),
             summariser_window=NO_WINDOW_LIMIT,
             new_id=self._new_id,
-            now=now,
+            # Without times the price is reckoned with a warm cache, so the policy is told of one as well.
+            now=now or 1.0,
             cache=self._cache.state(now),
         )
 
