@@ -31,7 +31,15 @@ from codecompanion.context.ledger_lines import (
 from codecompanion.context.noise import is_pasted
 from codecompanion.context.recall_keys import KeyOf, no_key
 from codecompanion.context.sections import Role, Schema, guess_schema, load_schema, parse_sections
-from codecompanion.context.user_quotes import EXCERPT_CHARS, Quote, Quotes, fit_quotes, read_quotes, render_quotes
+from codecompanion.context.user_quotes import (
+    EXCERPT_CHARS,
+    Quote,
+    Quotes,
+    demands_something,
+    fit_quotes,
+    read_quotes,
+    render_quotes,
+)
 from codecompanion.messages import Message
 from codecompanion.placeholders import NO_ROOM, NO_ROOM_FOR
 
@@ -74,9 +82,17 @@ class Maker(Protocol):
 
 
 def summarise(
-    messages: Sequence[Message], max_tokens: int, count: Count, schema: str = _DEFAULT, key_of: KeyOf = no_key
+    messages: Sequence[Message],
+    max_tokens: int,
+    count: Count,
+    schema: str = _DEFAULT,
+    key_of: KeyOf = no_key,
+    *,
+    for_quotes: int = 0,
 ) -> str:
     """Return the summary of the messages, at most `max_tokens` by `count`; "" only when nothing fits.
+
+    The user's own words may have `for_quotes` tokens more, which nothing else fills (R-431).
 
     A summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema without
     sections for a ledger is written in the default's.
@@ -85,19 +101,27 @@ def summarise(
     if not chosen.number_of("files"):
         chosen = load_schema(_DEFAULT)
     makers = _makers(gather(messages), count, chosen, key_of)
-    has_all = count(_join({}, chosen)) <= _HEADINGS_SHARE * max_tokens
-    write = _write_all if has_all else _write_few
-    text = write_within(lambda budget: write(makers, budget, count, chosen), max_tokens, count, tries=12)
-    return _cut_to(text, max_tokens, count)
+    most = max_tokens + for_quotes
+    if count(_join({}, chosen)) <= _HEADINGS_SHARE * most:
+        text = write_within(
+            lambda budget: _write_all(makers, budget, count, chosen, budget * for_quotes // most),
+            most,
+            count,
+            tries=12,
+        )
+    else:
+        text = write_within(lambda budget: _write_few(makers, budget, count, chosen), most, count, tries=12)
+    return _cut_to(text, most, count)
 
 
-def _write_all(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema) -> str:
+def _write_all(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema, for_quotes: int) -> str:
     parts: dict[Role, list[str]] = {}
-    left = room = max(0, budget - count(_join({}, schema)))
+    left = room = max(0, budget - for_quotes - count(_join({}, schema)))
     for role, share in _SHARES.items():
         if role in makers:
-            parts[role] = makers[role](min(left, int(room * share)))
-            left -= count("\n".join(parts[role]))
+            own = for_quotes if role == "user_messages" else 0
+            parts[role] = makers[role](min(left, int(room * share)) + own)
+            left -= max(0, count("\n".join(parts[role])) - own)
     for role in _IMPORTANCE:
         if role in makers and not parts.get(role):
             already = "\n".join("\n".join(lines) for lines in parts.values())
@@ -213,7 +237,7 @@ def _before_latest(carried: list[str]) -> list[str]:
 
 
 def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> list[str]:
-    """Return every user message in its own words; the longest are shortened first, the oldest are excerpted last.
+    """Return every user message in its own words; of those that demand nothing the longest are shortened first.
 
     What an earlier summary quoted comes first; its own excerpts and counts are carried on.
     """
@@ -221,16 +245,24 @@ def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> lis
     asked = [pair for pair in zip(facts.requests, facts.request_ids, strict=True) if pair[0].strip()]
     texts = [text.strip() for text, _ in asked]
     sizes = [count("\n".join(quote(text[: limit * LONGEST_TOKEN]))) + 3 for text in texts]
+    room = int(limit * (0.7 if earlier.quotes else 1))
+    spared = [sum(sizes) > room and demands_something(text) for text in texts]
     cap = limit
-    while cap > _SHORTEST_QUOTE and sum(min(size, cap) for size in sizes) > limit * (0.7 if earlier.quotes else 1):
+    room -= sum(size for size, is_spared in zip(sizes, spared, strict=True) if is_spared)
+    may_shrink = [size for size, is_spared in zip(sizes, spared, strict=True) if not is_spared]
+    while cap > _SHORTEST_QUOTE and sum(min(size, cap) for size in may_shrink) > room:
         cap = int(cap * 0.8)
     quotes = [
-        Quote(neutral(shorten(text, max(8, cap - 4), count) or text[:EXCERPT_CHARS]), key=key_of(message_id))
-        for text, (_, message_id) in zip(texts, asked, strict=True)
+        Quote(neutral(text if is_spared else _in_tokens(text, cap, count)), key=key_of(message_id))
+        for text, is_spared, (_, message_id) in zip(texts, spared, asked, strict=True)
     ]
     said = Quotes((*earlier.quotes, *quotes), earlier.left_out, earlier.left_keys)
     lines = render_quotes(fit_quotes(said, limit, EXCERPT_CHARS, count)) if said.total else []
     return lines if count("\n".join(lines)) <= limit else []
+
+
+def _in_tokens(text: str, tokens: int, count: Count) -> str:
+    return shorten(text, max(8, tokens - 4), count) or text[:EXCERPT_CHARS]
 
 
 def _files(facts: Facts, limit: int, count: Count, *, with_commands: bool) -> list[str]:

@@ -26,6 +26,7 @@ from codecompanion.sanitise import leave_out_orders
 
 _SAFETY = 0.9
 _SMALLEST_BUDGET = 200
+_MOST_FOR_QUOTES = 16_000
 # Three summaries of parts must fit into one request, or putting parts together would never end.
 _PARTS_AT_ONCE = 3
 _DEEPEST = 5
@@ -109,7 +110,10 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
-    text = summarise(work.removed, budget, env.count_text, params.schema, env.key_of)
+    # What is free is there for the user's words before any of them is shortened; half of it is left to go on with.
+    free = env.window - env.reserve - env.measure((*work.messages, *work.pending)).tokens - budget
+    own = min(_MOST_FOR_QUOTES, max(0, free // 2))
+    text = summarise(work.removed, budget, env.count_text, params.schema, env.key_of, for_quotes=own)
     if not text:
         return Failed("the summary came out empty")
     tokens = env.count_text(text)

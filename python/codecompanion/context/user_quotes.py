@@ -33,7 +33,6 @@ _CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
 _NOTHING = frozenset({"none", "none.", NO_ROOM})
 _SMALLEST_QUOTE = 24
 EXCERPT_CHARS = 120
-_FIRST = 3
 _MOST_EXCERPTS = 4
 """An excerpt with demands may be so many times as long as one without."""
 _LEAST_ROOM = 60
@@ -129,44 +128,70 @@ def _words(message: Message) -> str:
 
 
 def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Quotes:
-    """Return the quotes in at most `budget` tokens: the newest whole, older ones as excerpts, the oldest counted."""
-    whole_sizes = [_size([quote], count) for quote in said.quotes]
-    left = budget - (_size_left_out(said, count) if said.left_out else 0)
-    if sum(whole_sizes) <= left:
+    """Return the quotes in at most `budget` tokens; where that is too little, in the order of what they are worth.
+
+    First comes the newest message, the work goes on there; then what the user demands, word for word as far as most of
+    the room goes, strict demands first; then of the others the newest. What is not whole is an excerpt, and of those
+    without demands the oldest are only counted.
+    """
+    sizes = [_size([quote], count) for quote in said.quotes]
+    room = budget - (_size_left_out(said, count) if said.left_out else 0)
+    if sum(sizes) <= room:
         return said
+    ranks = [_rank(quote) for quote in said.quotes]
+    demands = sorted((i for i in range(len(ranks) - 1) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)
     short = [_excerpt(quote, excerpt_chars) for quote in said.quotes]
     short_sizes = [_size([quote], count) for quote in short]
-    left -= sum(short_sizes)
-    if left < 0:
-        return _best_excerpts(said, short, short_sizes, budget, count)
-    first = len(short)
-    while first > 0 and left + short_sizes[first - 1] - whole_sizes[first - 1] >= 0:
-        first -= 1
-        left += short_sizes[first] - whole_sizes[first]
-    quotes = [*short[:first], *said.quotes[first:]]
-    if first == len(short) and short:
-        quotes[-1] = _shortened(said.quotes[-1], short[-1], left + short_sizes[-1], count)
-    return Quotes(tuple(quotes), said.left_out, said.left_keys)
+    for chars in (excerpt_chars // 2, excerpt_chars // 4):
+        for i in demands if sum(short_sizes[i] for i in demands) > room // 2 else ():
+            short[i] = _excerpt(said.quotes[i], chars)
+            short_sizes[i] = _size([short[i]], count)
+    if sum(short_sizes) + sum(sizes[i] - short_sizes[i] for i in demands) > room:
+        all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
+        room = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
+    told = _Told(room, sizes, short_sizes)
+    newest, others = len(short) - 1, [i for i in reversed(range(len(short) - 1)) if not ranks[i]]
+    told.excerpts([newest, *demands], stop=False)
+    told.whole(demands, leaving=budget // 8, stop=False)
+    told.excerpts(others, stop=True)
+    told.whole([newest, *(i for i in reversed(range(newest)) if i in told.size)], leaving=0, stop=True)
+    quotes = {i: said.quotes[i] if size == sizes[i] else short[i] for i, size in told.size.items()}
+    if newest in quotes and quotes[newest] is not said.quotes[newest]:
+        quotes[newest] = _shortened(said.quotes[newest], short[newest], told.left + short_sizes[newest], count)
+    keys = span_of([quote.key for i, quote in enumerate(said.quotes) if i not in quotes])
+    left_out = said.left_out + len(short) - len(quotes)
+    return Quotes(tuple(quotes[i] for i in sorted(quotes)), left_out, _joined(said.left_keys, keys))
 
 
-def _best_excerpts(said: Quotes, short: list[Quote], sizes: list[int], budget: int, count: Count) -> Quotes:
-    """Return the excerpts with demands that fit, strict ones first, and of the others the newest; count the rest.
+class _Told:
+    """Which quotes are told, by their places, in how many tokens; `left` is what the room still holds."""
 
-    The newest message is told before everything else: the work goes on there.
-    """
-    all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
-    left = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
-    ranks = [_rank(quote) for quote in short[:-1]] + [_FIRST] * bool(short)
-    told: set[int] = set()
-    for place in sorted(range(len(short)), key=lambda place: (ranks[place], place), reverse=True):
-        if sizes[place] <= left:
-            told.add(place)
-            left -= sizes[place]
-        elif not ranks[place]:
-            break
-    kept = tuple(quote for place, quote in enumerate(short) if place in told)
-    keys = span_of([quote.key for place, quote in enumerate(short) if place not in told])
-    return Quotes(kept, said.left_out + len(short) - len(kept), _joined(said.left_keys, keys))
+    def __init__(self, room: int, sizes: list[int], short_sizes: list[int]) -> None:
+        self.left, self.size = room, dict[int, int]()
+        self._sizes, self._short_sizes = sizes, short_sizes
+
+    def excerpts(self, places: Iterable[int], *, stop: bool) -> None:
+        """Tell these as excerpts, as many as fit; with `stop` none behind the first that does not."""
+        self._take(places, self._short_sizes, 0, stop)
+
+    def whole(self, places: Iterable[int], *, leaving: int, stop: bool) -> None:
+        """Tell those of them whole that are told, as long as so many tokens are left."""
+        self._take((i for i in places if i in self.size), self._sizes, leaving, stop)
+
+    def _take(self, places: Iterable[int], sizes: list[int], leaving: int, stop: bool) -> None:
+        for place in places:
+            more = sizes[place] - self.size.get(place, 0)
+            if more > 0 and self.left - more < leaving:
+                if stop:
+                    return
+                continue
+            self.size[place] = sizes[place]
+            self.left -= more
+
+
+def demands_something(text: str) -> bool:
+    """Return whether the user demands something in a message, or lays down a rule."""
+    return bool(find_demands([text]))
 
 
 def _rank(quote: Quote) -> int:

@@ -383,3 +383,19 @@ def test_a_first_request_that_does_not_fit_leaves_no_label() -> None:
     carried = ["First request:", "> " + "word " * 400]
     facts = gather((Message(id="u", role="user", content="go on"),))
     assert _request(carried, facts, 60, lambda text: len(text) // 4) == ["Latest request:", "> go on"]
+
+
+def test_the_users_words_have_room_of_their_own_that_nothing_else_fills():
+    """Issue 9: at 4k the rule of the first message was shortened although 1,400 tokens were free."""
+    rule = "Port the shop to the new loader. " + " ".join(
+        f"Never touch conf/prod.{n}, it is not ours." for n in range(12)
+    )
+    asked = [rule, *(f"What does load_part_{n} in shop/part_{n}.py return, and who calls it?" for n in range(4))]
+    answer = Message(id="a", role="assistant", content="It returns settings_done, see helper_9 in shop/main.py. " * 40)
+    said = [message for text in asked for message in (user(text), answer)]
+    short, long = (summarise(said, 512, chars4, for_quotes=own) for own in (0, 700))
+    assert chars4(short) <= 512
+    assert f"> {rule}" not in short
+    assert "Never touch conf/prod.0, it is not ours." in short
+    assert all(f"> {text}" in long for text in asked)
+    assert chars4(long) - sum(chars4(f"> {text}\n") for text in asked) <= 512

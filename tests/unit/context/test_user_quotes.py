@@ -122,7 +122,7 @@ def test_what_the_user_demands_outlives_what_the_user_asked():
         kept = fit_quotes(said, 450, 120, chars4)
         outcome = "\n".join(render_quotes(kept))
         assert [rule for rule in rules if rule not in outcome] == []
-        assert kept.quotes[-1].text == texts[-1].strip()
+        assert kept.quotes[-1].text.strip() == texts[-1].strip()
         assert kept.total == 48
         said = parse_quotes(outcome.split("\n"))
     assert chars4(outcome) <= 450
@@ -130,12 +130,40 @@ def test_what_the_user_demands_outlives_what_the_user_asked():
 
 def test_an_excerpt_keeps_the_demands_of_its_message():
     """They stand at the end of a long message as often as at its beginning."""
-    story = "The loader reads a file and then another one, which takes a while on the machine of a colleague. " * 4
+    story = "The loader reads a file and then another one, which takes a while on the machine of a colleague. " * 12
     removed = chat(user(story + "Never write below vendor/."), *[user("words " * 50) for _ in range(9)])
-    first = fit_quotes(gather_quotes(removed, 3000), 700, 120, chars4).quotes[0]
+    first = fit_quotes(gather_quotes(removed, 3000), 350, 120, chars4).quotes[0]
     assert not first.whole
     assert first.text.startswith("The loader reads")
     assert first.text.endswith("… Never write below vendor/.")
+
+
+def test_rules_are_whole_before_questions_are_told_at_all():
+    """Issue 9: at 4k the rule of the first message was shortened, and four routine questions stood there whole."""
+    rule = "Port the shop to the new loader. " + " ".join(
+        f"Never touch conf/prod.{n}, it is not ours." for n in range(9)
+    )
+    questions = [
+        f"What does the function load_part_{n} in shop/part_{n}.py return, and who calls it?" for n in range(4)
+    ]
+    said = gather_quotes(chat(user(rule), *map(user, questions)), 3000)
+    for budget in (160, 170, 180):
+        kept = fit_quotes(said, budget, 120, chars4)
+        assert kept.quotes[0].text == rule
+        assert kept.quotes[0].whole
+        assert kept.quotes[-1].text == questions[-1]
+        assert 0 < kept.left_out == 5 - len(kept.quotes)
+        assert chars4("\n".join(render_quotes(kept))) <= budget
+
+
+@pytest.mark.parametrize("budget", [60, 80, 100, 120])
+def test_where_a_rule_has_no_room_whole_as_much_of_it_stays_as_there_is(budget):
+    """Rather less of its message than a question more."""
+    rule = "Port the shop to the new loader. " * 4 + " ".join(f"Never touch conf/prod.{n}." for n in range(20))
+    said = gather_quotes(chat(user(rule), *[user(f"What is in part {n}?") for n in range(4)]), 3000)
+    kept = fit_quotes(said, budget, 120, chars4)
+    assert "Never touch conf/prod.0." in kept.quotes[0].text
+    assert chars4("\n".join(render_quotes(kept))) <= budget
 
 
 def test_the_newest_message_is_shortened_rather_than_excerpted():
