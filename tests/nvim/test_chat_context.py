@@ -214,7 +214,7 @@ def test_works_in_80_columns_and_in_a_float(chat: ChatDriver) -> None:
     """The parts that matter are not cut."""
     chat.nvim.request("nvim_ui_try_resize", 80, 24)
     chat.push(events.ContextItems(items=ITEMS), meter(35800))
-    screen = chat.nvim.wait_screen(r"ctx 35\.8k/128\.0k 27% ▕")
+    screen = chat.nvim.wait_screen(r"edit 65% · compact 85%   ctx 35\.8k/128\.0k 27% ")
     assert "ctx" not in next(line for line in screen.split("\n") if line.startswith("## Me"))
     chat.nvim.lua("require('codecompanion.chat').toggle(); require('codecompanion.chat').toggle({ layout = 'float' })")
     screen = chat.nvim.wait_screen(r"│ openai · gpt-4o +.*ctx 35\.8k/128\.0k 27%.*│\n│> Context")

@@ -14,7 +14,7 @@ from codecompanion.messages import PIN_TAG
 from real_chat import KEY, RealChat, start_chat
 from tests.adapters.chat_answers import Call, reply
 from tests.adapters.chat_thread import ChatServerThread
-from tests.summaries import five_lines
+from tests.summaries import five_lines, nine_sections
 
 BIG = "".join(f"{i}: the quick brown fox number {i} jumps\n" for i in range(60))
 EDITING = {"trigger": 2000, "keep_cycles": 1}
@@ -178,3 +178,40 @@ def test_a_cleared_chat_comes_back_into_the_buffer_and_goes_again(chat):
     assert messages(chat) == ()
     chat.say("question 1")
     assert [m.text for m in messages(chat) if m.role == "user"] == ["question 1"]
+
+
+def test_a_paused_chat_asks_also_behind_a_closed_window_and_a_dead_host(nvim_factory, tmp_path):
+    """R-545: nothing is logged while it is asked; the next host asks again, and one key compacts and sends."""
+
+    def talk(received):
+        head = str(received.json["messages"][0]["content"])[:3000]
+        return reply(nine_sections("The stack.") if "nine headings" in head else "Some words about it. " * 160)
+
+    managed = {"compaction": {"trigger": 5000, "min_token_savings": 100}}
+    options = {"interactions": {"chat": {"opts": {"context_management": managed}}}}
+    asked = "return #require('codecompanion.chat').current().approvals == 1"
+    with ChatServerThread(key=KEY, default=talk) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=options, opts={"context_window": 10_000})
+        while not changes(chat):
+            chat.say("tell me more")
+        chat.nvim.command("CodeCompanionUndo")
+        chat.nvim.wait_screen("compaction paused")
+        while chat.nvim.lua("return require('codecompanion.chat').current().meter.ratio") < 0.65:
+            chat.say("tell me more")
+        question = "does it fit?" + "\nsome words of it" * 800
+        chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').current(), ...)", question)
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_lua(asked)
+        os.kill(int(chat.nvim.lua("return require('codecompanion.host').inspect().pid")), signal.SIGKILL)
+        chat.nvim.wait_for(lambda: chat.draft() == question, "the message back in the input")
+        assert question not in [message.text for message in messages(chat)]
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_lua(asked)
+        chat.nvim.command("CodeCompanionChat Toggle")
+        before = chat.finished()
+        chat.nvim.command("CodeCompanion approval")
+        chat.nvim.feed("g1")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the answer")
+        assert [message.text for message in originals(chat)].count(question) == 1
+        assert messages(chat)[-1].text.startswith("Some words")
+        assert server.refusals == []
