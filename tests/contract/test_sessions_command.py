@@ -42,6 +42,16 @@ def test_list_shows_the_chats_newest_first(data_dir):
     assert "Why — ünïcode?" in out
 
 
+def test_a_list_of_nothing_says_so(tmp_path):
+    """On stderr: stdout holds nothing but the answer, and the exit status is that of a list."""
+    open_store(tmp_path).close()
+    status, out, err = run("sessions", "--data-dir", str(tmp_path), "list")
+    assert (status, out, err) == (0, "", f"codecompanion: no chat is stored in {tmp_path / 'sessions.db'}\n")
+    (tmp_path / "transcripts").mkdir()
+    status, out, err = run("sessions", "--data-dir", str(tmp_path), "restore", "--state-dir", str(tmp_path))
+    assert (status, out, err) == (0, "", f"codecompanion: no checkpoint is kept in {tmp_path}\n")
+
+
 def test_list_as_json_has_one_object_per_line(data_dir):
     _, out, _ = run("sessions", "--data-dir", data_dir, "list", "--json", "--limit", "1")
     chat = json.loads(out)

@@ -48,7 +48,10 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
         raise InputError(f"{folder / FOLDER} does not exist; expected the state folder of a Neovim with chats")
     files = CheckpointFiles(folder)
     if not arguments.chat:
-        for stored in files.list_checkpoints():
+        checkpoints = files.list_checkpoints()
+        if not checkpoints:
+            print(f"codecompanion: no checkpoint is kept in {folder}", file=sys.stderr)
+        for stored in checkpoints:
             when = datetime.datetime.fromtimestamp(stored.time / 1000).astimezone()
             about = f"{stored.kind:14}  {in_column(stored.messages)}  {stored.title}"
             print(f"{stored.id}  {when:%Y-%m-%d %H:%M}  {about}", file=out)

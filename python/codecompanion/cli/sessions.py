@@ -91,7 +91,10 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     if arguments.limit < 1:
         raise InputError(f"--limit {arguments.limit}: expected 1 or more")
-    for info in store.list_sessions(limit=arguments.limit):
+    chats = store.list_sessions(limit=arguments.limit)
+    if not chats:
+        print(f"codecompanion: no chat is stored in {store.path}", file=sys.stderr)
+    for info in chats:
         when = datetime.datetime.fromtimestamp(info.updated).astimezone()
         if arguments.json:
             fields = ("id", "title", "updated", "messages", "cwd", "adapter", "model", "owned")

@@ -135,12 +135,12 @@ class FileWatch:
                 self._set_aside(place)
                 if found is None or not self._is_settled(found):
                     return None
-                state = told = "replaced" if found.size else "emptied"
+                state = told = self._what_took_its_place(place, found)
             remains = look_back(self._database.writer)
             if state == "replaced" and not is_checked:
                 self._examine(path, found)
             elif state not in ("sound", "replaced"):
-                saved = self._put(place, found)
+                saved = self._put(place, found, may_have_content=state == "deleted")
                 if saved is None:
                     return None
             if state != "sound":
@@ -149,6 +149,18 @@ class FileWatch:
         finally:
             turn.release()
         return Renewed("sound" if state == "sound" else told, is_whole=bool(saved)), remains
+
+    def _what_took_its_place(self, place: Path, found: _Stamp) -> State:
+        """Return what to take a file in the place of ours for.
+
+        One without a chat was made by a Neovim that found none there: ours comes back, and that one joins it.
+        """
+        if not found.size:
+            return "emptied"
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(place, read_only=True)) as theirs:
+            if theirs.execute("SELECT 1 FROM chats").fetchone() is None and _is_whole(self._database.writer):
+                return "deleted"
+        return "replaced"
 
     def _separate(self, place: Path) -> State:
         """Make a file that was copied over ours one of its own; return what has become of ours then."""
@@ -219,13 +231,16 @@ class FileWatch:
             migrate(theirs, str(path))
             theirs.execute("SELECT count(*) FROM chats").fetchone()
 
-    def _put(self, place: Path, found: _Stamp | None) -> bool | None:
-        """Put a new file where none or an empty one is; return whether it has everything, None: there is one now."""
+    def _put(self, place: Path, found: _Stamp | None, *, may_have_content: bool) -> bool | None:
+        """Put a new file where none or an empty one is; return whether it has everything, None: there is one now.
+
+        `may_have_content`: it is a database without a chat.
+        """
         fresh = place.with_name(place.name + ".renewed")
         for suffix in ("", "-wal", "-shm"):
             beside(fresh, suffix).unlink(missing_ok=True)
         saved = self._make(fresh, place)
-        if _look(place) != found or (found is not None and found.size):
+        if _look(place) != found or (found is not None and found.size and not may_have_content):
             fresh.unlink()
             return None
         self._set_aside(place)

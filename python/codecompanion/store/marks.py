@@ -29,6 +29,7 @@ from codecompanion.store.durable_files import flush_folder, write_whole
 Identity = tuple[int, int]
 UNMARKED = 0
 SETTLE_MOST_S = 10.0
+LOOKS = 5
 BESIDE = ("-wal", "-shm")
 
 
@@ -85,11 +86,17 @@ def read_belonging(path: Path) -> Belonging | None:
 
 def is_ours(path: Path) -> bool:
     """Return whether the file has a mark that is listed, as far as that can be told."""
-    listed = read_belonging(path)
-    try:
-        return listed is None or mark_of_file(path) in listed.marks
-    except sqlite3.Error:
-        return True  # asked again at the next look
+    for _ in range(LOOKS):
+        try:
+            mark = mark_of_file(path)
+            listed = read_belonging(path)  # afterwards: a mark is listed before the file has it
+            if listed is None or mark in listed.marks:
+                return True
+            if mark_of_file(path) == mark:  # else the log was folded in between, and the list is a newer one
+                return False
+        except sqlite3.Error:
+            break
+    return True  # asked again at the next look
 
 
 def adopt(path: Path, connection: sqlite3.Connection) -> None:
@@ -184,10 +191,10 @@ def _is_foreign(path: Path, listed: Belonging) -> bool:
     if found is None or found != listed.file or not path.stat().st_size:
         return True
     try:
-        mark = mark_of_file(path)
+        is_damaged = mark_of_file(path) is None  # what is damaged is saved together with its log
     except sqlite3.Error:
         return False
-    return mark is not None and mark not in listed.marks  # what is damaged is saved together with its log
+    return not is_damaged and not is_ours(path)
 
 
 def copy_unlocked(path: Path, target: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from codecompanion.events import ApprovalRequested, Notice
 from codecompanion.history import ChatCreated, MessageAdded, TurnBegan, TurnEnded, project
 from codecompanion.invariants import violations
-from codecompanion.messages import Usage
+from codecompanion.messages import Message, Usage
 from codecompanion.requests import Approve, OpenChat, Snapshot
 from codecompanion.session import lost_history
 from codecompanion.session.from_checkpoint import restore_chat
@@ -26,6 +26,7 @@ from codecompanion.session.lost_history import LostHistory
 from codecompanion.session.opening import open_stored
 from codecompanion.store.lease import FileLock
 from codecompanion.store.opening import open_store
+from codecompanion.store.salvage import kept_files
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_effects import kept
 from tests.unit.session.test_turn import talk
@@ -193,6 +194,28 @@ async def test_a_backup_in_its_place_gets_what_it_lacks(host, told, tmp_path):
     assert notices(bench)[0].endswith("stored again with everything; nothing of it is lost.")
 
 
+@pytest.mark.parametrize("is_sound", [True, False])
+async def test_a_file_copied_over_the_open_one_costs_the_open_chat_nothing(host, told, tmp_path, is_sound):
+    """`cp other.db sessions.db` keeps the inode: the other file is used, or kept where it cannot be."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    other = open_store(tmp_path / "other")
+    other.append("theirs", [MessageAdded(message=Message(id="t", role="user", content="from the backup"))]).result()
+    other.close()
+    content = (tmp_path / "other" / "sessions.db").read_bytes() if is_sound else b"garbage!" * 4_000
+    path.write_bytes(content)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    await settled(bench)
+    assert project(stored(path)).messages == session.log.view.messages
+    assert [m.text for m in session.log.view.messages if m.role == "user"] == ["question 0", "question 1"]
+    assert len(stored(path, "theirs")) == is_sound
+    assert told == ["Chat history replaced; 1 chat rebuilt; see :CodeCompanionRestore"]
+    assert notices(bench)[0].startswith("Another file was copied over the chat history. ")
+    kept = [file.path.read_bytes() for file in kept_files(path)]
+    assert kept == ([] if is_sound else [content])
+
+
 async def test_a_file_with_another_past_of_the_chat_shows_what_the_model_sees(host, tmp_path):
     """Two histories of one chat cannot both count: the running one does, the other stays in the log."""
     bench, session, path = await host(ANSWER, ANSWER)
@@ -306,9 +329,10 @@ async def test_a_chat_of_a_host_that_hangs_is_left_to_that_host(host, tmp_path):
     with running_host(path.parent) as process:
         assert process.stdout.readline() == "open\n"
         process.send_signal(signal.SIGSTOP)
-        empty = open_store(tmp_path / "empty")
-        empty.close()
-        (tmp_path / "empty" / "sessions.db").replace(path)
+        other = open_store(tmp_path / "other")
+        other.append("theirs", [MessageAdded(message=Message(id="t", role="user", content="their words"))]).result()
+        other.close()
+        (tmp_path / "other" / "sessions.db").replace(path)
         session.submit(submit("question 1", 2))
         await bench.idle(session)
         await settled(bench)

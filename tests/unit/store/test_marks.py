@@ -249,7 +249,7 @@ def test_a_moved_file_does_not_get_the_log_of_a_host_that_hangs(
 
 
 def test_a_deleted_file_leaves_no_log_to_the_next_one(desk: Desk, host: subprocess.Popen[str]) -> None:
-    """`rm sessions.db` with the log still there, which another Neovim has open."""
+    """`rm sessions.db` with the log still there, which another Neovim has open; the new one has said something."""
     host.send_signal(signal.SIGSTOP)
     desk.path.unlink()
     store = desk.open()
@@ -261,6 +261,28 @@ def test_a_deleted_file_leaves_no_log_to_the_next_one(desk: Desk, host: subproce
     assert (texts(store, "open"), texts(store, "mine")) == (["said before"], ["of the new Neovim"])
     host.communicate("")
     assert store.check() == []
+
+
+def test_a_new_file_without_a_chat_makes_way_for_the_deleted_one(desk: Desk, host: subprocess.Popen[str]) -> None:
+    """`rm sessions.db*` and a new Neovim: the running one still has everything, also what is closed."""
+    host.send_signal(signal.SIGSTOP)
+    for file in desk.folder.glob("sessions.db*"):
+        file.unlink()
+    store = desk.open()
+    losses: list[Loss] = []
+    store.watch_over(tuple, losses.append)
+    host.send_signal(signal.SIGCONT)
+    assert host.stdout is not None
+    assert host.stdout.readline() == "Chat history deleted while open; written again, nothing is lost\n"
+    assert len(texts(store, "closed")) == 40
+    assert texts(store, "open") == ["said before"]
+    store.append("mine", [said("of the new Neovim")]).result()
+    host.communicate("")
+    assert store.check() == []
+    store.close()
+    assert sound(desk.path)
+    again = desk.open()
+    assert (texts(again, "mine"), len(texts(again, "closed"))) == (["of the new Neovim"], 40)
 
 
 @pytest.mark.parametrize("how", ["copied", "moved"])
