@@ -65,6 +65,7 @@ def mark_of_file(path: Path) -> int | None:
     try:
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")  # the file grows after its first page: shorter is fine
             return mark_of(connection)
     except sqlite3.DatabaseError as error:
         if is_damage(error):
@@ -150,8 +151,9 @@ def _alone(connection: sqlite3.Connection) -> Iterator[None]:
 def _list(path: Path, connection: sqlite3.Connection, new: tuple[int, ...] = (), *, flush: bool = False) -> None:
     """Write the list: from the mark the file has now on, what the log says, and what it will say."""
     listed, now = read_belonging(path), mark_of_file(path)
-    known = listed.marks if listed is not None and now in listed.marks else () if now is None else (now,)
-    known = known[known.index(now) :] if now in known else known
+    known = listed.marks if listed is not None and (now is None or now in listed.marks) else ()
+    if now is not None:
+        known = known[known.index(now) :] if known else (now,)
     marks = tuple(dict.fromkeys((*known, mark_of(connection), *new)))
     found = Belonging(marks, identity(path), {suffix: identity(beside(path, suffix)) for suffix in BESIDE})
     if found != listed:

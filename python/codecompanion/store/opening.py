@@ -24,6 +24,7 @@ from codecompanion.store.db import (
     make_private_folder,
     told_as_ours,
 )
+from codecompanion.store.durable_files import remove_drafts
 from codecompanion.store.lease import FileLock, Owner
 from codecompanion.store.marks import set_aside_foreign_log
 from codecompanion.store.migrations import migrate, version_of
@@ -57,6 +58,8 @@ def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_pr
             try:
                 writer, repaired = _open_or_repair(path, owner, clock())
                 owner.remove_leftovers(clock())
+                for folder in (data_dir, data_dir / lease.FOLDER):
+                    remove_drafts(folder)
                 store = Store(Database(path, writer), owner, Blobs(data_dir / BLOB_FOLDER), clock, report)
             except BaseException:
                 owner.close()

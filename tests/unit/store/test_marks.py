@@ -212,6 +212,32 @@ def test_folding_in_by_two_hosts_is_no_other_file(desk: Desk, monkeypatch: pytes
     assert marks.beside(desk.path, "-marks").stat().st_mode & 0o777 == 0o600
 
 
+def test_drafts_of_killed_hosts_are_removed(desk: Desk) -> None:
+    desk.open().close()
+    drafts = [desk.folder / "sessions.db-marks.1.new", desk.folder / "owners" / "x.chats.1.new"]
+    for draft in drafts:
+        draft.touch()
+        os.utime(draft, (0, 0))
+    young = desk.folder / "sessions.db-marks.2.new"
+    young.touch()
+    desk.open()
+    assert [draft.exists() for draft in drafts] == [False, False]
+    assert young.exists()
+
+
+def test_a_file_that_is_just_being_folded_into_has_its_mark(desk: Desk) -> None:
+    """The first page is written first: for a moment the file is shorter than that page says."""
+    store, _ = watched(desk)
+    store.close()
+    mark = marks.mark_of_file(desk.path)
+    assert mark not in (None, marks.UNMARKED)
+    copy = desk.path.with_name("copy.db")
+    copy.write_bytes(desk.path.read_bytes()[: 4096 * 3])
+    assert marks.mark_of_file(copy) == mark
+    copy.write_bytes(b"garbage!" * 512)
+    assert marks.mark_of_file(copy) is None
+
+
 def test_a_change_through_sqlite_itself_is_no_other_file(desk: Desk) -> None:
     """Somebody restores a backup with the `sqlite3` program, or sets the mark of the file."""
     store, losses = watched(desk)
