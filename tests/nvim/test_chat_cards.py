@@ -123,3 +123,12 @@ def test_the_user_is_told_once_how_full_the_window_is(chat: ChatDriver) -> None:
         "The context window is 82 % full (warning)",
         "The context window is 95 % full (critical)",
     ]
+
+
+def test_of_a_request_that_was_made_to_fit_both_sizes_are_told(chat: ChatDriver) -> None:
+    """Issue 9: a request that fitted was called "382 % full"."""
+    chat.nvim.lua("Told = {}; vim.notify = function(text) Told[#Told + 1] = text end")
+    fields = {"warningLevel": "critical", "usageTokens": 31_300, "budgetTokens": 8_192, "compacted": True, "tier": 0}
+    chat.push(events.PolicyEvent(name="context_window_status", fields={**fields, "sentTokens": 6_553}))
+    chat.nvim.wait_lua("return #Told >= 1")
+    assert chat.nvim.lua("return Told")[0].endswith("The context was made to fit: 382 % → 79 % of the window")

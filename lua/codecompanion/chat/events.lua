@@ -258,9 +258,15 @@ local function warn_of_window(chat, fields)
   local level = fields.warningLevel
   if level ~= chat.warning_level then
     chat.warning_level = level
-    local full = fields.budgetTokens > 0 and fields.usageTokens / fields.budgetTokens * 100 or 0
-    local text = ("The context window is %d %% full (%s)"):format(full, level)
-    say.line(text, severity.WARN)
+    local function percent(tokens)
+      return fields.budgetTokens > 0 and tokens / fields.budgetTokens * 100 or 0
+    end
+    local before, sent = percent(fields.usageTokens), percent(fields.sentTokens or fields.usageTokens)
+    if fields.compacted and sent < before then
+      say.line(("The context was made to fit: %d %% → %d %% of the window"):format(before, sent), severity.INFO)
+    else
+      say.line(("The context window is %d %% full (%s)"):format(before, level), severity.WARN)
+    end
   end
 end
 

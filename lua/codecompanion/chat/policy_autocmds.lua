@@ -113,10 +113,11 @@ M.list = {
     description = "The window is getting full.",
     data = {
       warningLevel = 'string: "warning" or "critical"',
-      usageTokens = "integer: size of the next request",
+      usageTokens = "integer: size of the next request, before anything was done about it",
       budgetTokens = "integer: the window",
-      compacted = "boolean: the chat was just compacted",
+      compacted = "boolean: the chat was just compacted, or results of tools were cleared or cut",
       tier = "integer: tier of that compaction, 0 = none",
+      sentTokens = "integer: size of the request as it is sent",
     },
   },
   {

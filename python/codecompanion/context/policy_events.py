@@ -136,6 +136,7 @@ def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
                 "budgetTokens": on.window,
                 "compacted": on.compacted,
                 "tier": on.tier,
+                "sentTokens": on.more.get("sent", on.tokens or on.after),
             }
         case "context_still_over_budget":
             return {"tokens": on.after, "budget_tokens": on.target_tokens, "tier": on.tier}

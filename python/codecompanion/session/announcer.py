@@ -58,7 +58,10 @@ class Announcer:
         return self._events((found.emits.failed,), occasion, compaction_id)
 
     def status(self, prepared: Prepared) -> tuple[PolicyEvent, ...]:
-        """Return how full the window was before anything was done about it, when that is worth a warning (R-144)."""
+        """Return how full the window was before anything was done about it, when that is worth a warning (R-144).
+
+        What was done about it tells `sentTokens`, the size of the request that goes out.
+        """
         first = prepared.reports[0].before if prepared.reports else prepared.measure
         if not self.policy.status_event or warning_level(first.tokens, self.room.window) == "none":
             return ()
@@ -68,6 +71,7 @@ class Announcer:
             window=self.room.window,
             compacted=bool(compacted),
             tier=compacted[-1].tier if compacted else 0,
+            more={"sent": prepared.measure.tokens},
         )
         return self._events((self.policy.status_event,), occasion, "")
 

@@ -69,7 +69,7 @@ def test_lines_that_the_summary_has_are_not_repeated():
     text = below(summary=summarise(DAY, 2000, chars4)).summary
     lines = [line for line in text.split("\n") if line.startswith("- ") and "loader.py" in line]
     assert len(lines) == len(set(lines))
-    assert "- src/ loader.py (edited: Loader, load_all)" in lines
+    assert "- src/loader.py (edited: Loader, load_all)" in lines
 
 
 def test_it_stands_below_the_quotes_and_belongs_to_no_section():

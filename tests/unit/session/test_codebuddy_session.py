@@ -62,6 +62,8 @@ async def test_the_status_is_told_while_there_is_something_to_warn_about(tmp_pat
     assert {status["budgetTokens"] for status in told} == {12_000}
     acted = [(status["compacted"], status["tier"]) for status in told if status["warningLevel"] == "critical"]
     assert (True, 2) in acted
+    assert all((status["sentTokens"] < status["usageTokens"]) == status["compacted"] for status in told)
+    assert all(status["sentTokens"] <= 12_000 for status in told)
     logged = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, Logged)]
     assert [p.fields for p in logged if p.name == "context_window_status"] == told
 
