@@ -111,8 +111,8 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
     # What is free is there for the user's words before any of them is shortened; half of it is left to go on with.
-    free = env.window - env.reserve - env.measure((*work.messages, *work.pending)).tokens - budget
-    own = min(_MOST_FOR_QUOTES, max(0, free // 2))
+    taken = env.measure((*work.messages, *work.pending)).tokens + budget + env.count_text(work.request)
+    own = min(_MOST_FOR_QUOTES, max(0, (env.window - env.reserve - taken) // 2))
     text = summarise(work.removed, budget, env.count_text, params.schema, env.key_of, for_quotes=own)
     if not text:
         return Failed("the summary came out empty")

@@ -115,7 +115,9 @@ class History:
         return f"{self.policy.name}, window {self.window}, reply {self.max_output}, {self.script}, doubt {self.doubt}"
 
 
-@pytest.mark.parametrize(("name", "seed"), [("cowork", 4431), ("kodacode", 4444), ("cowork_chat", 8046)])
+@pytest.mark.parametrize(
+    ("name", "seed"), [("cowork", 4431), ("kodacode", 4444), ("cowork_chat", 8046), ("cowork_chat", 20059)]
+)
 def test_histories_that_did_not_fit_once(name, seed):
     """Found by `make fuzz`: a first message without its answer passed for a new one; a pinned one was quoted, too."""
     history = History(name, seed)
