@@ -38,7 +38,7 @@ _DANGEROUS = (
     " --info-script --new-volume-script --rsh --rsh-command --rsync-path --upload-pack --receive-pack --extcmd"
     " --open-files-in-pager --pager --pre --hostname-bin --preprocessor --eval --script-shell --node-options"
     " --toolexec --vettool --unzip-command --init-command --command --python-executable --config --config-env"
-    " --template --force --discard-changes"
+    " --template --force --force-create --force-with-lease --discard-changes --delete --mirror"
 ).split()
 """Long options with which programs run another one, write to a file of any name, or destroy work.
 
@@ -54,6 +54,8 @@ _LETTERS = {
     "git switch": "fC",
     "git branch": "DfMC",
     "git push": "fd",
+    "git tag": "fd",
+    "git worktree": "fB",
     "sort": "o",
     "tree": "o",
     "tar": "IFC",
@@ -131,6 +133,7 @@ def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
     return any(
         _is_dangerous(word, letters, _DANGEROUS_SINGLE.get(program, ()))
         or (program == "git" and "::" in word)  # the address of a helper: ext::sh -c …
+        or (program == "git" and given[1:2] == ("push",) and word.startswith(("+", ":", "--prune")))
         or (program in ("make", "gmake") and word.partition("=")[0] in ("SHELL", "MAKEFLAGS", "MAKEFILES", "MAKE"))
         for word in added
     )
