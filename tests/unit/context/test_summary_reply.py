@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
+from codecompanion import prompts
 from codecompanion.context.asking import Question, ask_all, summary_prompt
 from codecompanion.context.sections import load_schema
 from codecompanion.context.summary_reply import accept_reply
@@ -183,3 +185,12 @@ def test_judging_a_long_reply_takes_time_in_proportion():
     assert isinstance(judge("word" * 100_000, "brief"), Failed)
     assert isinstance(judge("a_" * 100_000, "cc_9"), Failed)
     assert time.process_time() - begun < 20
+
+
+def test_no_opener_of_a_refusal_can_be_read_in_two_ways() -> None:
+    """One made of two others doubles the ways to read each repetition: 200 characters of them took a second."""
+    openers = prompts.load_table("refusals")["openers"]
+    gap = r"[\s,.!;:。、，！-]*"
+    for opener in openers:
+        others = "|".join(re.escape(other) for other in openers if other != opener)
+        assert not re.fullmatch(rf"(?:(?:{others}){gap})+", opener), opener
