@@ -45,6 +45,7 @@ from codecompanion.store.salvage import keep_damaged
 State = Literal["sound", "deleted", "emptied", "replaced", "overwritten"]
 R = TypeVar("R")
 
+_ASIDE = ".aside"
 SETTLE_S = 1.0
 """A file that looks the same after so long is not being copied any more."""
 
@@ -193,7 +194,7 @@ class FileWatch:
         turn = FileLock(path.parent / "opening.lock")
         place = path.resolve()
         try:
-            aside = beside(place, ".aside")
+            aside = beside(place, _ASIDE)
             place.rename(aside)
             try:
                 self._database.close_unlocked()
@@ -276,6 +277,13 @@ class FileWatch:
                 migrate(target, str(path))
             target.execute("PRAGMA journal_mode = DELETE")  # all of it in the one file that is renamed
         return saved
+
+
+def put_back(path: Path) -> None:
+    """Give a file its name back that a host was killed over (`close_aside`); the caller holds the turn to open it."""
+    aside = beside(path, _ASIDE)
+    if aside.exists() and not path.exists():
+        aside.rename(path)
 
 
 def _is_whole(source: sqlite3.Connection) -> bool:

@@ -79,6 +79,7 @@ def open_memory_store(clock: Clock = time.time, report: Report = log_problem) ->
 
 
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
+    lost_file.put_back(path.resolve())
     kept = finish_swap(path, now)
     repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
     old_log = set_aside_foreign_log(path.resolve(), lost_file.SETTLE_S)

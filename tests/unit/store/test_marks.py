@@ -386,3 +386,15 @@ def test_where_the_list_cannot_be_written_nothing_else_fails(desk: Desk, monkeyp
         marks.adopt(desk.path, again._database.writer)
     assert not marks.beside(desk.path, "-marks").exists()
     assert not [report for report in desk.reports if not isinstance(report, StoreError)]
+
+
+def test_a_file_whose_host_was_killed_while_it_left_it_gets_its_name_back(desk: Desk) -> None:
+    """At the end of a host a file that was copied over has another name for a moment; nobody else looked for it."""
+    store = desk.open()
+    store.append("open", [said("said before")]).result()
+    store.close()
+    desk.path.rename(desk.path.with_name("sessions.db.aside"))
+    again = desk.open()
+    assert texts(again, "open") == ["said before"]
+    again.close()
+    assert not desk.path.with_name("sessions.db.aside").exists()
