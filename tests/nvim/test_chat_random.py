@@ -117,7 +117,7 @@ class Player:
         if self.outgoing:
             submit_id, text = self.outgoing.pop()
             self.chat.push(events.SubmitFailed(submit_id=submit_id, text=text, error="no"))
-            self.draft = text + ("\n" + self.draft if self.draft else "")
+            self.draft = text + ("\n\n" + self.draft if self.draft else "")
 
     def context(self) -> None:
         count = self.random.randrange(4)

@@ -324,7 +324,7 @@ def test_a_damaged_database_is_kept_aside_and_said(nvim_factory, tmp_path):
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("hello")
         assert "works" in chat.text()
-        assert "damaged" in chat.nvim.messages() + chat.nvim.screen()
+        assert "Damaged chat history" in chat.nvim.messages() + chat.nvim.screen()
     assert any(path.read_bytes().startswith(b"this is not") for path in data.rglob("*") if path.is_file())
 
 
