@@ -97,8 +97,11 @@ class RequestShaper:
             if view.cycle != self._kept_cycle:
                 self._kept, self._kept_cycle = Kept(), view.cycle
             env = control.env()
-            rests = self.sent is not None and newest_finished_turn(view.messages, env) == env.cycle
-            shaped = shape(view.messages, self._parts(), control.policy, env, self._kept, only_kept=rests)
+            rests, kept = newest_finished_turn(view.messages, env) == env.cycle, self._kept
+            if rests and self.sent is None:
+                # Right after a restart: what the last request was made of says into what it was shaped.
+                kept = shape(view.messages[:-1], self._parts(), control.policy, env, kept).kept
+            shaped = shape(view.messages, self._parts(), control.policy, env, kept, only_kept=rests)
             self._seen = key, shaped
         return shaped
 

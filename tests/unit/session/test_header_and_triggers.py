@@ -100,3 +100,6 @@ async def test_a_shaped_request_that_was_counted_is_no_estimate(tmp_path: Path) 
         assert shown.exact
         assert shown.tokens == reported.prompt_tokens + reported.output_tokens
     assert session.control.shaper.current().savings.tools
+    again = await bench.resume()
+    assert again is not None
+    assert abs(bench.of(Meter)[-1].tokens - shown.tokens) <= 0.01 * shown.tokens, "and the same after a restart"
