@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -189,14 +190,20 @@ class _Told:
             self.left -= more
 
 
+@lru_cache(maxsize=2048)
+def _demands_of(text: str) -> tuple[str, ...]:
+    """Return the demands of one message: a summary is written for several sizes, and each asks for them again."""
+    return find_demands([text])
+
+
 def demands_something(text: str) -> bool:
     """Return whether the user demands something in a message, or lays down a rule."""
-    return bool(find_demands([text]))
+    return bool(_demands_of(text))
 
 
 def _rank(quote: Quote) -> int:
     """Return 2 for a message with a strict demand, 1 for one with another demand, 0 for one without."""
-    demands = find_demands([quote.text])
+    demands = _demands_of(quote.text)
     return bool(demands) + any(map(is_strict, demands))
 
 
@@ -227,7 +234,7 @@ def _excerpt(quote: Quote, chars: int) -> Quote:
     if len(line) <= chars:
         return Quote(line, whole=False, key=quote.key)
     head = line[: chars - 1].rstrip() + "…"
-    for demand in sorted(find_demands([quote.text]), key=is_strict, reverse=True):
+    for demand in sorted(_demands_of(quote.text), key=is_strict, reverse=True):
         said = " ".join(demand.split())
         if said not in head and len(head) + len(said) < _MOST_EXCERPTS * chars:
             head = f"{head} {said}"

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codecompanion.context import demands, user_quotes
+from codecompanion.context.ledger import summarise
 from codecompanion.context.sections import load_schema, parse_sections
 from codecompanion.context.user_quotes import (
     Quote,
@@ -230,3 +232,18 @@ def test_the_budget_is_kept_and_nobody_is_forgotten(texts, budget, left_out):
     assert chars4("\n".join(render_quotes(kept))) <= max(budget, 14)
     again = fit_quotes(kept, budget, 120, chars4)
     assert again.total == said.total
+
+
+def test_a_message_is_searched_for_demands_once(monkeypatch):
+    """A summary that has to fit is written a dozen times: 300 messages took seven times as long as before."""
+    searched: list[str] = []
+
+    def find(texts):
+        searched.extend(texts)
+        return demands.find_demands(texts)
+
+    monkeypatch.setattr(user_quotes, "find_demands", find)
+    said = [Message(id=f"u{n}", role="user", content=f"Never touch conf/{n}. " + f"See {n}. " * 80) for n in range(60)]
+    assert summarise(said, 512, lambda text: len(text) // 4)
+    assert len(searched) >= len(said)
+    assert len(searched) == len(set(searched))
