@@ -25,7 +25,7 @@ def agent(**replies):
         number = next(numbers)
         if number % LOOP:
             return calls((f"c{number}", "read_file", json.dumps({"path": f"f{number % 9}.py"})), text="I look.")
-        return says("answer " * 150)
+        return says("answer " * 300)
 
     return ScriptedAdapter("s", reply)
 
@@ -46,7 +46,7 @@ async def test_a_compaction_asks_in_vain_once_or_once_more_with_the_reason(tmp_p
     for number in range(1, 8):
         before = asked(adapter)
         tries = len(bench.of(Compacted)) + len(bench.of(CompactionFailed))
-        session.submit(submit(f"question {number}: please look at f{number}.py. " + "detail " * 60, number))
+        session.submit(submit(f"question {number}: please look at f{number}.py. " + "detail " * 120, number))
         await bench.idle(session)
         tries = len(bench.of(Compacted)) + len(bench.of(CompactionFailed)) - tries
         assert asked(adapter) - before <= most * tries
