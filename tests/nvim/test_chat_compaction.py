@@ -175,6 +175,18 @@ def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -
     assert chat.text().count("messages summarised") == 1
 
 
+def test_an_older_summary_among_what_is_still_sent_is_called_one(chat: ChatDriver) -> None:
+    """Issue 9: a summary at the head of a chat whose first message stays said "0 messages summarised"."""
+    old = old_turns(chat)
+    chat.push(compacted("## 1. Intent\nfirst summary", *old[1:4], before=old[0]))
+    chat.push(compacted("## 1. Intent\nsecond summary", "s-k", *old[4:], before=old[0], key="k2"))
+    screen = chat.nvim.wait_screen("▸ an earlier summary, now part of a newer one")
+    assert "first summary" not in screen
+    assert "second summary" in screen
+    assert "old question 0" in screen
+    assert "0 messages" not in chat.text()
+
+
 def test_what_is_still_sent_is_in_no_fold(chat_everywhere: ChatDriver) -> None:
     """Lesson 54: a policy may keep messages between those it summarised; each run of the others is a fold."""
     chat = chat_everywhere

@@ -11,6 +11,7 @@ local folds = require("codecompanion.chat.folds")
 local M = {}
 
 local WORDS = { compacted = "summarised", regenerated = "replaced by a new answer" }
+local ALONE = { compacted = "an earlier summary, now part of a newer one" }
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.runs")
 
@@ -24,7 +25,7 @@ local PLACE = 1
 ---@field header? integer Mark of the model's header above it that goes along
 ---@field tail table Last item
 ---@field kind string Kind of change that took most of it out
----@field count integer Messages
+---@field count integer Messages; 0 = an older summary alone, with what is still sent around it
 ---@field from? integer Number of the user's first message in it
 ---@field to? integer And of the last
 ---@field fold? CodeCompanion.Fold
@@ -189,6 +190,9 @@ end
 ---@param run CodeCompanion.Run
 ---@return string
 function M.text(run)
+  if run.count == 0 then
+    return ALONE[run.kind] or "an earlier summary, removed"
+  end
   local parts = {}
   if run.from then
     parts[1] = run.from == run.to and ("your message %d"):format(run.from)

@@ -72,6 +72,8 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
         for index, message in enumerate(head)
         if index not in fixed and (index not in newest or message.tool_calls)
     )
+    if all(message.tag == SUMMARY_TAG for message in removed):
+        return Skipped("window_not_full", "what has left the window is pinned; there is nothing to summarise")
     is_cached = env.cache.warm_tokens > 0 and env.now > 0 and not env.manual
     worth = min(params.min_tokens, int(params.min_share * env.window)) if is_cached else 0
     if sum(message.tokens or env.count(message) for message in removed) < max(worth, _SHORTEST):

@@ -85,6 +85,14 @@ def test_protected_messages_stay_whole():
     assert len(outcome.messages) == 4 + 16
 
 
+@pytest.mark.parametrize("manual", [False, True])
+def test_a_summary_is_not_written_anew_from_itself_alone(manual):
+    """Issue 9: what has left the window is pinned and stays, so that nothing would be summarised but the summary."""
+    pinned = [user(f"keep {i} " * 50, pinned=True) for i in range(9)]
+    messages = chat(user("CACHED " * 400, "compact_summary"), *pinned, *talk(16, 3000), user("now"))
+    assert isinstance(roll(messages, manual=manual), Skipped)
+
+
 def test_by_hand_it_runs_as_soon_as_something_has_left_the_window():
     """R-533."""
     assert isinstance(roll(chat(*talk(18, 400)), manual=True), Work)
