@@ -16,7 +16,7 @@ NOT_READABLE = (msgspec.MsgspecError, ValueError, RecursionError, MemoryError)
 DEEPEST_JSON = 64
 """What a tool call may nest. Readers of JSON give up at some depth below a thousand; nobody needs more."""
 _ENDLESS = re.compile(r"\d{400}")
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def is_too_deep(text: str, deepest: int = DEEPEST_JSON) -> bool:

@@ -187,7 +187,7 @@ def what_provider_said(payload: bytes, endpoint: Endpoint) -> str:
 def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> AdapterError:
     """Return the error for a reply that is neither an event stream nor JSON (a proxy's or login page)."""
     text = start.decode("utf-8", "replace")
-    title = re.search(r"<title[^>]*>\s*([^<]{1,80})", text, re.IGNORECASE)
+    title = re.search(r"<title[^<>]*>\s*([^<]{1,80})", text, re.IGNORECASE)
     page = f" (a web page titled “{title[1].strip()}”)" if title else ""
     kind = content_type.partition(";")[0].strip() or "no content type"
     where = plain_url(endpoint.base_url)

@@ -39,7 +39,8 @@ _LONGEST_CLAUSE = 1_000
 """In characters; anything longer is no instruction, and the patterns below need time in proportion to its square."""
 _TOKEN = re.compile("\ue000(\\d+)\ue001")
 _VERBS = r"read|open|show|look|search|grep|find|list|replace|change|create|write|run|execute|delete|in|get|check"
-_BORDER = re.compile(rf"(?P<then>,?\s+(?:and\s+)?then\s+)|\n+|;|,?\s+and\s+(?=(?:{_VERBS})\b)", re.IGNORECASE)
+_GAP = r"(?:,|(?<!\s))\s+"
+_BORDER = re.compile(rf"(?P<then>{_GAP}(?:and\s+)?then\s+)|\n+|;|{_GAP}and\s+(?=(?:{_VERBS})\b)", re.IGNORECASE)
 _BLOCK_BELOW = re.compile("(:|\\bwith)[ \t]*\n+(?=\ue000)", re.IGNORECASE)
 _POLITE = re.compile(
     r"^(?:[-*]\s+|\d+[.)]\s+)?(?:please|can you|could you|now|first|finally|also)[,\s]+", re.IGNORECASE
@@ -111,7 +112,7 @@ def _show(text: str, literals: list[str]) -> str:
 
 
 def _read(words: dict[str, str]) -> list[Instruction]:
-    paths = [path for path in re.split(r",\s*(?:and\s+)?|\s+and\s+", words["path"]) if path]
+    paths = [path for path in re.split(r",\s*(?:and\s+)?|(?<!\s)\s+and\s+", words["path"]) if path]
     instructions: list[Instruction] = []
     for path in paths:
         name, colon, lines = path.rpartition(":")
@@ -168,8 +169,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[dict[str, str]], list[Instruction
     ),
     (_form(rf"(?:find|list)(?: all)?(?: the)? files?(?: named| matching| like)? (?P<pattern>{_PATH})"), _find),
     (_form(rf"(?:search|grep|look) for (?P<text>.+?)(?: in (?P<place>{_PATH}))?"), _search),
-    (_form(rf"replace (?P<old>.+?) (?:with|by) (?P<new>.*?) in (?P<path>{_PATH})"), _edit),
-    (_form(rf"change (?P<old>.+?) to (?P<new>.*?) in (?P<path>{_PATH})"), _edit),
+    (_form(rf"replace (?P<old>.{1, 400}?) (?:with|by) (?P<new>.{0, 400}?) in (?P<path>{_PATH})"), _edit),
+    (_form(rf"change (?P<old>.{1, 400}?) to (?P<new>.{0, 400}?) in (?P<path>{_PATH})"), _edit),
     (_form(rf"in (?P<path>{_PATH}?),? (?:change|replace) (?P<old>.+?) (?:to|with|by) (?P<new>.*)"), _edit),
     (
         _form(

@@ -42,7 +42,7 @@ _LABELS = re.compile(
     r"(?:\*\*|__)?[ \t]*:(?:\*\*|__)?[ \t]*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_RATIONALE = re.compile(r"\s+(?:because|since|so that)\s+", re.IGNORECASE)
+_RATIONALE = re.compile(r"(?<!\s)\s+(?:because|since|so that)\s+", re.IGNORECASE)
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 

@@ -26,7 +26,7 @@ _TEXT_KEYS = re.compile(r"^(?:new|old)|content|replace|insert|patch|^filetext$|^
 _PART_KEYS = re.compile(r"range|line|offset|limit|start|end|view")
 _COMMAND_KEYS = frozenset("command cmd script".split())
 _SHOWING = re.compile(
-    r"(?:^|&&|;|\n)\s*(?P<tool>cat|nl|head|tail|less|bat|sed\s+-n)\s+"
+    r"(?:^|&&|;|\n)[^\S\n]*(?P<tool>cat|nl|head|tail|less|bat|sed\s+-n)\s+"
     r"(?:-\S+\s+|\d+\s+|'[^']*'\s+|\"[^\"]*\"\s+)*"
     r"(?P<path>[^-\s;&|<>'\"*][^\s;&|<>'\"*]*)"
 )

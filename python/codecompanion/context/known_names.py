@@ -22,7 +22,8 @@ _PIECE = r"[A-Za-z0-9_$](?:[A-Za-z0-9_$.@+~-]*[A-Za-z0-9_$])?"
 _RUN = re.compile(rf"{_PIECE}(?:/\.?{_PIECE})*")
 _ESCAPE = re.compile(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
-_MARKED = re.compile(rf"(`[^`\n]*`|\S+?)? ?{re.escape(UNVERIFIED[:-1])}(?:: ([^)\n]*))?\)")
+_MARK = re.compile(rf"{re.escape(UNVERIFIED[:-1])}(?:: ([^()\n]*(?:\(\)[^()\n]*)*+))?\)")
+_LONGEST_NAME = 400
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -87,11 +88,21 @@ def _texts_of(message: Message) -> Iterator[str]:
 def _without_marked(summary: str) -> str:
     """Return an earlier summary without the names that were marked in it, wherever they stand."""
     marked: set[str] = set()
-    for name, listed in _MARKED.findall(summary):
+    for mark in _MARK.finditer(summary):
+        listed = mark[1]
+        name = "" if listed else _name_before(summary[max(0, mark.start() - _LONGEST_NAME) : mark.start()])
         marked.update(item.strip() for item in listed.split(",")) if listed else marked.add(name.strip("`*()[]\"',;:"))
     for name in sorted(marked - {""}, key=lambda name: (-len(name), name)):
         summary = re.sub(rf"(?<![A-Za-z0-9_$]){re.escape(name)}(?![A-Za-z0-9_$])", " ", summary)
     return summary
+
+
+def _name_before(text: str) -> str:
+    """Return what stands in front of a mark: a word, or what is between backticks."""
+    line = text.removesuffix(" ").rpartition("\n")[2]
+    if line.endswith("`") and "`" in line[:-1]:
+        return line[line.rindex("`", 0, -1) :]
+    return line.split()[-1] if line and not line[-1].isspace() else ""
 
 
 def read_known(texts: Iterable[str]) -> Known:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from codecompanion.context.ledger_facts import Action
 
 _DONE = r"(created|deleted|edited|read)"
-_ENTRY = re.compile(rf"(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
+_ENTRY = re.compile(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
 _PATH = re.compile(rf"(?P<name>.*/[^/]+?) \((?P<done>{_DONE}\b[^()]*)\)")
 _TIMES = re.compile(rf"{_DONE}(?: ×(\d+))?")
 

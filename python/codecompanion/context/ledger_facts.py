@@ -43,10 +43,10 @@ kt php sh bash zsh css scss html xml sql proto cfg ini lock conf env ipynb swift
 svelte zig nix cmake mk gradle log csv patch diff snap pony"
 )
 PATH = re.compile(
-    r"(?<![\w/@.-])(?:(?:\.{1,2}|~)?/)?(?:[\w@.+-]+/)*[\w@+-][\w@.+-]*\.(?:"
+    r"(?<![\w/@.+-])(?:(?:\.{1,2}|~)?/)?(?:[\w@.+-]+/)*[\w@+-][\w@.+-]*\.(?:"
     + "|".join(_EXTENSIONS.split())
     + r")(?![\w-])(?!\.\w)(?!\((?!\d))"
-    r"|(?<![\w/@.-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE)(?:\.[A-Za-z]\w*)*(?![\w/-])(?!\.\w)"
+    r"|(?<![\w/@.+-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE)(?:\.[A-Za-z]\w*)*(?![\w/-])(?!\.\w)"
 )
 NOT_A_FILE = frozenset(
     """console.log Math.log math.log np.log Node.js node.js Vue.js Next.js Chart.js package.path process.env
@@ -79,12 +79,13 @@ _WORDS = re.compile(r"\w{2,}")
 _DECISION_CHARS, _DECISION_WORDS = 400, 6
 # What an edit defines, in the languages people edit; lines of a diff begin with a sign.
 _DEFINITION = re.compile(
-    r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)\s+)*"
+    r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)"
+    r"[ \t]+)*"
     r"(?:def|class|function|fn|func|struct|enum|trait|interface|module)\s+(?:\([^)\n]*\)\s*)?(?=.{3})([A-Za-z_$][\w$]{0,99}(?:(?:\.|::?)[\w$]{1,99})*)(?![\w$])",
     re.MULTILINE,
 )
 _CHANGE_FOLDER = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
-_TODO = re.compile(r"^\s*(?:[-*]|\d+[.)])\s*\[( |x|X|-|~)\]\s+(.+)$", re.MULTILINE)
+_TODO = re.compile(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
 # A file that an earlier ledger counts more often weighs no more.
 _MOST_TIMES = 99
 # What is read of one long result: names and paths stand at its ends and repeat.

@@ -13,8 +13,8 @@ from codecompanion.context.ledger_facts import PATH
 
 # Folders and files without a known ending: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.
 PLACE = re.compile(
-    r"(?<![\w/.<~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?![\w<.])"
-    r"|(?<![\w/.<~-])(?:~/|\.{1,2}/|/(?=[\w.@+-]+/))[\w.@+-]*\w(?:/[\w.@+-]*\w)*"
+    r"(?<![\w/.<~@+-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?![\w<.])"
+    r"|(?<![\w/.<~@+-])(?:~/|\.{1,2}/|/(?=[\w.@+-]+/))[\w.@+-]*\w(?:/[\w.@+-]*\w)*"
 )
 # How far behind the verb a file may stand: a few names in a row, never in the next sentence.
 _FAR, _NEAR = 160, 40
@@ -26,8 +26,8 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 _BEHIND = re.compile(
-    r"[`*\"')]*\s*(?:\((?:new|to be (?:created|written|added))\)"
-    r"|(?:\S+ ){0,2}?(?:is|are|has|have|will|must|should|needs?) (?:still |yet )?(?:to )?be"
+    r"[`*\"')]*+\s*+(?:\((?:new|to be (?:created|written|added))\)"
+    r"|(?:\S{1,200} ){0,2}?(?:is|are|has|have|will|must|should|needs?) (?:still |yet )?(?:to )?be"
     r" (?:created|written|added|generated)|(?:does|do) not exist yet|(?:is|are) (?:still )?missing)",
     re.IGNORECASE,
 )

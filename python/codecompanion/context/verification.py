@@ -30,8 +30,8 @@ from codecompanion.placeholders import UNVERIFIED
 _LISTED = 20
 _MARK_BEGINS = f" {UNVERIFIED[:-1]}"
 _MARK = re.compile(rf"{re.escape(UNVERIFIED[:-1])}(?:: [^)\n]*)?\)")
-_COUNTED = re.compile(rf"{NUMBER.pattern}(?P<unit>[A-Za-z]{{0,3}})(?![A-Za-z0-9_$])")
-_VERSION = re.compile(r"\d+(?:\.\d+){2,}")
+_COUNTED = re.compile(rf"(?<!\d)(?<!\d[.,_]){NUMBER.pattern}(?P<unit>[A-Za-z]{{0,3}})(?![A-Za-z0-9_$])")
+_VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+){2,}")
 _STATUS_CODES = re.compile(r"[1-5]\d\ds")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _URL = re.compile(r"\bhttps?://[^\s<>()\[\]\"'`]+(?<![.,;:!?*_])")

@@ -35,7 +35,7 @@ _NO_MEMORY = re.compile(
 _SENSITIVE = re.compile(
     r"\b(?:pass(?:word|phrase|wd)|secret|credential|private key|api[-_ ]?key|access[-_ ]?token|bearer|ssn|iban"
     r"|credit card|salary|diagnos(?:is|ed)|medical|passport)\b|\[hidden\]|-----BEGIN|\b(?:\d[ -]?){13,19}\b"
-    r"|[\w.+-]+@[\w-]+\.[a-z]{2,}",
+    r"|(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}",
     re.IGNORECASE,
 )
 

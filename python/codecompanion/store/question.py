@@ -23,8 +23,8 @@ MOST_TERMS = 32
 """Of a long question (a pasted traceback): names first, then its words in their order."""
 
 _WORD = re.compile(r"[^\W_]+")
-_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»')
-_JOINED = re.compile(r"\w+(?:(?:[./\\:-]|::|->)+\w+)+|\w*_\w+", re.ASCII)
+_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»')
+_JOINED = re.compile(r"(?<!\w)(?:\w+(?:(?:->|[./\\:-])+\w+)+|\w*_\w+)", re.ASCII)
 _ASKS_WHEN = re.compile(r"\W*(?:when|how long ago|(?:on )?(?:what|which) (?:date|day|month|year))\b", re.IGNORECASE)
 
 _OF_A_NAME = 0.5

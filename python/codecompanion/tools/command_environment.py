@@ -25,7 +25,7 @@ SECRET_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["names"])
 PLAIN_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["plain_names"])
 """Names that stay although a pattern of `SECRET_NAMES`, or the value, would leave them out."""
 
-_URL_WITH_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
+_URL_WITH_PASSWORD = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
 _SECRET_VALUES = re.compile(
     rf"\b(?:{'|'.join(_TABLE['key_beginnings'])})[-_][\w-]{{16,}}"
     r"|\bAIza[\w-]{30,}|\bAKIA[A-Z0-9]{16}\b|\beyJ[\w-]{10,}\.[\w-]{5,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"

@@ -130,7 +130,7 @@ MODULES = frozenset(
 )
 """Modules of Python that run any file or statement (`python -m timeit`)."""
 
-_VERSION = re.compile(r"[-_]?[0-9]+(?:[.][0-9]+)*[a-z]?(?:-dbg)?$")
+_VERSION = re.compile(r"(?:[-_]|(?<![0-9])(?<![0-9][.]))[0-9]+(?:[.][0-9]+)*[a-z]?(?:-dbg)?$")
 
 
 def known_name(word: str) -> str:

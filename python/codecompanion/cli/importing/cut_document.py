@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from codecompanion.outside_text import NOT_READABLE
 
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[][{},"]')
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+(?P<closed>")?|[][{},]')
 _CLOSING = {"{": "}", "[": "]"}
 
 
@@ -85,7 +85,7 @@ def _open_at_end(text: str) -> list[_Open]:
         elif found == ",":
             elements = stack[-1].elements + (not stack[-1].has_new)
             stack[-1] = stack[-1]._replace(end=start, elements=elements, has_new=False)
-        elif found == '"':
+        elif found[0] == '"' and not token["closed"]:
             # A string that nothing closes: the file ends in it, unless a line end cuts it and the text goes on.
             return [] if "\n" in text[start:].rstrip("\n") else stack
     return stack
