@@ -185,7 +185,7 @@ class Bench:
     async def resume(self, chat: str = "chat-1") -> Session | None:
         return await open_stored(self.services, OpenChat(chat=chat, snapshot=Snapshot(), resume=chat))
 
-    async def until(self, found: Callable[[], bool], limit_s: float = 5.0) -> None:
+    async def until(self, found: Callable[[], bool], limit_s: float = 20.0) -> None:
         """Wait until the predicate holds; say what was seen when it never does."""
         pause = 0.001
         try:
