@@ -10,8 +10,13 @@ import re
 
 _LONGEST = 400
 _CHATTER = (
-    r"(?:many\s+)?thanks?(?:\s+you)?(?:\s+(?:a lot|so much|very much|again))?|thx|ty|danke|merci|gracias|ok(?:ay)?|kk?"
-    r"|great|perfect|cool|nice|awesome|wow|yay|lol|hi|hey|hello|yo|bye|ls|pwd|exit|quit|clear"
+    r"(?:many\s+)?thanks?(?:\s+you)?(?:\s+(?:a lot|so much|very much|again))?"
+    r"(?:\s+for\s+(?:all\s+)?(?:your|the)\s+(?:help|assistance|support))?(?:\s+today)?"
+    r"|thx|ty|danke|merci|gracias|ok(?:ay)?|kk?"
+    r"|great|perfect|cool|nice|awesome|wow|yay|lol|hi|hey|hello|yo|(?:good)?bye|ls|pwd|exit|quit|clear|\#+stop\#+"
+    r"|have\s+a\s+(?:great|nice|good|wonderful)\s+(?:day|one|evening|weekend|trip|flight)"
+    r"|that(?:['’]s|\s+is|\s+was|\s+will\s+be|\s+should\s+be)\s+(?:all|everything)(?:\s+(?:i|we)\s+need(?:ed)?"
+    r"(?:\s+to\s+do)?(?:\s+help\s+with)?)?(?:\s+for)?(?:\s+(?:now|today))?"
 )
 _NOTHING_SAID = re.compile(rf"(?:{_CHATTER})(?:[\s.,!]+(?:{_CHATTER}))*[\s.!,:)👍]*", re.IGNORECASE)
 _COMMAND_XML = re.compile(r"(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+")

@@ -30,6 +30,9 @@ def section(messages, role, schema=CW_9):
         "/test pytest tests/test_app.py -k test_one", "/clear\n/drop old\n/drop tests/test_app.py", "thanks", "Thanks!",
         "ok", "ok, thanks a lot!", "wow", "yo", "ls", "many thanks.", "danke", "<command-name>/clear</command-name>\n"
         "<command-message>clear</command-message>", "<local-command-stdout>done</local-command-stdout>",
+        "Thank you for your help! Have a great day.\n\n###STOP###",
+        "Thanks for all your help today. That's everything!", "goodbye", "Thank you so much! That should be all for now.",
+        "That's everything I needed to do today. ###STOP###",
     ],
 )  # fmt: skip
 def test_short_noise_is_noise(text):
@@ -43,7 +46,9 @@ def test_short_noise_is_noise(text):
     [
         "/ask how does the parser work?", "/clear\nuse tabs in every file", "thanks, but keep the public one",
         "ok, start with the parser", "/etc/hosts must not change", "no", "yes", "use tabs", "/ask 为什么", "fix it",
-        "don't", "/compact keep the rule about tabs", "",
+        "don't", "/compact keep the rule about tabs", "", "That should be all tabs for now.",
+        "have a great day in the title",
+        "that's all wrong", "stop",
     ],
 )  # fmt: skip
 def test_what_the_user_wants_is_none(text):
