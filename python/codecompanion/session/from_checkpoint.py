@@ -132,7 +132,7 @@ def _events_of(store: Store, chat: str) -> list[LogEvent]:
         return []
 
 
-def _without_old_keys(message: Message) -> Message:
+def without_old_keys(message: Message) -> Message:
     """Return a message without the keys of another log, which say something else in this one."""
     if message.tag != SUMMARY_TAG or not isinstance(message.content, str):
         return message
@@ -159,7 +159,7 @@ def _payloads(services: Services, state: RestoredState, chat: str, note: str, cw
         "snapshotAt": state.snapshot_at,
         "note": note,
     }
-    kept = [_without_old_keys(m) for m in state.messages]
+    kept = [without_old_keys(m) for m in state.messages]
     said = [MessageAdded(message=with_changes(m, tokens=counter.message(m))) for m in kept]
     fields = fields_of("session_restored", Occasion(more=more))
     return [

@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from codecompanion.errors import StoreError
 from codecompanion.history import (
     ChangeUndone,
@@ -21,7 +23,7 @@ from codecompanion.history import (
     apply,
     project,
 )
-from codecompanion.messages import is_typed_by_user
+from codecompanion.messages import Message, is_typed_by_user
 from codecompanion.session.gone import gone_from, take_out
 from codecompanion.session.undo import Chain, Rest, chain_after, chain_of, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store
@@ -174,6 +176,11 @@ class ChatLog:
         async with self._order:
             self.keys, self.has_removed = {}, False
             self._read_keys(await self.events())
+
+    async def rewrite(self, anew: Callable[[Message], Message]) -> None:
+        """Show the messages as they were written into another log (`lost_history`)."""
+        async with self._order:
+            self.view = msgspec.structs.replace(self.view, messages=tuple(map(anew, self.view.messages)))
 
     def forget_changes(self) -> None:
         """Offer no undo any more: what it stood on is not stored (`lost_history`)."""

@@ -18,7 +18,7 @@ from codecompanion.errors import StoreError
 from codecompanion.events import Notice, Severity
 from codecompanion.history import ChatCreated, EventPayload, PolicyEvent, PolicySet, TitleSet, TurnBegan, TurnEnded
 from codecompanion.plural import counted
-from codecompanion.session.from_checkpoint import restore_chat
+from codecompanion.session.from_checkpoint import restore_chat, without_old_keys
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
@@ -75,6 +75,7 @@ class LostHistory:
         """Let the chat know that what it could have undone is not stored any more, and what can be recalled."""
         if rebuilt.extent == "view":
             session.log.forget_changes()
+            await session.log.rewrite(without_old_keys)
             try:
                 await session.log.read_keys()
             except StoreError as error:
@@ -156,7 +157,7 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
         closing.append(TurnBegan(turn_id=turn.turn_id, cycle=turn.cycle))
     elif view.cycle:
         closing += [TurnBegan(turn_id=new_id, cycle=view.cycle), TurnEnded(turn_id=new_id, reason="done")]
-    return LiveChat(session.chat_id, view, tuple(opening), tuple(closing))
+    return LiveChat(session.chat_id, view, tuple(opening), tuple(closing), without_old_keys)
 
 
 def _messages(count: int) -> str:

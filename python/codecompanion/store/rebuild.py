@@ -17,6 +17,7 @@ import msgspec
 
 from codecompanion.errors import LeaseHeld
 from codecompanion.history import EventPayload, Insertion, LogEvent, MessageAdded, View, ViewChanged, apply, project
+from codecompanion.messages import Message
 from codecompanion.plural import counted
 from codecompanion.store import lease, scratch, sessions
 from codecompanion.store.db import SEE_RESTORE
@@ -31,12 +32,16 @@ because another Neovim has it, or because the file could not be written."""
 
 
 class LiveChat(msgspec.Struct, frozen=True):
-    """An open chat as its host remembers it: `opening`, the messages of the view, `closing` are a log of their own."""
+    """An open chat as its host remembers it: `opening`, the messages of the view, `closing` are a log of their own.
+
+    `anew` is how a message is written into that log: what it says of the lost one does not hold there.
+    """
 
     chat_id: str
     view: View
     opening: tuple[EventPayload, ...] = ()
     closing: tuple[EventPayload, ...] = ()
+    anew: Callable[[Message], Message] = lambda message: message
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
@@ -201,8 +206,9 @@ def _write(
     if log and log[: len(there)] == there:
         sessions.restore_events(connection, ((chat.chat_id, event) for event in log[len(there) :]))
         return Rebuilt(chat.chat_id, "whole", count)
-    said = tuple(MessageAdded(message=message) for message in chat.view.messages)
-    payloads = (_exchange(there, chat.view, new_id()),) if there else (*chat.opening, *said)
+    view = msgspec.structs.replace(chat.view, messages=tuple(map(chat.anew, chat.view.messages)))
+    said = tuple(MessageAdded(message=message) for message in view.messages)
+    payloads = (_exchange(there, view, new_id()),) if there else (*chat.opening, *said)
     sessions.append_events(
         connection, chat.chat_id, (*payloads, *chat.closing), now, after_seq=chat.view.last_seq,
         spent=remains.totals.get(chat.chat_id) if not there else None,

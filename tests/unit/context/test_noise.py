@@ -31,7 +31,8 @@ def section(messages, role, schema=CW_9):
         "ok", "ok, thanks a lot!", "wow", "yo", "ls", "many thanks.", "danke", "<command-name>/clear</command-name>\n"
         "<command-message>clear</command-message>", "<local-command-stdout>done</local-command-stdout>",
         "Thank you for your help! Have a great day.\n\n###STOP###",
-        "Thanks for all your help today. That's everything!", "goodbye", "Thank you so much! That should be all for now.",
+        "Thanks for all your help today. That's everything!", "goodbye",
+        "Thank you so much! That should be all for now.",
         "That's everything I needed to do today. ###STOP###",
     ],
 )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from codecompanion.context.recall_keys import read_span, without_keys
 from codecompanion.events import ApprovalRequested, Notice
 from codecompanion.history import ChatCreated, MessageAdded, TurnBegan, TurnEnded, project
 from codecompanion.invariants import violations
@@ -297,6 +298,24 @@ async def test_the_keys_of_recall_are_those_of_the_new_log(host):
         e.payload.message.id: f"r{e.seq}" for e in stored(path) if isinstance(e.payload, MessageAdded)
     }
     assert not session.log.has_removed
+
+
+async def test_an_older_summary_does_not_name_keys_of_the_lost_log(host):
+    """R-516: `recall r2 to r5` in a summary gave nothing back, or something else, once the log was written anew."""
+    bench, session, path = await host(*[says("answer " * 400)] * 3, says("THE SUMMARY"), ANSWER, ANSWER)
+    await talk(bench, session, 3)
+    session.compact("")
+    await bench.idle(session)
+    (summary,) = [m.text for m in session.log.view.messages if m.tag == "compact_summary"]
+    assert read_span(summary) is not None
+    truncate(bench, path)
+    session.submit(submit("question 9", 9))
+    await bench.idle(session)
+    await settled(bench)
+    assert project(stored(path)).messages == session.log.view.messages
+    (summary,) = [m.text for m in session.log.view.messages if m.tag == "compact_summary"]
+    assert without_keys(summary) == summary
+    assert "SUMMARY" in summary
 
 
 ANOTHER_HOST = """
