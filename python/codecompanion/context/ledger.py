@@ -65,7 +65,7 @@ _SMALLEST_SECTION = 10
 _UNLIMITED = 10_000
 # User messages are not shortened below this many tokens; rather the oldest are left out.
 _SHORTEST_QUOTE = 40
-_ROOM_FOR_BOTH = 48
+_ROOM_FOR_BOTH = 30
 """With less room for it the request is the latest one alone."""
 _FIRST = "First request:"
 _LATEST = "Latest request:"
