@@ -169,8 +169,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[dict[str, str]], list[Instruction
     ),
     (_form(rf"(?:find|list)(?: all)?(?: the)? files?(?: named| matching| like)? (?P<pattern>{_PATH})"), _find),
     (_form(rf"(?:search|grep|look) for (?P<text>.+?)(?: in (?P<place>{_PATH}))?"), _search),
-    (_form(rf"replace (?P<old>.{1, 400}?) (?:with|by) (?P<new>.{0, 400}?) in (?P<path>{_PATH})"), _edit),
-    (_form(rf"change (?P<old>.{1, 400}?) to (?P<new>.{0, 400}?) in (?P<path>{_PATH})"), _edit),
+    (_form(rf"replace (?P<old>.{{1,400}}?) (?:with|by) (?P<new>.{{0,400}}?) in (?P<path>{_PATH})"), _edit),
+    (_form(rf"change (?P<old>.{{1,400}}?) to (?P<new>.{{0,400}}?) in (?P<path>{_PATH})"), _edit),
     (_form(rf"in (?P<path>{_PATH}?),? (?:change|replace) (?P<old>.+?) (?:to|with|by) (?P<new>.*)"), _edit),
     (
         _form(
