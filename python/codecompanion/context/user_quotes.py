@@ -137,7 +137,7 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Q
     """
     sizes = [_size([quote], count) for quote in said.quotes]
     room = budget - (_size_left_out(said, count) if said.left_out else 0)
-    if sum(sizes) <= room:
+    if sum(sizes) <= room or not sizes:
         return said
     ranks = [_rank(quote) for quote in said.quotes]
     demands = sorted((i for i in range(len(ranks) - 1) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)

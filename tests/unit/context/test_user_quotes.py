@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -247,3 +248,17 @@ def test_a_message_is_searched_for_demands_once(monkeypatch):
     assert summarise(said, 512, lambda text: len(text) // 4)
     assert len(searched) >= len(said)
     assert len(searched) == len(set(searched))
+
+
+@given(
+    st.lists(st.sampled_from(["ok then", "Never touch a.py.", "why? " * 90, "Keep b.py. " + "so " * 300]), max_size=6),
+    st.integers(0, 3),
+    st.integers(-50, 400),
+)
+def test_any_quotes_fit_any_budget_or_are_counted(texts, left_out, budget):
+    """Nothing is lost without a word: what is not told is counted, also where there is room for nothing."""
+    said = gather_quotes(chat(*map(user, texts)), 3000)
+    kept = fit_quotes(msgspec.structs.replace(said, left_out=left_out), budget, 120, chars4)
+    assert kept.total == len(texts) + left_out
+    if budget > 40:
+        assert chars4("\n".join(render_quotes(kept))) <= budget
