@@ -215,10 +215,10 @@ _UNASKED = {"opts": {"require_approval_before": False}}
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """Return the distribution of values, in per cent."""
-    ordered = sorted(values)
+    """Return the distribution of values, in per cent; all 0 when there are none."""
+    ordered = sorted(values) or [0.0]
     at = {name: ordered[min(len(ordered) - 1, int(len(ordered) * share))] for name, share in _SHARES}
-    return {"n": len(ordered), **{name: round(100 * value, 3) for name, value in at.items()}}
+    return {"n": len(values), **{name: round(100 * value, 3) for name, value in at.items()}}
 
 
 _SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))

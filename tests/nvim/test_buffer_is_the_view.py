@@ -39,5 +39,5 @@ def test_the_buffer_shows_what_will_be_sent(nvim_factory: Callable[..., Nvim], t
             story.check_redrawn()
         finally:
             story.close()
-    told = [line for line in nvim.messages().split("\n") if "The context window is" not in line]
+    told = [line for line in nvim.messages().split("\n") if "The context w" not in line]
     assert "".join(told).strip() == ""

@@ -10,7 +10,7 @@ import pytest
 from recorded_session import DEMO, RecordedReply, RecordedTurn, read_recording
 from replay_verdict import check_replay
 from replayed_session import Replay
-from session_player import VOICES
+from session_player import VOICES, ResponsesVoice
 
 WINDOW = 64_000
 QUESTION = RecordedTurn("One more question: where was the error?", (RecordedReply("It was in the berths."),))
@@ -24,7 +24,8 @@ def test_a_session_is_edited_and_compacted_where_it_should_and_the_meter_is_righ
         replay.play(kill_host_at=10)
         replay.play_turn(QUESTION)
         assert "It was in the berths." in replay.chat.text()
-        errors = check_replay(replay)
+        # As Responses items the session stays below 85 % by clearing alone.
+        errors = check_replay(replay, compacts=voice is not ResponsesVoice)
     # The prompts of this session are short: what one tool returned is most of some, and may be off by a tenth.
     before, after, compacted = (errors[name] for name in ("before", "after", "compacted"))
     assert (before["p50"] < 0.2, before["p95"] < 2, before["max"] < 8) == (True, True, True), before

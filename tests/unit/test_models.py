@@ -59,12 +59,12 @@ def test_the_setting_does_not_touch_the_reserve_for_the_reply() -> None:
 @pytest.mark.parametrize(
     ("window", "configured", "kept"),
     [
-        (4_000, 0, 400), (8_192, 0, 819), (16_000, 0, 1_600), (128_000, 0, 4_096), (1_000_000, 0, 4_096),
+        (4_000, 0, 200), (8_192, 0, 409), (16_000, 0, 800), (128_000, 0, 4_096), (1_000_000, 0, 4_096),
         (200_000, 32_000, 32_000), (200_000, 100, 100), (8_192, 4_096, 4_096), (8_192, 64_000, 4_096),
     ],
 )  # fmt: skip
 def test_what_is_kept_free_for_a_reply(window: int, configured: int, kept: int) -> None:
-    """R-507, R-107: what was configured, at most half of the window; else a tenth of it, at most 4,096 tokens."""
+    """R-507, R-403: what was configured, at most half of the window; else a twentieth, at most 4,096 tokens."""
     limits = ResolvedLimits(window, configured, "user")
     assert (limits.reply_reserve, limits.prompt_tokens) == (kept, window - kept)
 

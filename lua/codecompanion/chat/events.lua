@@ -259,7 +259,7 @@ local function warn_of_window(chat, fields)
   if level ~= chat.warning_level then
     chat.warning_level = level
     local function percent(tokens)
-      return fields.budgetTokens > 0 and tokens / fields.budgetTokens * 100 or 0
+      return fields.budgetTokens > 0 and math.floor(tokens / fields.budgetTokens * 100) or 0
     end
     local before, sent = percent(fields.usageTokens), percent(fields.sentTokens or fields.usageTokens)
     if fields.compacted and sent < before then

@@ -31,7 +31,6 @@ from codecompanion.cycles import current_cycle
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.history import View, with_messages
 from codecompanion.messages import Message, with_changes
-from codecompanion.models import reply_reserve
 from codecompanion.outside_text import NOT_READABLE
 from codecompanion.session.summarise import ask_summary
 from codecompanion.token_sizes import parse_tokens
@@ -228,7 +227,6 @@ def _env(options: Options, window: int, counter: MessageCounter, chat: Messages,
 
     return Env(
         window=window,
-        reserve=reply_reserve(window),
         measure=measure,
         count=counter.message,
         count_text=counter.text,

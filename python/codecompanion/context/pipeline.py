@@ -136,7 +136,8 @@ def prepare(
     if not policy.enabled or view.has_open_calls:
         return Prepared(messages=repair.messages, measure=measured, repair=repair)
     current, reports, writers = repair.messages, list[StageReport](), Writers(env)
-    arrived = () if env.fits(current, measured) else new_results(current)
+    # A request that only leaves too little for its reply is a matter of the policy's own stages first.
+    arrived = () if env.fits(current, measured, reserve=0) else new_results(current)
     if arrived:
         stages = arrival(policy, current, env, clears="context_edited" not in resting)
         current, measured = yield from _fit(stages, current, measured, env, reports)

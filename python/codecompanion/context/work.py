@@ -92,13 +92,14 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     asks_models: bool = True
     writer_is_proven: bool = True
 
-    def fits(self, messages: Messages, measured: Measure) -> bool:
+    def fits(self, messages: Messages, measured: Measure, *, reserve: int | None = None) -> bool:
         """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).
 
-        The best guess counts: what is in doubt is left to the policy's triggers, and to the provider.
+        The best guess counts: what is in doubt is left to the policy's triggers, and to the provider. `reserve`
+        replaces what is kept free for the reply.
         """
         size = self.sent(messages) if self.sent is not None else measured
-        return size.tokens + self.reserve <= self.window
+        return size.tokens + (self.reserve if reserve is None else reserve) <= self.window
 
 
 class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,8 +50,8 @@ class History:
         self.window = self.dice.choices(WINDOWS, SHARES)[0]
         self.max_output = self.dice.choice((0, self.window // 10, min(4096, self.window // 4)))
         self.reserve = ResolvedLimits(self.window, self.max_output, "user").reply_reserve
-        # By our own rule: what was configured for a reply, else a tenth of the window, 4,096 tokens at most.
-        self.kept_free = self.max_output or min(4_096, self.window // 10)
+        # By our own rule: what was configured for a reply, else a twentieth of the window, 4,096 tokens at most.
+        self.kept_free = self.max_output or min(4_096, self.window // 20)
         self.script = self.dice.choice(list(SUMMARISERS))
         self.doubt = self.dice.choice((1.0, 1.15))
         self.number = self.cycle = 0

@@ -321,7 +321,7 @@ async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
     (ended,) = bench.of(TurnFinished)
     assert ended.reason == "limit"
     assert ended.error.startswith("Not sent: ")
-    assert "3,600 fit; your message takes" in ended.error
+    assert "3,800 fit; your message takes" in ended.error
     (failed,) = named(bench, "context_compaction_failed")
     assert failed.fields["reason"] == "input_limit_unreachable"
     assert_paired(bench)

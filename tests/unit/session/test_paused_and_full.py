@@ -99,7 +99,7 @@ async def test_a_message_that_does_not_fit_is_asked_about_before_it_is_logged(tm
     number = await full(bench, session)
     (question,) = asked(bench)
     view, sent = session.log.view.messages, len(adapter.requests)
-    assert question.title.endswith(" tokens, 18,000 fit")
+    assert question.title.endswith(" tokens, 19,000 fit")
     assert question.body.startswith("Compaction is paused since your undo.\nNo: your message goes back")
     assert session.state is State.AWAITING_APPROVAL
     assert f"question {number}" not in typed(session)
@@ -127,7 +127,7 @@ async def test_a_no_gives_the_message_back_and_leaves_the_chat_as_it_was(tmp_pat
     (back,) = bench.of(SubmitFailed)
     assert (back.submit_id, back.text) == (number, f"question {number}")
     assert back.error.startswith("Not sent: ")
-    assert back.error.endswith(" tokens, 18,000 fit. Your message is back in the input.")
+    assert back.error.endswith(" tokens, 19,000 fit. Your message is back in the input.")
     assert len(back.error) <= 80
     assert bench.of(TurnFinished)[-1].error == back.error
     assert session.log.view.messages == view
@@ -365,6 +365,6 @@ async def test_an_undo_that_makes_it_too_large_says_that_sending_asks(tmp_path):
     await session.edits.carry_out(UndoChange(chat="chat-1"))
     told = bench.of(Notice)[-1]
     assert told.text.startswith("Paused: ")
-    assert told.text.endswith(" tokens, 18,000 fit. Sending asks whether to compact.")
+    assert told.text.endswith(" tokens, 19,000 fit. Sending asks whether to compact.")
     assert told.while_paused
     assert len(told.text) <= 80
