@@ -1,0 +1,38 @@
+"""The bytes that go out stay the same while the house is rebuilt (issue 10, "How it is shown").
+
+Every recorded session is played under one policy, in turns; `SAME_REQUESTS=all` plays each under all of them. A change
+that means to send something else writes the table anew (see `same_requests.py`), in the same commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from same_requests import DIGESTS, TRANSCRIPTS, digest, name_of, recordings
+
+from codecompanion.context.policy import policy_names
+
+pytestmark = [
+    pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason=f"the recorded sessions in {TRANSCRIPTS} are not here"),
+    pytest.mark.timeout(300),
+]
+FILES = recordings()
+POLICIES = policy_names()
+CASES = [
+    (path, policy)
+    for number, path in enumerate(FILES)
+    for policy in (POLICIES if os.environ.get("SAME_REQUESTS") == "all" else [POLICIES[number % len(POLICIES)]])
+]
+TABLE: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("path", "policy"), CASES, ids=[f"{name_of(path)}, {policy}" for path, policy in CASES])
+def test_a_recorded_session_sends_the_same_bytes(path: Path, policy: str) -> None:
+    assert digest(path, policy) == TABLE[name_of(path)][policy]
+
+
+def test_the_table_has_every_recording_under_every_policy() -> None:
+    assert {name: sorted(row) for name, row in TABLE.items()} == {name_of(path): sorted(POLICIES) for path in FILES}
