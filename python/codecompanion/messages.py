@@ -198,6 +198,13 @@ class ToolSpec(msgspec.Struct, frozen=True):
     parameters: dict[str, Any]
 
 
+def replaced_text(message: Message, text: str) -> Content:
+    """Return the message's content with another text; images and documents in it stay."""
+    parts = () if isinstance(message.content, str) else message.content
+    others = tuple(part for part in parts if not isinstance(part, TextPart))
+    return (TextPart(text), *others) if others else text
+
+
 def with_changes(message: Message, **changes: Any) -> Message:
     """Return a copy with the given fields changed; a new content drops the count and what was left out (R-112)."""
     if "content" in changes:

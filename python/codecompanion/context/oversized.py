@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
-from codecompanion.messages import Message, TextPart, is_protected, with_changes
+from codecompanion.messages import Message, is_protected, replaced_text, with_changes
 from codecompanion.placeholders import RESULT_CUT
 
 _HEAD_SHARE = 2 / 3
@@ -93,10 +93,7 @@ def _shortened(message: Message, share: float, env: Env) -> Message:
     shorter = head + RESULT_CUT.format(chars=left_out) + tail
     if len(shorter) >= len(message.text):
         return message
-    parts = () if isinstance(message.content, str) else message.content
-    others = tuple(part for part in parts if not isinstance(part, TextPart))
-    content = (TextPart(shorter), *others) if others else shorter
-    cut = with_changes(message, content=content, left_out=left_out, tokens=0)
+    cut = with_changes(message, content=replaced_text(message, shorter), left_out=left_out, tokens=0)
     return with_changes(cut, tokens=env.count(cut))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.context.work import Env, Outcome, Skipped, Work
-from codecompanion.messages import Message, TextPart, is_protected, with_changes
+from codecompanion.messages import Message, is_protected, replaced_text, with_changes
 from codecompanion.outside_text import NOT_READABLE
 from codecompanion.placeholders import CONTENT_TRUNCATED
 
@@ -60,11 +60,8 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
 
 def _with_text(message: Message, text: str, env: Env) -> Message:
     """Return the result with its text replaced and counted again; images and documents in it stay."""
-    parts = () if isinstance(message.content, str) else message.content
-    others = tuple(part for part in parts if not isinstance(part, TextPart))
     left_out = message.left_out + max(1, len(message.text) - len(text))
-    content = (TextPart(text), *others) if others else text
-    edited = with_changes(message, content=content, edited=True, left_out=left_out)
+    edited = with_changes(message, content=replaced_text(message, text), edited=True, left_out=left_out)
     return with_changes(edited, tokens=env.count(edited))
 
 

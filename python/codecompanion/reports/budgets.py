@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from codecompanion.reports.markdown import PRICE_UNKNOWN, plural, usd_text
+from codecompanion.plural import counted
+from codecompanion.reports.markdown import PRICE_UNKNOWN, usd_text
 
 CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.total_budget"
 
@@ -77,4 +78,4 @@ class Budget:
         if not self.unpriced:
             return ""
         verb = "is" if self.unpriced == 1 else "are"
-        return f" {plural(self.unpriced, 'call')} without a known price {verb} not counted."
+        return f" {counted(self.unpriced, 'call')} without a known price {verb} not counted."

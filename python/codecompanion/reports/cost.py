@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from codecompanion.history import PolicyEvent
+from codecompanion.plural import counted
 from codecompanion.reports.budgets import Budget
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
@@ -18,7 +19,6 @@ from codecompanion.reports.markdown import (
     day_text,
     one_line,
     page_text,
-    plural,
     share_text,
     table,
     tokens_text,
@@ -65,8 +65,8 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
     """Return the lines that are enough for most: total, cache and savings together."""
     turns = len(record.turns)
     with_usage = sum(any(call.reported for call in turn.calls) for turn in record.turns)
-    reported = f"usage reported for {with_usage} of {plural(turns, 'turn')}"
-    lines = [f"{plural(sums.calls, 'provider call')} in {plural(turns, 'turn')}, {reported}."]
+    reported = f"usage reported for {with_usage} of {counted(turns, 'turn')}"
+    lines = [f"{counted(sums.calls, 'provider call')} in {counted(turns, 'turn')}, {reported}."]
     if sums.priced:
         first, last = (day_text(call.ts, page) for call in (record.calls[0], record.calls[-1]))
         days = f"of {first}" if first == last else f"of each day, {first} to {last}"
@@ -75,7 +75,7 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         models = sorted(
             {call.model or call.adapter for call in record.calls if call.reported and call.cost_usd is None}
         )
-        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {plural(sums.unpriced, 'call')} ({', '.join(models)}).")
+        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'call')} ({', '.join(models)}).")
     return [*lines, *_saved(sums, savings, page)]
 
 
@@ -132,7 +132,7 @@ def _savings(savings: Savings) -> list[str]:
     lines = ["", "## Savings of context management (estimates)", ""]
     if not savings.edits and not savings.compactions and not savings.tokens:
         return [*lines, "Nothing was edited or compacted yet."]
-    done = [plural(savings.edits, "edit"), plural(savings.compactions, "compaction")]
+    done = [counted(savings.edits, "edit"), counted(savings.compactions, "compaction")]
     if savings.undone:
         done.append(f"{savings.undone} undone")
     lines.append(f"- {', '.join(done)}")
@@ -140,7 +140,7 @@ def _savings(savings: Savings) -> list[str]:
     lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again{shaped}")
     if savings.broken_caches:
         lines.append(
-            f"- the cache was broken {plural(savings.broken_caches, 'time')} by a change, which is counted below"
+            f"- the cache was broken {counted(savings.broken_caches, 'time')} by a change, which is counted below"
         )
     if savings.summary_tokens:
         lines.append(
@@ -164,27 +164,27 @@ def _calls(record: Record, sums: Sums) -> list[str]:
     outcomes = Counter(ran.status for stretch in record.stretches for ran in stretch.tools)
     lines = ["", "## Calls and tools", ""]
     retries = sums.round_trips - sums.calls
-    calls = [plural(sums.calls, "provider call"), plural(sums.round_trips, "round trip")]
-    lines.append(f"- {', '.join(calls)}: {plural(retries, 'retry') if retries == 1 else f'{retries} retries'}")
+    calls = [counted(sums.calls, "provider call"), counted(sums.round_trips, "round trip")]
+    lines.append(f"- {', '.join(calls)}: {counted(retries, 'retry') if retries == 1 else f'{retries} retries'}")
     if failed:
         lines[-1] += f", {failed} failed"
     if sums.silent:
-        lines.append(f"- {plural(sums.silent, 'call')} without any usage reported")
+        lines.append(f"- {counted(sums.silent, 'call')} without any usage reported")
     if summaries:
         costs = sum_calls(summaries)
         price = usd_text(costs.usd) if costs.priced else PRICE_UNKNOWN
         lines.append(
-            f"- {plural(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens, {price}"
+            f"- {counted(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens, {price}"
         )
     updates = sum(change.kind == "compacted" for stretch in record.stretches for change in stretch.changes)
     pruned = sum(_has_pruned(event) for stretch in record.stretches for event in stretch.named)
-    lines.append(f"- {plural(updates, 'summary update')}, {plural(pruned, 'pruning pass').replace('passs', 'passes')}")
+    lines.append(f"- {counted(updates, 'summary update')}, {counted(pruned, 'pruning pass', 'pruning passes')}")
     packet = sum(shaped_tokens(call, "packet") for call in record.calls)
     left_out = sum(shaped_tokens(call, "packet_omitted") for call in record.calls)
     if packet or left_out:
         lines.append(f"- context packet: {tokens_text(packet)} tokens sent, {tokens_text(left_out)} left out")
     said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
-    lines.append(f"- {plural(sum(outcomes.values()), 'tool call')}{f': {said}' if said else ''}")
+    lines.append(f"- {counted(sum(outcomes.values()), 'tool call')}{f': {said}' if said else ''}")
     return lines
 
 

@@ -66,11 +66,6 @@ def day_text(ts: float, page: Page) -> str:
     return datetime.fromtimestamp(ts, page.zone).strftime("%Y-%m-%d")
 
 
-def plural(count: int, noun: str) -> str:
-    """Return `1 call`, `2 calls`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def one_line(text: str) -> str:
     """Return a text on one line, safe inside a table cell or a heading."""
     return " ".join(text.split()).replace("|", "¦").replace("`", "'")

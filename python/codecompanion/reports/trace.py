@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from codecompanion.errors import InputError
 from codecompanion.history import PolicyEvent, ViewChanged
+from codecompanion.plural import counted
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
     Page,
@@ -19,7 +20,6 @@ from codecompanion.reports.markdown import (
     duration_text,
     one_line,
     page_text,
-    plural,
     share_text,
     table,
     tokens_text,
@@ -78,7 +78,7 @@ def _summary(turn: Stretch) -> list[str]:
     sums = sum_calls(turn.calls)
     lines = ["", "## Summary", ""]
     cost = usd_text(sums.usd if sums.priced else None) if sums.priced or sums.unpriced else "no usage reported"
-    lines.append(f"- {plural(sums.calls, 'call')}, {plural(len(turn.tools), 'tool call')}, {cost}")
+    lines.append(f"- {counted(sums.calls, 'call')}, {counted(len(turn.tools), 'tool call')}, {cost}")
     if sums.prompt_tokens:
         hits = f"{share_text(sums.hit_ratio, 1)} from cache" if sums.uses_cache else "no cache reported"
         lines.append(
@@ -138,7 +138,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
     for number, call in enumerate(turn.calls, 1):
         for report in call.reported:
             lines += [
-                f"- {number}: the provider left out {plural(edit.cleared_items, 'item')}"
+                f"- {number}: the provider left out {counted(edit.cleared_items, 'item')}"
                 f" ({tokens_text(edit.cleared_tokens)} tokens, {edit.kind})"
                 for edit in report.server_edits
             ]
@@ -188,7 +188,7 @@ def _assembly(turn: Stretch, page: Page) -> list[str]:
         (PARTS.get(part, part), f"~{tokens_text(tokens)}", share_text(tokens, whole))
         for part, tokens in newest.sent.mix.items()
     ]
-    lines += [f"The newest request had {plural(newest.sent.messages, 'message')}.", ""]
+    lines += [f"The newest request had {counted(newest.sent.messages, 'message')}.", ""]
     return [*lines, *table(("part", "tokens", "share"), shares, page.width, "lrr")]
 
 
@@ -214,14 +214,14 @@ def _change(change: ViewChanged, undone: bool) -> str:
     sizes = f", {tokens_text(change.tokens_before)} → {tokens_text(change.tokens_after)} tokens"
     report, mark = change.report, " (undone)" if undone else ""
     if change.kind == "edited":
-        return f"- {plural(report.get('cleared', len(change.replaced)), 'tool result')} cleared{sizes}{mark}"
+        return f"- {counted(report.get('cleared', len(change.replaced)), 'tool result')} cleared{sizes}{mark}"
     if change.kind != "compacted":
         touched = len(change.removed) or len(change.replaced) or len(change.inserted)
-        return f"- {change.kind.replace('_', ' ')}: {plural(touched, 'message')}{mark}"
+        return f"- {change.kind.replace('_', ' ')}: {counted(touched, 'message')}{mark}"
     by = report.get("summariser", "")
     how = [str(report.get("trigger", "")), f"by {by}" if by else ""]
     took = duration_text(report["duration_ms"]) if report.get("duration_ms") else ""
-    count = plural(report.get("messages", len(change.removed)), "message")
+    count = counted(report.get("messages", len(change.removed)), "message")
     return f"- compacted {count}{sizes} ({', '.join(filter(None, [*how, took]))}){mark}"
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.context.pipeline import Preparation, Prepared
-from codecompanion.context.work import SummaryReply
 from codecompanion.messages import RULES_TAG
 from codecompanion.session.context_control import ContextControl
-from codecompanion.session.dry_run import UNWRITTEN
+from codecompanion.session.dry_run import dry_run_and_asks
 from codecompanion.session.log import ChatLog
 from codecompanion.session.pins import pinned
 
@@ -30,7 +28,9 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     kept = {"pins": len(pinned(log.view)), "rules": sum(message.tag == RULES_TAG for message in messages)}
     if control.native.compacts_on_demand:
         return {"before": before, "after": 0, "why": "", **kept}
-    prepared, longest = _dry_run(control.plan_compaction())
+    prepared, asks = dry_run_and_asks(control.plan_compaction())
+    # The length of the text that was asked for last; 0: no model writes one.
+    longest = asks[-1].request.max_output_tokens if asks else 0
     changed = [report for report in prepared.reports if report.outcome == "changed"]
     if not changed:
         why = next((report.detail for report in prepared.reports if report.detail), "")
@@ -40,16 +40,3 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
         removed = max(0, changed[0].before.tokens - after)
         after += min(longest, max(LEAST_SUMMARY_TOKENS, int(SUMMARY_SHARE * removed)))
     return {"before": before, "after": min(after, before), "why": "", **kept}
-
-
-def _dry_run(preparation: Preparation) -> tuple[Prepared, int]:
-    """Return what a compaction would give without its summary, and how long that may be (0: no model writes one)."""
-    longest = 0
-    try:
-        ask = next(preparation)
-        while True:
-            longest = ask.request.max_output_tokens
-            ask = preparation.send(SummaryReply(text=UNWRITTEN, source="caller"))
-    except StopIteration as stop:
-        prepared: Prepared = stop.value
-        return prepared, longest

@@ -234,16 +234,21 @@ async def test_a_file_with_another_past_of_the_chat_shows_what_the_model_sees(ho
     assert session.log.chain.undoable == ()
 
 
-async def test_other_chats_come_back_from_their_checkpoints(host, told):
-    """And the sentence counts those that have none."""
-    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
-    await talk(bench, session, 1)
+async def leave_two_others(bench):
+    """Store two more chats that are no longer open here."""
     for chat in ("chat-2", "chat-3"):
         another = await bench.open(chat)
         another.submit(submit("a question"))
         await bench.idle(another)
         await another.close()
         bench.store.release(chat).result()
+
+
+async def test_other_chats_come_back_from_their_checkpoints(host, told):
+    """And the sentence counts those that have none."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    await leave_two_others(bench)
     bench.services.keeping.checkpoints.delete("chat-3")
     before = [m.text for m in project(bench.store.load_events("chat-2")).messages]
     truncate(bench, path)
@@ -261,12 +266,7 @@ async def test_a_chat_that_cannot_be_brought_back_leaves_the_way_to_the_others(h
     """Whatever is wrong with it; the sentence counts it."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
-    for chat in ("chat-2", "chat-3"):
-        another = await bench.open(chat)
-        another.submit(submit("a question"))
-        await bench.idle(another)
-        await another.close()
-        bench.store.release(chat).result()
+    await leave_two_others(bench)
     broken: list[str] = []
 
     async def restore(services, chat, cwd):
@@ -338,12 +338,7 @@ async def test_a_chat_of_a_host_that_hangs_is_left_to_that_host(host, tmp_path):
     """However long it hangs: it knows more than the last checkpoint, undo, the trace and the newest words."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
-    for chat in ("chat-2", "chat-3"):
-        another = await bench.open(chat)
-        another.submit(submit("a question"))
-        await bench.idle(another)
-        await another.close()
-        bench.store.release(chat).result()
+    await leave_two_others(bench)
     before = bench.store.load_events("chat-2")
     with running_host(path.parent) as process:
         assert process.stdout.readline() == "open\n"

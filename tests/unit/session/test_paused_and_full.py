@@ -232,15 +232,21 @@ def off(*stages):
     return {"context_management": {stage: {"trigger": False} for stage in stages}}
 
 
-async def looping(tmp_path, settings=SMALL):
-    """Return a paused chat in whose next turn a tool result does not fit any more, and that asks."""
-    (tmp_path / "a.txt").write_text("data " * 3000)
+async def nearly_full(tmp_path, settings=SMALL):
+    """Return a paused chat with room for little more than a short message."""
     adapter = talker()
-    talk = adapter._replies
     bench = Bench(tmp_path, adapter, window=20_000, settings=settings)
     session = await paused(bench)
     while session.control.measured().tokens < 15_500:
         await say(bench, session, 50)
+    return adapter, bench, session
+
+
+async def looping(tmp_path, settings=SMALL):
+    """Return a paused chat in whose next turn a tool result does not fit any more, and that asks."""
+    (tmp_path / "a.txt").write_text("data " * 3000)
+    adapter, bench, session = await nearly_full(tmp_path, settings)
+    talk = adapter._replies
 
     def loops(request):
         if request.purpose == "summary":
@@ -286,12 +292,8 @@ async def test_a_message_typed_during_a_loop_is_asked_about_and_comes_back(tmp_p
     """It was queued: it waits before it is logged, the answered ones stay."""
     gate = asyncio.Event()
     (tmp_path / "a.txt").write_text("data")
-    adapter = talker()
+    adapter, bench, session = await nearly_full(tmp_path)
     talk = adapter._replies
-    bench = Bench(tmp_path, adapter, window=20_000, settings=SMALL)
-    session = await paused(bench)
-    while session.control.measured().tokens < 15_500:
-        await say(bench, session, 50)
     call = (gate, *calls(READ, text=LONG))
     adapter._replies = lambda request: call if request.messages[-1].role == "user" else talk(request)
     session.submit(submit("look", 60))
@@ -308,12 +310,8 @@ async def test_a_message_typed_during_a_loop_is_asked_about_and_comes_back(tmp_p
 async def test_a_message_typed_during_a_reply_that_is_cut_is_asked_about(tmp_path):
     """The model is asked for the rest of its reply, and the message would go along with that."""
     gate = asyncio.Event()
-    adapter = talker()
+    adapter, bench, session = await nearly_full(tmp_path)
     talk = adapter._replies
-    bench = Bench(tmp_path, adapter, window=20_000, settings=SMALL)
-    session = await paused(bench)
-    while session.control.measured().tokens < 15_500:
-        await say(bench, session, 50)
     cut = tuple(replace(one, stop="length") if isinstance(one, Finished) else one for one in says("word " * 1500))
     first = iter([(gate, *cut)])
     adapter._replies = lambda request: talk(request) if request.purpose == "summary" else next(first, talk(request))

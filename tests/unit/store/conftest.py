@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -24,6 +25,15 @@ CREATED = ChatCreated(adapter="offline", model="m", policy="codecompanion", cwd=
 def said(text: str, role: Role = "user", number: int = 0) -> MessageAdded:
     """A message of the log."""
     return MessageAdded(message=Message(id=f"m{number}", role=role, content=text))
+
+
+def sound(path: Path) -> bool:
+    """Return whether SQLite finds nothing wrong with the file."""
+    connection = sqlite3.connect(path)
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    finally:
+        connection.close()
 
 
 class Desk:

@@ -22,6 +22,8 @@ from codecompanion.store.rebuild import LiveChat, Loss
 from codecompanion.store.scratch import Calibration
 from codecompanion.store.store import Store
 
+from .conftest import sound
+
 
 def said(text: str) -> MessageAdded:
     return MessageAdded(message=Message(id=text, role="user", content=text))
@@ -145,14 +147,6 @@ def another(folder: Path, *said_there: str) -> Path:
     other.append("theirs", [said(text) for text in said_there]).result()
     other.close()
     return folder / "sessions.db"
-
-
-def sound(path: Path) -> bool:
-    connection = sqlite3.connect(path)
-    try:
-        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
-    finally:
-        connection.close()
 
 
 def test_a_backup_moved_over_the_file_does_not_get_the_log_of_the_lost_one(

@@ -18,7 +18,7 @@ from codecompanion.store import lost_file, marks, open_store, salvage, writer
 from codecompanion.store.rebuild import LiveChat, Loss
 from codecompanion.store.store import Store
 
-from .conftest import Desk, Start, said
+from .conftest import Desk, Start, said, sound
 
 HOST = """
     from codecompanion.history import project
@@ -37,14 +37,6 @@ HOST = """
 
 def texts(store: Store, chat: str) -> list[str]:
     return [event.payload.message.text for event in store.load_events(chat)]  # type: ignore[union-attr]
-
-
-def sound(path: Path) -> bool:
-    connection = sqlite3.connect(path)
-    try:
-        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
-    finally:
-        connection.close()
 
 
 @pytest.fixture(autouse=True)
