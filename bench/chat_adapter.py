@@ -2,7 +2,7 @@
 
     python -m bench.chat_adapter [--rounds 9]
 
-A loopback server in a process of its own (`tests/adapters/chat_server.py`); both sides are warm, each figure is the
+A loopback server in a process of its own (`tests/providers/chat/server.py`); both sides are warm, each figure is the
 median of the rounds. A round appends one message, as a tool loop does.
 """
 
@@ -39,7 +39,7 @@ Ask = Callable[[list[Message]], AsyncIterator[str]]
 @contextmanager
 def server(chunks: int) -> Any:
     """Run the loopback server; yield its address."""
-    command = [sys.executable, "-m", "tests.adapters.chat_server", "--no-check", "--chunks", str(chunks)]
+    command = [sys.executable, "-m", "tests.providers.chat.server", "--no-check", "--chunks", str(chunks)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "python")])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment) as process:
         assert process.stdout is not None

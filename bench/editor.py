@@ -33,8 +33,8 @@ from codecompanion.messages import Message, ToolCall  # noqa: E402
 from codecompanion.store.opening import open_store  # noqa: E402
 from codecompanion.tokens import MessageCounter  # noqa: E402
 from harness import Nvim, find_nvim  # noqa: E402
-from tests.adapters.chat_answers import Answer, Call, reply  # noqa: E402
-from tests.adapters.chat_thread import ChatServerThread  # noqa: E402
+from tests.providers.chat.answers import Answer, Call, reply  # noqa: E402
+from tests.providers.chat.thread import ChatServerThread  # noqa: E402
 from tests.summaries import nine_sections  # noqa: E402
 
 NUMBERS = itertools.count(1)

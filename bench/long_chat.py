@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.editor import Bench, editor, messages, open_chat, store_chat
 from harness import Nvim
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.thread import ChatServerThread
 
 LIST_LIMIT_S = 30
 

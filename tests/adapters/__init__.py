@@ -1,1 +1,1 @@
-"""Adapter tests, and the loopback servers they (and the Neovim tests and the benchmarks) talk to."""
+"""Tests of our adapters against the fake providers (`tests/providers`)."""

@@ -14,9 +14,9 @@ from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.messages import CompactionPart, Message, ToolSpec
 from codecompanion.session.reply import ReplySoFar
-from tests.adapters.anthropic_models import SONNET
-from tests.adapters.anthropic_server import AnthropicServer
 from tests.adapters.conftest import Outcome, collect
+from tests.providers.anthropic.models import SONNET
+from tests.providers.anthropic.server import AnthropicServer
 
 KEY = "sk-test"
 NOW = ToolSpec("now", "Tell the time.", {"type": "object", "properties": {}})

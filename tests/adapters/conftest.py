@@ -24,8 +24,6 @@ from codecompanion.adapters.openai_chat.render import RenderOptions
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.errors import AdapterError
 from codecompanion.messages import Message, ToolSpec
-from tests.adapters.anthropic_server import AnthropicServer
-from tests.adapters.responses_server import ResponsesServer
 
 WEATHER = ToolSpec("weather", "Tell the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
 KEY = "sk-test"
@@ -81,13 +79,6 @@ async def collect(adapter: HttpAdapter, wanted: ChatRequest | None = None) -> Ou
     return outcome
 
 
-@pytest.fixture
-async def responses_server() -> AsyncIterator[ResponsesServer]:
-    """Return a running Responses server that answers with the user's words until it has a script."""
-    async with ResponsesServer() as server:
-        yield server
-
-
 MakeAdapter = Callable[..., HttpAdapter]
 
 
@@ -133,10 +124,3 @@ async def make_adapter() -> AsyncIterator[MakeAdapter]:
     yield make
     for adapter in made:
         await adapter.aclose()
-
-
-@pytest.fixture
-async def anthropic_server() -> AsyncIterator[AnthropicServer]:
-    """Return a running Messages server with an empty script; tests lay replies in `server.script`."""
-    async with AnthropicServer() as server:
-        yield server

@@ -10,9 +10,9 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from tests.adapters.refusal import Refused
-from tests.adapters.responses_ledger import Issued, Ledger
-from tests.adapters.responses_rules import Endpoint, Rules, accept
+from tests.providers.openai.refusal import Refused
+from tests.providers.responses.ledger import Issued, Ledger
+from tests.providers.responses.rules import Endpoint, Rules, accept
 
 Body = dict[str, Any]
 Mutant = tuple[str, Body]

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from tests.adapters.answers import DROP, Answer
-from tests.adapters.chat_answers import Call, Counted, interleave
-from tests.adapters.chat_server import ChatServer
-from tests.adapters.loopback import Received
-from tests.adapters.refusal import Refusal
 from tests.adapters.switch_story import Step
+from tests.providers.chat.answers import Call, Counted, interleave
+from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.answers import DROP, Answer
+from tests.providers.loopback.server import Received
+from tests.providers.openai.refusal import Refusal
 
 _ANY_SIGNATURE = "skip_thought_signature_validator"
 

@@ -25,10 +25,10 @@ from codecompanion.messages import (
     ToolCall,
 )
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
-from tests.adapters.anthropic_prompt import prompt_of
-from tests.adapters.anthropic_signing import Binding, demanded_block, redacted_block, thinking_block, threshold_block
-from tests.adapters.responses_ledger import Issued, Ledger
 from tests.adapters.switch_reading import Entry, call_entry
+from tests.providers.anthropic.prompt import prompt_of
+from tests.providers.anthropic.signing import Binding, demanded_block, redacted_block, thinking_block, threshold_block
+from tests.providers.responses.ledger import Issued, Ledger
 
 HOST = "a.test"
 ORIGINS = tuple(

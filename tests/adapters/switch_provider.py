@@ -21,14 +21,6 @@ from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.body_check import check_body as check_chat
 from codecompanion.adapters.openai_responses.check import check_body as check_responses
 from codecompanion.adapters.registry import make_wire
-from tests.adapters import anthropic_answers, responses_answers
-from tests.adapters.answers import Answer, failure
-from tests.adapters.anthropic_models import HAIKU, OPUS, SONNET
-from tests.adapters.anthropic_server import AnthropicServer
-from tests.adapters.chat_answers import Counted
-from tests.adapters.loopback import LoopbackServer, Received
-from tests.adapters.responses_rules import Rules
-from tests.adapters.responses_server import ResponsesServer
 from tests.adapters.switch_dialects import (
     VLLM,
     Dialect,
@@ -42,6 +34,15 @@ from tests.adapters.switch_dialects import (
 )
 from tests.adapters.switch_reading import Wire
 from tests.adapters.switch_story import IMAGE, PDF, Step
+from tests.providers.anthropic import answers as anthropic_answers
+from tests.providers.anthropic.models import HAIKU, OPUS, SONNET
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.chat.answers import Counted
+from tests.providers.loopback.answers import Answer, failure
+from tests.providers.loopback.server import LoopbackServer, Received
+from tests.providers.responses import answers as responses_answers
+from tests.providers.responses.rules import Rules
+from tests.providers.responses.server import ResponsesServer
 
 _SEAL = re.compile(rb'"(?:signature|encrypted_content|thought_signature|data)"\s*:\s*"([^"\\]{24,})"')
 _TOKEN = re.compile(rb"[A-Za-z0-9+/=_-]{24,}")

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from codecompanion.events import Notice
-from tests.adapters.anthropic_models import HAIKU, OPUS, SONNET
-from tests.adapters.loopback import Received
 from tests.adapters.switch_chat import SwitchingChat, When, open_chat, round_trip
 from tests.adapters.switch_provider import leaks, open_providers
 from tests.adapters.switch_story import DEMANDING, Step, Story, StoryCall, Turn, again, long_text
+from tests.providers.anthropic.models import HAIKU, OPUS, SONNET
+from tests.providers.loopback.server import Received
 
 MIXED = ("azure", "vllm", "nim", "gemini", "openrouter", "kimi", "responses", "opus", "gemini@localhost")
 PAIRED = ("openai", "mistral", "responses", "anthropic", "responses@localhost", "anthropic@localhost")

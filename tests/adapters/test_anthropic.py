@@ -10,10 +10,10 @@ import pytest
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions, ToolClearing
 from codecompanion.adapters.base import ReasoningSealed, ServerEdit, TextDelta, ToolCallStarted
 from codecompanion.messages import ToolCall, Usage
-from tests.adapters.anthropic_answers import Call, Redacted, Reply, Text, Thinking, reply
 from tests.adapters.anthropic_chat import chat_with
-from tests.adapters.anthropic_models import HAIKU, OPUS, SONNET
-from tests.adapters.anthropic_server import AnthropicServer
+from tests.providers.anthropic.answers import Call, Redacted, Reply, Text, Thinking, reply
+from tests.providers.anthropic.models import HAIKU, OPUS, SONNET
+from tests.providers.anthropic.server import AnthropicServer
 
 ENABLED = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
 ADAPTIVE = {"thinking": {"type": "adaptive"}}

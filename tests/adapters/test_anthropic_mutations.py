@@ -9,13 +9,13 @@ from typing import Any
 
 from codecompanion.adapters.anthropic_messages.check import check_body
 from codecompanion.messages import ImagePart
-from tests.adapters.anthropic_answers import Call, Redacted, Reply, Text, Thinking, reply
-from tests.adapters.anthropic_bodies import LONG, image
 from tests.adapters.anthropic_chat import chat_with
 from tests.adapters.anthropic_mutations import mutate
-from tests.adapters.anthropic_refusals import Refused
-from tests.adapters.anthropic_rules import Memory, Rulebook, check_request
-from tests.adapters.anthropic_server import AnthropicServer
+from tests.providers.anthropic.answers import Call, Redacted, Reply, Text, Thinking, reply
+from tests.providers.anthropic.refusals import Refused
+from tests.providers.anthropic.rules.request import Memory, Rulebook, check_request
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.tests.anthropic.bodies import LONG, image
 
 BETAS = frozenset({"compact-2026-01-12", "compact-2026-09-04", "context-management-2025-06-27"})
 SEALED = ("thinking", "redacted_thinking", "compaction")

@@ -10,10 +10,10 @@ from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.base import CompactionBegun, CompactionDone
 from codecompanion.errors import OpaqueRefused, RequestRejected
 from codecompanion.messages import CompactionPart
-from tests.adapters.anthropic_answers import Call, Reply, Text, Thinking, failure, reply
 from tests.adapters.anthropic_chat import ClaudeChat, chat_with
-from tests.adapters.anthropic_models import HAIKU, OPUS, SONNET
-from tests.adapters.anthropic_server import AnthropicServer
+from tests.providers.anthropic.answers import Call, Reply, Text, Thinking, failure, reply
+from tests.providers.anthropic.models import HAIKU, OPUS, SONNET
+from tests.providers.anthropic.server import AnthropicServer
 
 LONG = "x" * 200_000
 """About 55,600 tokens by the server's count."""

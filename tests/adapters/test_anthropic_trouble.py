@@ -12,7 +12,8 @@ import pytest
 from codecompanion import errors as ours
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.messages import ReasoningPart
-from tests.adapters.anthropic_answers import (
+from tests.adapters.anthropic_chat import ClaudeChat, chat_with
+from tests.providers.anthropic.answers import (
     CLOSE,
     DROP,
     END,
@@ -26,9 +27,8 @@ from tests.adapters.anthropic_answers import (
     rate_limited,
     reply,
 )
-from tests.adapters.anthropic_chat import ClaudeChat, chat_with
-from tests.adapters.anthropic_models import OPUS, SONNET
-from tests.adapters.anthropic_server import AnthropicServer
+from tests.providers.anthropic.models import OPUS, SONNET
+from tests.providers.anthropic.server import AnthropicServer
 
 ADAPTIVE = {"thinking": {"type": "adaptive"}}
 

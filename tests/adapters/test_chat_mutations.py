@@ -13,7 +13,7 @@ from codecompanion.adapters.openai_chat.body_check import check_body
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.messages import Message, ToolCall
 from tests.adapters.chat_mutations import Body, mutants
-from tests.adapters.chat_rules import refusal_of
+from tests.providers.chat.rules import refusal_of
 from tests.unit.adapters.openai_responses.conversations import agent_loop, chats, reply, request, result, user
 
 CAUGHT_AT_LEAST = 0.97

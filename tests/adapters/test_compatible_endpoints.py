@@ -15,10 +15,10 @@ from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOption
 from codecompanion.errors import RequestRejected, StreamCut
 from codecompanion.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.models import ModelLimits
-from tests.adapters.chat_answers import Answer, failure, json_answer, reply
-from tests.adapters.chat_server import ChatServer
 from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request, user
-from tests.adapters.loopback import Received
+from tests.providers.chat.answers import Answer, failure, json_answer, reply
+from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.server import Received
 
 DEEPSEEK = RenderOptions(send_reasoning="tool_turns", reasoning_field="reasoning_content")
 

@@ -9,9 +9,9 @@ import pytest
 
 from codecompanion.adapters.base import ReasoningDelta, TextDelta, ToolCallStarted
 from codecompanion.messages import ToolCall, Usage
-from tests.adapters.chat_answers import Call, reply, whole_reply
-from tests.adapters.chat_server import ChatServer
 from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request
+from tests.providers.chat.answers import Call, reply, whole_reply
+from tests.providers.chat.server import ChatServer
 
 USAGE = {
     "prompt_tokens": 100,

@@ -9,9 +9,9 @@ from codecompanion.errors import (
     RequestRejected,
     StreamCut,
 )
-from tests.adapters.chat_answers import CLOSE, DROP, Answer, plain, reply
-from tests.adapters.chat_server import ChatServer
 from tests.adapters.conftest import MakeAdapter, collect
+from tests.providers.chat.answers import CLOSE, DROP, Answer, plain, reply
+from tests.providers.chat.server import ChatServer
 
 
 async def test_a_web_page_instead_of_a_reply_is_named(make_adapter: MakeAdapter) -> None:

@@ -19,10 +19,10 @@ from codecompanion.errors import (
     NetworkFailed,
 )
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
-from tests.adapters.chat_answers import failure, plain, reply, whole_reply
-from tests.adapters.chat_server import ChatServer
-from tests.adapters.chat_thread import ChatServerThread
 from tests.adapters.conftest import KEY, WEATHER, MakeAdapter, collect, request, user
+from tests.providers.chat.answers import failure, plain, reply, whole_reply
+from tests.providers.chat.server import ChatServer
+from tests.providers.chat.thread import ChatServerThread
 
 
 async def test_reasoning_goes_back_only_where_the_endpoint_wants_it(make_adapter: MakeAdapter) -> None:

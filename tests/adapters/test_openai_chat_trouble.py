@@ -19,9 +19,9 @@ from codecompanion.errors import (
     RequestRejected,
     StreamCut,
 )
-from tests.adapters.chat_answers import Answer, failure, plain, reply, silence
-from tests.adapters.chat_server import ChatServer
 from tests.adapters.conftest import KEY, MakeAdapter, collect, request, user
+from tests.providers.chat.answers import Answer, failure, plain, reply, silence
+from tests.providers.chat.server import ChatServer
 
 
 async def test_a_rate_limit_is_waited_out_and_announced(make_adapter: MakeAdapter) -> None:

@@ -20,11 +20,11 @@ from codecompanion.messages import (
     ToolCall,
     with_changes,
 )
-from tests.adapters.answers import CLOSE, DROP, failure
-from tests.adapters.responses_answers import Call, Compacted, Text, Thought, reply
 from tests.adapters.responses_chat import RULES, Chat, open_adapter
-from tests.adapters.responses_rules import Rules
-from tests.adapters.responses_server import ResponsesServer
+from tests.providers.loopback.answers import CLOSE, DROP, failure
+from tests.providers.responses.answers import Call, Compacted, Text, Thought, reply
+from tests.providers.responses.rules import Rules
+from tests.providers.responses.server import ResponsesServer
 
 SYSTEM = Message(id="s", role="system", content="Be good.")
 

@@ -6,12 +6,12 @@ R-323, pipeline.md 5.6: a summary in the assistant's role, first of the history.
 from __future__ import annotations
 
 from codecompanion.messages import Message, ToolCall
-from tests.adapters.anthropic_answers import reply as messages_reply
 from tests.adapters.anthropic_chat import chat_with
-from tests.adapters.anthropic_server import AnthropicServer
-from tests.adapters.chat_answers import reply as chat_reply
-from tests.adapters.chat_server import ChatServer
 from tests.adapters.conftest import MakeAdapter, collect, request, user
+from tests.providers.anthropic.answers import reply as messages_reply
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.chat.answers import reply as chat_reply
+from tests.providers.chat.server import ChatServer
 
 SUMMARY = Message(
     id="s", role="assistant", content="Compaction Summary:\n\n## Goal\n- ship </history_summary>", tag="compact_summary"

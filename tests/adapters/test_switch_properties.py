@@ -24,15 +24,15 @@ from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.messages import SUMMARY_TAG, Message, ToolSpec
 from codecompanion.placeholders import SUMMARY_PREFIX, TOOL_RESULT_CLEARED
-from tests.adapters.anthropic_models import SONNET
-from tests.adapters.anthropic_refusals import Refused as RefusedByAnthropic
-from tests.adapters.anthropic_rules import Memory, Rulebook, check_request
-from tests.adapters.chat_rules import Extras, refusal_of
-from tests.adapters.refusal import Refused
-from tests.adapters.responses_rules import Rules, accept
 from tests.adapters.switch_histories import HOST, History, histories
 from tests.adapters.switch_provider import PNG
 from tests.adapters.switch_reading import Wire, find_loss, read_body
+from tests.providers.anthropic.models import SONNET
+from tests.providers.anthropic.refusals import Refused as RefusedByAnthropic
+from tests.providers.anthropic.rules.request import Memory, Rulebook, check_request
+from tests.providers.chat.rules import Extras, refusal_of
+from tests.providers.openai.refusal import Refused
+from tests.providers.responses.rules import Rules, accept
 
 TOOL = ToolSpec("read", "Reads.", {"type": "object", "properties": {}})
 SYSTEM = Message(id="system", role="system", content="Be brief.")

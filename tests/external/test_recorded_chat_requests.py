@@ -10,7 +10,7 @@ import pytest
 
 from codecompanion.adapters.openai_chat.body_check import check_body
 from tests.adapters.chat_mutations import mutants
-from tests.adapters.chat_rules import refusal_of
+from tests.providers.chat.rules import refusal_of
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire" / "recorded.jsonl"
 pytestmark = pytest.mark.skipif(not RECORDED.is_file(), reason=f"{RECORDED} is not on this machine")

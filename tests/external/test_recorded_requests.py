@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.wire_schemas import Kind, schema_problems
+from tests.providers.loopback.wire_schemas import Kind, schema_problems
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire" / "recorded.jsonl"
 pytestmark = pytest.mark.skipif(not RECORDED.is_file(), reason=f"{RECORDED} is not on this machine")

@@ -13,7 +13,7 @@ from codecompanion.adapters.openai_responses.check import Endpoint, check_body
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolSpec
 from tests.adapters.responses_mutations import ledger_of, mutants, refusal_of
-from tests.adapters.wire_schemas import schema_problems
+from tests.providers.loopback.wire_schemas import schema_problems
 
 WIRE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire"
 pytestmark = pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")

@@ -39,11 +39,11 @@ from codecompanion.session.state import State
 from codecompanion.store import Store, open_store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.registry import ToolRegistry
-from tests.adapters.loopback import LoopbackServer
 from tests.faults.disks import DISKS
 from tests.faults.faults import Answers, Row, Says
 from tests.faults.raising_tool import RAISING_TOOL
 from tests.faults.wires import KEY, Wire, adapter_settings
+from tests.providers.loopback.server import LoopbackServer
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, submit
 

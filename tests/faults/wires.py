@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from codecompanion.adapters.base import AdapterSettings
-from tests.adapters import anthropic_answers as messages
-from tests.adapters import chat_answers as chat
-from tests.adapters import responses_answers as responses
-from tests.adapters.answers import END, Answer, plain
-from tests.adapters.anthropic_models import HAIKU
-from tests.adapters.anthropic_server import AnthropicServer
-from tests.adapters.chat_server import ChatServer
-from tests.adapters.loopback import LoopbackServer
-from tests.adapters.responses_rules import Rules
-from tests.adapters.responses_server import ResponsesServer
 from tests.faults.faults import Answers, Place, Refuses, Says, Sends, WireName
+from tests.providers.anthropic import answers as messages
+from tests.providers.anthropic.models import HAIKU
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.chat import answers as chat
+from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.answers import END, Answer, plain
+from tests.providers.loopback.server import LoopbackServer
+from tests.providers.responses import answers as responses
+from tests.providers.responses.rules import Rules
+from tests.providers.responses.server import ResponsesServer
 
 KEY = "sk-test"
 LARGE = 1_000_000

@@ -22,14 +22,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nvim"))
 
 from real_chat import KEY
-from tests.adapters.answers import Answer
-from tests.adapters.chat_answers import failure, reply, silence
-from tests.adapters.chat_thread import ChatServerThread
 from tests.journeys import picture
 from tests.journeys.chat import command
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import ScreenError, Terminal
+from tests.providers.chat.answers import failure, reply, silence
+from tests.providers.chat.thread import ChatServerThread
+from tests.providers.loopback.answers import Answer
 
 PROSE = (
     "The stack forgets to **remove** what it returns: `pop` reads the last item and leaves it where it is.\n\n"

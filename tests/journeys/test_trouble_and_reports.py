@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 
 from real_chat import KEY
-from tests.adapters.answers import Answer
-from tests.adapters.chat_answers import failure, reply, silence
-from tests.adapters.chat_thread import ChatServerThread
 from tests.journeys.chat import command, draft, open_chat, quit_all, say, send
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
+from tests.providers.chat.answers import failure, reply, silence
+from tests.providers.chat.thread import ChatServerThread
+from tests.providers.loopback.answers import Answer
 
 REPORTS = [
     (":CodeCompanionCost<CR>", r"Cost of this chat"),

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from real_chat import KEY, RealChat, start_chat
-from tests.adapters.chat_answers import Call, reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import Call, reply
+from tests.providers.chat.thread import ChatServerThread
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 41))
 

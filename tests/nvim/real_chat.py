@@ -11,7 +11,7 @@ from typing import Any
 from codecompanion.history import LogEvent, View, project
 from codecompanion.store.opening import open_store
 from harness import Nvim, lua_string
-from tests.adapters.loopback import LoopbackServer
+from tests.providers.loopback.server import LoopbackServer
 
 KEY = "sk-planted-7f3a9c51d2e84b06"
 

@@ -18,20 +18,23 @@ from unittest import mock
 
 from codecompanion import prompts
 from recorded_session import RecordedReply, RecordedTurn
-from tests.adapters import anthropic_answers, anthropic_prompt, chat_answers, responses_answers
-from tests.adapters.anthropic_models import SONNET
-from tests.adapters.anthropic_prompt import block_tokens, place_blocks
-from tests.adapters.anthropic_rules import Checked
-from tests.adapters.anthropic_server import AnthropicServer
-from tests.adapters.anthropic_thread import AnthropicServerThread
-from tests.adapters.chat_prompt import lay_out as lay_out_chat
-from tests.adapters.chat_thread import ChatServerThread
-from tests.adapters.loopback import LoopbackServer, Received
-from tests.adapters.responses_ledger import Ledger
-from tests.adapters.responses_prompt import lay_out as lay_out_items
-from tests.adapters.responses_rules import Accepted, Rules
-from tests.adapters.responses_server import ResponsesServerThread
-from tests.adapters.token_count import REPLY_TOKENS, count
+from tests.providers.anthropic import answers as anthropic_answers
+from tests.providers.anthropic import prompt as anthropic_prompt
+from tests.providers.anthropic.models import SONNET
+from tests.providers.anthropic.prompt import block_tokens, place_blocks
+from tests.providers.anthropic.rules.request import Checked
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.anthropic.thread import AnthropicServerThread
+from tests.providers.chat import answers as chat_answers
+from tests.providers.chat.prompt import lay_out as lay_out_chat
+from tests.providers.chat.thread import ChatServerThread
+from tests.providers.loopback.server import LoopbackServer, Received
+from tests.providers.loopback.token_count import REPLY_TOKENS, count
+from tests.providers.responses import answers as responses_answers
+from tests.providers.responses.ledger import Ledger
+from tests.providers.responses.prompt import lay_out as lay_out_items
+from tests.providers.responses.rules import Accepted, Rules
+from tests.providers.responses.server import ResponsesServerThread
 
 MAX_OUTPUT = 8_000
 RULES_MARK = "«001» is its mark"

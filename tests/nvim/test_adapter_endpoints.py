@@ -16,8 +16,8 @@ from codecompanion.adapters.wire import origin_of
 from codecompanion.errors import ConfigError
 from codecompanion.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
 from harness import Nvim
-from tests.adapters.chat_rules import refusal_of
-from tests.adapters.wire_schemas import schema_problems
+from tests.providers.chat.rules import refusal_of
+from tests.providers.loopback.wire_schemas import schema_problems
 
 LOCAL = {
     "ollama": ("http://127.0.0.1:11434", "/api/ps"),

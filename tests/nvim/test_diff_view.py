@@ -11,8 +11,8 @@ from chat_driver import ChatDriver, make_chat
 from codecompanion import events
 from files_desk import edit
 from real_chat import KEY, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 
 BEFORE = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n"
 AFTER = "import os\nimport sys\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 22\n"

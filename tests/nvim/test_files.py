@@ -7,7 +7,7 @@ import time
 import pytest
 
 from files_desk import TEXT, edit, edit_call, tool
-from tests.adapters.chat_answers import reply
+from tests.providers.chat.answers import reply
 
 
 def test_an_edit_shows_in_the_open_window_and_is_written_and_one_u_takes_it_back(desk):

@@ -16,8 +16,8 @@ from codecompanion import events
 from codecompanion.history import ViewChanged
 from harness import REPO, Nvim
 from real_chat import COUNT_TURNS, KEY, RealChat, init_lua, start_chat
-from tests.adapters.chat_answers import Call, reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import Call, reply
+from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
 HELP = REPO / "doc" / "codecompanion.txt"

@@ -14,8 +14,8 @@ from codecompanion.invariants import violations
 from codecompanion.placeholders import INTERRUPTED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.store.opening import open_store
 from real_chat import KEY, read_log, start_chat
-from tests.adapters.chat_answers import Call, failure, plain, reply, silence
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import Call, failure, plain, reply, silence
+from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 12, "total_tokens": 912}

@@ -9,8 +9,8 @@ from pathlib import Path
 from codecompanion import checkpoint as payloads
 from codecompanion.store.checkpoints import CheckpointFiles
 from real_chat import KEY, read_log, start_chat
-from tests.adapters.chat_answers import reply, silence
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply, silence
+from tests.providers.chat.thread import ChatServerThread
 
 OFTEN = {"interactions": {"chat": {"opts": {"checkpoint_every_messages": 2}}}}
 COWORK = {"interactions": {"chat": {"opts": {"policy": "cowork", "on_compact": "stop"}}}}

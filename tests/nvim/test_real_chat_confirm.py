@@ -14,8 +14,8 @@ from codecompanion.messages import Message
 from codecompanion.store.opening import open_store
 from codecompanion.store.sessions import append_events
 from real_chat import KEY, RealChat, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 
 OUTGOING = "return require('codecompanion.chat').current().outgoing[1].key"
 

@@ -16,8 +16,8 @@ import pytest
 from codecompanion.history import MessageAdded, project
 from codecompanion.invariants import violations
 from real_chat import KEY, read_log, start_chat
-from tests.adapters.chat_answers import Call, reply, silence
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import Call, reply, silence
+from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
 UNASKED = {"interactions": {"chat": {"tools": {"run_command": {"opts": {"require_approval_before": False}}}}}}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from real_chat import KEY, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 
 PAGES = b"<< /Type /Pages /Kids [3 0 R] /Count 12 >>"
 PDF = b"%PDF-1.7\n1 0 obj\n" + PAGES + b"\nendobj\n%%EOF"

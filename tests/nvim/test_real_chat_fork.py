@@ -9,8 +9,8 @@ import pytest
 
 from codecompanion.history import ChatForked, MessageAdded
 from real_chat import KEY, RealChat, read_log, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 
 CHOOSE = """
 vim.ui.select = function(items, opts, done)

@@ -8,8 +8,8 @@ import pytest
 
 from codecompanion import events
 from real_chat import KEY, start_chat
-from tests.adapters.chat_answers import reply, silence
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply, silence
+from tests.providers.chat.thread import ChatServerThread
 
 
 @pytest.mark.parametrize("layout", ["horizontal", "vertical", "float"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from real_chat import KEY, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
 

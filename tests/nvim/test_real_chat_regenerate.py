@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from real_chat import KEY, RealChat, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 
 
 @pytest.fixture

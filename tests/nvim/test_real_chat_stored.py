@@ -6,8 +6,8 @@ import pytest
 
 from codecompanion.store.opening import open_store
 from real_chat import KEY, RealChat, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 
 LIST = """
 local done

@@ -8,8 +8,8 @@ import pytest
 
 from harness import find_nvim, other_nvims
 from real_chat import COUNT_TURNS, KEY, RealChat, init_lua, start_chat
-from tests.adapters.chat_answers import reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
 
 
 @pytest.fixture(params=[find_nvim() or "nvim", *other_nvims()])

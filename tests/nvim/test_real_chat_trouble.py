@@ -9,9 +9,9 @@ import pytest
 
 from codecompanion.invariants import violations
 from real_chat import KEY, start_chat
-from tests.adapters.chat_answers import Answer, Call, plain, reply, silence
-from tests.adapters.chat_thread import ChatServerThread
-from tests.adapters.loopback import CERTIFICATE
+from tests.providers.chat.answers import Answer, Call, plain, reply, silence
+from tests.providers.chat.thread import ChatServerThread
+from tests.providers.loopback.server import CERTIFICATE
 
 UNASKED = {"interactions": {"chat": {"tools": {"run_command": {"opts": {"require_approval_before": False}}}}}}
 STRANGE = "emoji 👩‍👩‍👧 🇩🇪, CJK 漢字かな, RTL שלום مرحبا, combining e\u0301 n\u0303, zero\u200bwidth \ufeffbom"

@@ -12,8 +12,8 @@ import pytest
 from codecompanion.history import MessageAdded, ViewChanged
 from codecompanion.messages import PIN_TAG
 from real_chat import KEY, RealChat, start_chat
-from tests.adapters.chat_answers import Call, reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import Call, reply
+from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import five_lines, nine_sections
 
 BIG = "".join(f"{i}: the quick brown fox number {i} jumps\n" for i in range(60))

@@ -9,8 +9,8 @@ import pytest
 
 from codecompanion.store.opening import open_store
 from real_chat import KEY, RealChat, start_chat
-from tests.adapters.chat_answers import Call, failure, reply
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat.answers import Call, failure, reply
+from tests.providers.chat.thread import ChatServerThread
 from tests.unit.reports.logs import LogWriter, worked_chat
 
 USAGE = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from files_desk import TEXT, edit, edit_call, tool
-from tests.adapters.chat_answers import reply
+from tests.providers.chat.answers import reply
 
 
 def go_to_change(user, name="insert_edit"):

@@ -10,8 +10,8 @@ import pytest
 
 from harness import find_nvim, other_nvims
 from real_chat import RealChat, start_chat
-from tests.adapters import chat_answers
-from tests.adapters.chat_thread import ChatServerThread
+from tests.providers.chat import answers as chat_answers
+from tests.providers.chat.thread import ChatServerThread
 
 SECRETS = {
     "LOOP_KEY": "pencil-of-the-adapter-1",

@@ -16,12 +16,14 @@ import pytest
 
 from codecompanion.history import CompactionEnded, ViewChanged
 from real_chat import RealChat, start_chat
-from tests.adapters import anthropic_answers, chat_answers, responses_answers
-from tests.adapters.anthropic_models import SONNET
-from tests.adapters.anthropic_thread import AnthropicServerThread
-from tests.adapters.chat_thread import ChatServerThread
-from tests.adapters.responses_rules import Rules
-from tests.adapters.responses_server import ResponsesServerThread
+from tests.providers.anthropic import answers as anthropic_answers
+from tests.providers.anthropic.models import SONNET
+from tests.providers.anthropic.thread import AnthropicServerThread
+from tests.providers.chat import answers as chat_answers
+from tests.providers.chat.thread import ChatServerThread
+from tests.providers.responses import answers as responses_answers
+from tests.providers.responses.rules import Rules
+from tests.providers.responses.server import ResponsesServerThread
 from tests.summaries import nine_sections
 
 KEY = "Qx7planted3f9c51d2e84b06Zt"

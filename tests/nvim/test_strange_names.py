@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from files_desk import tool
-from tests.adapters.chat_answers import reply
+from tests.providers.chat.answers import reply
 
 
 def test_the_name_of_a_file_is_never_run_nor_expanded(desk):

@@ -21,7 +21,7 @@ from codecompanion.messages import (
     TextPart,
     ToolCall,
 )
-from tests.adapters.wire_schemas import schema_problems
+from tests.providers.loopback.wire_schemas import schema_problems
 from tests.unit.adapters.anthropic_messages.samples import (
     ORIGIN,
     SIGNED,

@@ -11,7 +11,7 @@ from codecompanion.adapters.openai_chat.check import check_request, is_silent, r
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.placeholders import INTERRUPTED
-from tests.adapters.chat_rules import refusal_of
+from tests.providers.chat.rules import refusal_of
 
 
 def user(text: str = "hi") -> Message:

@@ -12,7 +12,7 @@ from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, ChatDecoder
 from codecompanion.errors import ContextOverflow, MalformedReply, StreamCut
 from codecompanion.messages import ToolCall, Usage
-from tests.adapters.chat_answers import Call, reply
+from tests.providers.chat.answers import Call, reply
 
 
 def new_decoder() -> ChatDecoder:

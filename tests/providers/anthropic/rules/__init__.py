@@ -1,0 +1,1 @@
+"""What the Messages endpoint refuses, by what it is about."""

@@ -1,0 +1,133 @@
+"""What the fake Messages server signs, so that it knows later whether a block came back as it was sent.
+
+A seal is base64 of JSON and its HMAC: opaque to a client, readable to every server of this kind (the secret is a
+constant), so a session can go on after a restart. A thinking block's seal holds its text, the conversation before it
+and the thinking block before that ("preserved thinking"); a compaction block's seal holds its text, its tool changes
+and the conversation it stands for.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.providers.anthropic.prompt import THINKING_KINDS, Block, Placed, Prompt, canonical
+
+_SECRET = b"the loopback provider's secret"
+
+
+def sealed(content: Mapping[str, Any]) -> str:
+    """Return the content, signed and opaque."""
+    text = json.dumps(content, sort_keys=True).encode()
+    return base64.b64encode(hmac.digest(_SECRET, text, "sha256") + text).decode()
+
+
+def unsealed(seal: object) -> dict[str, Any] | None:
+    """Return what was sealed, None when it is no seal of ours or has been touched."""
+    try:
+        raw = base64.b64decode(str(seal), validate=True)
+        if not hmac.compare_digest(hmac.digest(_SECRET, raw[32:], "sha256"), raw[:32]):
+            return None
+        content = json.loads(raw[32:])
+    except (binascii.Error, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def digest(text: str) -> str:
+    """Return a short digest of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def thinking_block(text: str, binding: Binding) -> dict[str, Any]:
+    """Return a signed thinking block for this place in the conversation."""
+    seal = sealed({"thinking": digest(text), "before": binding.prefixes[0], "previous": binding.previous})
+    return {"type": "thinking", "thinking": text, "signature": seal}
+
+
+def redacted_block(number: int, binding: Binding) -> dict[str, Any]:
+    """Return a redacted thinking block for this place in the conversation."""
+    seal = sealed({"redacted": number, "before": binding.prefixes[0], "previous": binding.previous})
+    return {"type": "redacted_thinking", "data": seal}
+
+
+def threshold_block(summary: str, *, encrypted: bool) -> dict[str, Any]:
+    """Return a compaction block as threshold compaction makes it: without a signature (recorded traffic)."""
+    block: dict[str, Any] = {"type": "compaction", "content": summary}
+    return block | {"encrypted_content": sealed({"summary": digest(summary)})} if encrypted else block
+
+
+def demanded_block(summary: str, prompt: Prompt) -> dict[str, Any]:
+    """Return a signed compaction block as on-demand compaction makes it of this prompt."""
+    stands_for = {"start": start_of(prompt), "stands_for": list(binding_at_end(prompt).prefixes)}
+    seal = sealed({"summary": digest(summary), "tool_changes": digest("null"), **stands_for})
+    return {"type": "compaction", "content": summary, "signature": seal}
+
+
+def thinking_seal(block: Block) -> dict[str, Any] | None:
+    """Return what a thinking block's seal holds when it fits the block."""
+    if block["type"] == "redacted_thinking":
+        content = unsealed(block["data"])
+        return content if content and "redacted" in content else None
+    content = unsealed(block["signature"])
+    return content if content and content.get("thinking") == digest(block["thinking"]) else None
+
+
+def thinking_id(block: Block) -> str:
+    """Return what names a thinking block."""
+    return digest(str(block.get("signature") or block.get("data")))
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Where in a conversation something stands: digests of everything before it, and the thinking before it.
+
+    More than one prefix is right behind a signed compaction block: the conversation may be taken to begin with it, or
+    to hold what it stands for (the turns kept behind it were written before the compaction) as long as system prompt
+    and tools are those it was made with.
+    """
+
+    prefixes: tuple[str, ...]
+    previous: str = ""
+
+    def after(self, placed: Placed, start: str) -> Binding:
+        """Return the binding behind one more block."""
+        if placed.kind in THINKING_KINDS:
+            return Binding(self.prefixes, thinking_id(placed.block))
+        text = f"{placed.role} {canonical(placed.block)}"
+        if placed.is_summary:
+            seal = unsealed(placed.block.get("signature")) or {}
+            older = seal.get("stands_for", ()) if seal.get("start") == start else ()
+            return Binding((digest(f"{start}\n{text}"), *older))
+        if placed.kind == "compaction":
+            return self
+        return Binding(tuple(digest(f"{prefix}\n{text}") for prefix in self.prefixes), self.previous)
+
+
+def start_of(prompt: Prompt) -> str:
+    """Return the digest of what stands before all messages."""
+    return digest(canonical([prompt.tools, prompt.system]))
+
+
+def bindings(prompt: Prompt) -> Iterator[tuple[Placed, Binding]]:
+    """Yield every block with its binding."""
+    start = start_of(prompt)
+    binding = Binding((start,))
+    for placed in prompt.blocks:
+        yield placed, binding
+        binding = binding.after(placed, start)
+
+
+def binding_at_end(prompt: Prompt, further: Iterable[Placed] = ()) -> Binding:
+    """Return the binding behind a prompt and what was said since."""
+    start = start_of(prompt)
+    binding = Binding((start,))
+    for placed in (*prompt.blocks, *further):
+        binding = binding.after(placed, start)
+    return binding

@@ -1,0 +1,234 @@
+"""A loopback HTTP/1.1 server for providers that only exist in tests: scripted answers, recorded requests.
+
+What the fakes of all providers share: sockets, keep-alive, chunked answers that can be cut or held at any byte, the
+noticing of clients that leave, and `/control/…` for tests in another process. It knows no provider: a subclass says
+in `answer` what a request gets, and in `control` what its own controls do.
+
+Written on asyncio streams, because a web framework does not let a test break a connection in the middle of a chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.providers.loopback.answers import CLOSE, DROP, Answer, failure, json_answer
+
+CERTIFICATE = Path(__file__).with_name("loopback_tls.pem")
+"""Certificate and key of a server with TLS, for 127.0.0.1 and localhost until 2120; signed by itself, so that a client
+has to be told of it (SSL_CERT_FILE)."""
+
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Payload Too Large",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
+@dataclass
+class Received:
+    """A request as it came in. `aborted` becomes true when the client left before the answer was whole."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    query: str = ""
+    aborted: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def json(self) -> Any:
+        """Return the decoded body."""
+        return json.loads(self.body)
+
+
+class LoopbackServer:
+    """The server; see the module's text. With `tls` it speaks HTTPS with `CERTIFICATE`."""
+
+    def __init__(self, *, tls: bool = False) -> None:
+        self._tls = tls
+        self.requests: list[Received] = []
+        self.connections = 0
+        self._server: asyncio.Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def answer(self, request: Received) -> Answer:
+        """Return what the request gets."""
+        raise NotImplementedError
+
+    def control(self, request: Received) -> Any:
+        """Do what a request under `/control/` asks for; return the JSON value it gets, None for an unknown one."""
+        raise NotImplementedError
+
+    @property
+    def port(self) -> int:
+        """Return the port it listens on."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """Return the `base_url` for an adapter."""
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}/v1"
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on the loopback interface."""
+        self._loop = asyncio.get_running_loop()
+        context = _tls_context() if self._tls else None
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=1 << 20, ssl=context)
+
+    async def close(self) -> None:
+        """Stop, whatever is still running."""
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+        await self._server.wait_closed()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def release(self, gate: asyncio.Event) -> None:
+        """Open a gate an answer waits at; from any thread."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(gate.set)
+
+    async def wait_until(self, predicate: Callable[[], bool], limit_s: float = 5.0) -> None:
+        """Wait until something the server sees makes the predicate true; fail with what was seen."""
+        try:
+            async with asyncio.timeout(limit_s):
+                while not predicate():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            seen = [(request.method, request.path, request.aborted) for request in self.requests]
+            raise AssertionError(f"not seen within {limit_s} s; requests: {seen}") from None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        try:
+            while (request := await _read_request(reader)) is not None:
+                if not await self._respond(request, reader, writer):
+                    break
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            if self._tls:
+                # Nobody waits here for the client's goodbye, which TLS asks for.
+                writer.transport.abort()
+            writer.close()
+
+    async def _respond(self, request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; return whether the connection lives on."""
+        if request.path.startswith("/control/"):
+            return await self._send(self._controlled(request), request, reader, writer)
+        self.requests.append(request)
+        self._changed.set()
+        return await self._send(self.answer(request), request, reader, writer)
+
+    def _controlled(self, request: Received) -> Answer:
+        if request.path == "/control/requests":
+            kept = ((r, r.json if r.body else None) for r in self.requests)
+            return json_answer([{"path": r.path, "aborted": r.aborted, "notes": r.notes, "body": b} for r, b in kept])
+        value = self.control(request)
+        return failure(404, "unknown control") if value is None else json_answer(value)
+
+    async def _send(
+        self, answer: Answer, request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        writer.write(_head(answer))
+        # Pipelining is not used by any client here: bytes or an end while answering mean that the client has left.
+        leaving = asyncio.ensure_future(reader.read(1))
+        try:
+            for part in answer.parts:
+                if part in (DROP, CLOSE):
+                    await writer.drain()
+                    if part == DROP:
+                        writer.transport.abort()
+                    return False
+                if isinstance(part, bytes):
+                    writer.write(part if answer.content_length else b"%x\r\n%s\r\n" % (len(part), part))
+                elif await self._pause(part, leaving):
+                    return False
+            if not answer.content_length:
+                writer.write(b"0\r\n\r\n")
+            await writer.drain()
+            return True
+        finally:
+            if leaving.done() and not leaving.cancelled() and not leaving.exception() and not leaving.result():
+                request.aborted = True
+                self._changed.set()
+            elif not leaving.done():
+                leaving.cancel()
+                await asyncio.gather(leaving, return_exceptions=True)
+
+    async def _pause(self, part: Any, leaving: asyncio.Future[bytes]) -> bool:
+        """Wait; return whether the client left meanwhile."""
+        pause: Any = part.wait() if isinstance(part, asyncio.Event) else asyncio.sleep(part)
+        waiting: asyncio.Future[Any] = asyncio.ensure_future(pause)
+        both: set[asyncio.Future[Any]] = {waiting, leaving}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        return leaving.done()
+
+
+def _tls_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return context
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Received | None:
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    lines = head.decode("latin-1").split("\r\n")
+    method, target, _ = lines[0].split(" ", 2)
+    path, _, query = target.partition("?")
+    pairs = (line.split(":", 1) for line in lines[1:] if ":" in line)
+    headers = {name.lower(): value.strip() for name, value in pairs}
+    length = int(headers.get("content-length", 0))
+    body = await reader.readexactly(length) if length else b""
+    return Received(method, path, headers, body, query)
+
+
+def _head(answer: Answer) -> bytes:
+    lines = [f"HTTP/1.1 {answer.status} {_REASONS.get(answer.status, 'Status')}"]
+    if answer.content_type:
+        lines.append(f"Content-Type: {answer.content_type}")
+    if answer.content_length:
+        lines.append(f"Content-Length: {sum(len(part) for part in answer.parts if isinstance(part, bytes))}")
+    else:
+        lines.append("Transfer-Encoding: chunked")
+    lines.extend(f"{name}: {value}" for name, value in answer.headers)
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -1,0 +1,1 @@
+"""What the fakes of both OpenAI endpoints share: how they refuse, function tools, the prompt cache."""

@@ -1,0 +1,24 @@
+"""A running server of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.responses.server import ResponsesServer
+
+
+@pytest.fixture
+async def anthropic_server() -> AsyncIterator[AnthropicServer]:
+    """Return a running Messages server with an empty script; tests lay replies in `server.script`."""
+    async with AnthropicServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def responses_server() -> AsyncIterator[ResponsesServer]:
+    """Return a running Responses server that answers with the user's words until it has a script."""
+    async with ResponsesServer() as server:
+        yield server

@@ -1,0 +1,225 @@
+"""The Responses fake refuses items that do not belong together; beside every refused list stands an accepted one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.providers.openai.refusal import Refusal, Refused
+from tests.providers.responses.answers import Call, Compacted, Declined, Reply, Text, Thought
+from tests.providers.responses.ledger import Ledger
+from tests.providers.responses.rules import Accepted, Rules, accept
+from tests.providers.responses.stream import Rendering
+
+USER = {"role": "user", "content": "hi"}
+CALL = {"type": "function_call", "call_id": "call_1", "name": "now", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "noon"}
+TRIGGER = {"type": "compaction_trigger"}
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+def give(ledger: Ledger, *items: Any, model: str = "m") -> list[dict[str, Any]]:
+    """Return the items of a response the provider gave, as a client keeps them."""
+    rendering = Rendering(Reply(items), {"include": ["reasoning.encrypted_content"]}, ledger)
+    ledger.record(rendering.output, model, rendering.tokens)
+    return rendering.output
+
+
+def answered(*outputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return an output for every call among these items."""
+    calls = [item["call_id"] for item in outputs if item["type"] == "function_call"]
+    return [{"type": "function_call_output", "call_id": call_id, "output": "done"} for call_id in calls]
+
+
+def accepted(ledger: Ledger, *items: Any, rules: Rules | None = None) -> Accepted:
+    body = {"model": "m", "store": False, "input": list(items)}
+    return accept("responses", body, rules or Rules(models=("m",)), ledger)
+
+
+def refused(ledger: Ledger, *items: Any) -> Refusal:
+    with pytest.raises(Refused) as caught:
+        accepted(ledger, *items)
+    return caught.value.refusal
+
+
+def without(item: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key not in keys}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "words"),
+    [
+        ([USER, OUTPUT], [USER, CALL, OUTPUT], "No tool call found for function call output with call_id call_1."),
+        ([OUTPUT, CALL], [CALL, OUTPUT], "No tool call found"),
+        ([USER, CALL], [USER, CALL, OUTPUT], "No tool output found for function call call_1."),
+        ([CALL, USER, OUTPUT], [CALL, OUTPUT, USER], "No tool output found"),
+        ([CALL, OUTPUT, OUTPUT], [CALL, OUTPUT], "No tool call found"),
+        ([CALL, CALL, OUTPUT], [CALL, {**CALL, "call_id": "b"}, OUTPUT, {**OUTPUT, "call_id": "b"}], "Duplicate"),
+        ([CALL, OUTPUT, CALL, OUTPUT], [CALL, OUTPUT, USER], "Duplicate"),
+        ([CALL, TRIGGER], [CALL, OUTPUT, TRIGGER], "No tool output found"),
+        ([TRIGGER, USER], [USER, TRIGGER], "The 'compaction_trigger' item must be the final input item."),
+        ([CALL, without(OUTPUT, "call_id")], [CALL, OUTPUT], "Missing required parameter: 'input[1].call_id'."),
+        ([{**CALL, "name": "a b"}, OUTPUT], [{**CALL, "name": "a_b"}, OUTPUT], "does not match pattern"),
+        (
+            [{**CALL, "call_id": "c" * 65}, {**OUTPUT, "call_id": "c" * 65}],
+            [{**CALL, "call_id": "c" * 64}, {**OUTPUT, "call_id": "c" * 64}],
+            "Invalid 'input[0].call_id': string too long. Expected a string with maximum length 64, but got",
+        ),
+        ([CALL, {**OUTPUT, "call_id": "c" * 65}], [CALL, OUTPUT], "Invalid 'input[1].call_id': string too long"),
+        ([{**CALL, "call_id": ""}, {**OUTPUT, "call_id": ""}], [CALL, OUTPUT], "empty string"),
+        ([CALL, {**OUTPUT, "output": ""}], [CALL, {**OUTPUT, "output": "-"}], "empty string"),
+        (
+            [CALL, {**OUTPUT, "output": [{"type": "output_text", "text": "x"}]}],
+            [CALL, {**OUTPUT, "output": [{"type": "input_text", "text": "x"}]}],
+            "does not match any of the expected tags",
+        ),
+        ([CALL, {**OUTPUT, "is_error": True}], [CALL, OUTPUT], "Unknown parameter: 'input[1].is_error'."),
+        ([USER, {"type": "item_reference", "id": "msg_1"}], [USER], "Item with id 'msg_1' not found."),
+    ],
+)
+def test_calls_and_outputs_belong_together(ledger: Ledger, wrong: list[Any], right: list[Any], words: str) -> None:
+    """Each call has one output, after it and before anything a user says."""
+    assert words in refused(ledger, *wrong).message
+    assert accepted(ledger, *right).items
+
+
+def test_interleaved_reasoning_and_parallel_calls_come_back_whole(ledger: Ledger) -> None:
+    """Reasoning, call, reasoning, call; their outputs in any order."""
+    given = give(ledger, Thought(("a", "b")), Call("x"), Thought(), Call("y"), Call("z"))
+    outputs = answered(*given)
+    assert accepted(ledger, USER, *given, *outputs).items
+    assert accepted(ledger, USER, *given[:2], outputs[0], *given[2:], *reversed(outputs[1:])).items
+
+
+def test_reasoning_needs_what_followed_it(ledger: Ledger) -> None:
+    """The very item, with its id or without; of another type or turn it is not the one."""
+    thought, message, call = give(ledger, Thought(("why",)), Text("so"), Call("now"))
+    words = f"Item '{thought['id']}' of type 'reasoning' was provided without its required following item."
+    for wrong in ([thought], [thought, USER], [thought, call, *answered(call)], [thought, *give(ledger, Text("else"))]):
+        assert refused(ledger, USER, *wrong).message == words
+    assert accepted(ledger, USER, thought, message, call, *answered(call)).items
+    bare = [without(message, "id", "status", "type") | {"content": "so"}, without(call, "id")]
+    assert accepted(ledger, USER, thought, *bare, *answered(call)).items
+
+
+def test_reasoning_that_ended_its_response_cannot_be_sent(ledger: Ledger) -> None:
+    """There is nothing it could be followed by: a reply that was cut while thinking."""
+    assert "required following item" in refused(ledger, USER, *give(ledger, Thought())).message
+    assert accepted(ledger, USER, *give(ledger, Thought(), Text("x"))).items
+
+
+@pytest.mark.parametrize("item", [Call("now"), Text("so")])
+def test_an_item_with_its_id_needs_its_reasoning(ledger: Ledger, item: Any) -> None:
+    """Without ids both can go; the second of two parallel calls needs it as much as the first."""
+    thought, first, second = give(ledger, Thought(), item, Call("then"))
+    rest = answered(first, second)
+    text = f"was provided without its required 'reasoning' item: '{thought['id']}'."
+    assert text in refused(ledger, USER, first, second, *rest).message
+    bare = without(first, "id") if isinstance(item, Call) else {"role": "assistant", "content": "so"}
+    assert text in refused(ledger, USER, bare, second, *rest).message
+    assert accepted(ledger, USER, bare, without(second, "id"), *rest).items
+    assert accepted(ledger, USER, thought, first, second, *rest).items
+
+
+def test_reasoning_is_opened_only_as_it_was_sealed(ledger: Ledger) -> None:
+    """Changed, foreign, moved to another item, from the `added` event, or with another summary: refused."""
+    thought, message = give(ledger, Thought(("why",)), Text("so"))
+    other = give(ledger, Thought(), Text("x"))[0]
+    sealed = thought["encrypted_content"]
+    early = ledger.seal(thought["id"], finished=False)
+    foreign = give(Ledger(), Thought(), Text("x"))[0]["encrypted_content"]
+    for wrong in (sealed[:-1], sealed + "A", "gAAAAAB", foreign, other["encrypted_content"], early):
+        refusal = refused(ledger, USER, {**thought, "encrypted_content": wrong}, message)
+        assert (refusal.status, refusal.code, refusal.param) == (400, "invalid_encrypted_content", None)
+    changed = {**thought, "summary": [{"type": "summary_text", "text": "because"}]}
+    assert refused(ledger, USER, changed, message).code == "invalid_encrypted_content"
+    again = {**thought, "encrypted_content": ledger.seal(thought["id"])}
+    assert accepted(ledger, USER, again, message).items, "the seal of the finished response"
+
+
+def test_reasoning_without_its_content_is_not_found(ledger: Ledger) -> None:
+    """Nothing is kept for a request that did not ask to store."""
+    thought, message = give(ledger, Thought(), Text("so"))
+    refusal = refused(ledger, USER, without(thought, "encrypted_content"), message)
+    assert refusal.status == 404
+    assert "Items are not persisted when `store` is set to false." in refusal.message
+    assert accepted(ledger, USER, thought, message).items
+
+
+def test_reasoning_of_another_model_is_noted(ledger: Ledger) -> None:
+    """The provider takes it out of the prompt without a word."""
+    assert accepted(ledger, USER, *give(ledger, Thought(), Text("x"), model="n")).notes == (
+        "reasoning of another model: n",
+    )
+
+
+def test_an_answer_goes_back_as_text_or_refusal_but_not_empty(ledger: Ledger) -> None:
+    """In the parts it came in."""
+    for item, key in ((Text("so"), "text"), (Declined("no"), "refusal")):
+        (message,) = give(ledger, item)
+        assert accepted(ledger, USER, message).items
+        emptied = {**message, "content": [{**message["content"][0], key: ""}]}
+        assert refused(ledger, USER, emptied).message.startswith(f"Invalid 'input[1].content[0].{key}': empty string.")
+
+
+def test_ids_are_ours_whole_and_not_repeated(ledger: Ledger) -> None:
+    """Prefix, alphabet, length, and no other provider's."""
+    (message,) = give(ledger, Text("so"))
+    (call,) = give(ledger, Call("now"))
+    own = message["id"]
+    cases = {
+        "item_1": "Expected an ID that begins with 'msg'.",
+        "msg_ä": "this value contained additional characters.",
+        "msg_" + "1" * 61: "string too long",
+        "msg_1": "Item with id 'msg_1' not found.",
+    }
+    for given, words in cases.items():
+        assert words in refused(ledger, USER, {**message, "id": given}).message
+    assert "begins with 'fc'" in refused(ledger, {**call, "id": own}, *answered(call)).message
+    assert f"Duplicate item found with id {own}." in refused(ledger, message, USER, message).message
+    assert accepted(ledger, message, USER, call, *answered(call)).items
+
+
+def test_only_a_compaction_of_ours_is_accepted_and_only_one(ledger: Ledger) -> None:
+    """With its id or without; changed or foreign ones and a second one are refused."""
+    (compaction,) = give(ledger, Compacted())
+    (second,) = give(ledger, Compacted())
+    (foreign,) = give(Ledger(), Compacted())
+    assert accepted(ledger, compaction, USER).items
+    assert accepted(ledger, without(compaction, "id"), USER).items
+    thought = give(ledger, Thought(), Text("x"))[0]
+    changed = {**compaction, "encrypted_content": compaction["encrypted_content"][:-4] + "AAAA"}
+    for wrong in (foreign, changed, {**compaction, "id": "cmp_1"}, {**thought, "type": "compaction", "id": None}):
+        item = without(wrong, "summary", "content")
+        assert refused(ledger, item, USER).code == "invalid_encrypted_content"
+    assert "Expected an ID that begins with 'cmp'" in refused(ledger, {**compaction, "id": "x"}, USER).message
+    assert "Only one compaction item" in refused(ledger, compaction, USER, second, USER).message
+    lenient = Rules(models=("m",), several_compactions=True)
+    assert accepted(ledger, compaction, USER, second, USER, rules=lenient).live == (second, USER)
+
+
+def test_what_is_before_a_compaction_is_checked_but_not_counted(ledger: Ledger) -> None:
+    """It may be sent or left out; a call does not reach across."""
+    (compaction,) = give(ledger, Compacted(tokens=100))
+    long = {"role": "user", "content": "word " * 900}
+    alone = accepted(ledger, compaction, USER)
+    whole = accepted(ledger, long, CALL, OUTPUT, compaction, USER)
+    assert len(whole.prompt) == len(alone.prompt) < 150
+    assert whole.live == (compaction, USER)
+    assert "Unknown parameter" in refused(ledger, {**long, "x": 1}, compaction, USER).message
+    assert "No tool output found" in refused(ledger, CALL, compaction, OUTPUT, USER).message
+    assert "No tool call found" in refused(ledger, CALL, OUTPUT, compaction, OUTPUT, USER).message
+    assert accepted(ledger, CALL, OUTPUT, compaction, CALL, OUTPUT, USER).items
+
+
+def test_only_reasoning_of_this_turn_is_counted(ledger: Ledger) -> None:
+    """The provider does not read older reasoning again."""
+    given = give(ledger, Thought(tokens=500), Call("now"))
+    loop = [USER, *given, *answered(*given)]
+    assert len(accepted(ledger, *loop).prompt) > 500
+    assert len(accepted(ledger, *loop, *give(ledger, Text("so")), USER).prompt) < 100
