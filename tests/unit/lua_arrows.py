@@ -1,0 +1,72 @@
+"""Which Lua module requires which: read from the files, without a Neovim.
+
+An arrow is every `require("…")`, at the top of a file or inside a function, in code or in a string that Neovim runs
+later (`v:lua.require'…'`, `<Cmd>lua require('…')`), and every look into `package.loaded["…"]`. A name that is put
+together (`require("codecompanion.slash." .. name)`) points at all modules that begin so.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ARROW = re.compile(
+    r"""(?:\brequire\s*\(?\s*|package\.loaded\s*[\[(]\s*|pcall\(require,\s*)(["'])([\w.]+)\1(\s*\.\.)?"""
+)
+# The rest of a line after `--`, unless the two dashes stand in a string.
+COMMENT = re.compile(r"""^((?:[^"'-]|-(?!-)|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)--.*$""")
+
+
+def module_name(path: Path, root: Path) -> str:
+    """Return the name by which a file is required (`chat/init.lua` → `codecompanion.chat`)."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "init" else parts)
+
+
+def required_names(source: str) -> list[tuple[int, str, bool]]:
+    """Return line, name, and whether the name goes on at run time, of every arrow of a source text."""
+    found = []
+    for number, line in enumerate(source.splitlines(), 1):
+        code = COMMENT.sub(r"\1", line)
+        found += [(number, match[2], bool(match[3])) for match in ARROW.finditer(code)]
+    return found
+
+
+def arrows(root: Path) -> dict[str, set[str]]:
+    """Return the modules below `root` that each module requires; Neovim's own are left out."""
+    files = {module_name(path, root): path for path in sorted(root.rglob("*.lua"))}
+    graph: dict[str, set[str]] = {}
+    for module, path in files.items():
+        targets: set[str] = set()
+        for _, name, goes_on in required_names(path.read_text(encoding="utf-8")):
+            targets |= {known for known in files if known == name or (goes_on and known.startswith(name))}
+        graph[module] = targets - {module}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Return the groups of modules that require each other, directly or by way of others."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        stack.append(module)
+        for target in sorted(graph[module]):
+            if target not in number:
+                visit(target)
+                lowest[module] = min(lowest[module], lowest[target])
+            elif target in stack:
+                lowest[module] = min(lowest[module], number[target])
+        if lowest[module] == number[module]:
+            group = set(stack[stack.index(module) :])
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(group)
+
+    for module in sorted(graph):
+        if module not in number:
+            visit(module)
+    return found
