@@ -1,4 +1,4 @@
-"""Runs the command line as an outside caller does."""
+"""Runs the command line as an outside caller does: a process each, forked where the start is not what is tested."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.forked_python import forked_python
+
 REPO = Path(__file__).resolve().parents[2]
 
 
-def run(*arguments: str, stdin: str = "", timeout_s: float = 60, **environment: str) -> tuple[int, str, str]:
+def run(
+    *arguments: str, stdin: str = "", timeout_s: float = 60, fork: bool = True, **environment: str
+) -> tuple[int, str, str]:
     """Run `python -m codecompanion`; return (exit status, standard output, standard error)."""
     done = subprocess.run(
-        [sys.executable, "-m", "codecompanion", *arguments],
+        [forked_python() if fork else sys.executable, "-m", "codecompanion", *arguments],
         input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False,
         env={**os.environ, "PYTHONPATH": str(REPO / "python"), **environment},
     )  # fmt: skip

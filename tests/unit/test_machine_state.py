@@ -16,6 +16,7 @@ from tests.machine_state import cleaned
         *("OPENAI_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_BASE_URL", "MY_GATEWAY_API_KEY", "XDG_DATA_HOME"),
         *("CODECOMPANION_CONFIG", "TIKTOKEN_CACHE_DIR", "NVIM_APPNAME", "NVIM", "VIMINIT", "MYVIMRC", "GIT_DIR"),
         *("TZ", "LC_TIME", "COLUMNS", "NO_COLOR", "PYTHONPATH", "PYTHONWARNINGS", "OLLAMA_HOST"),
+        "PYTHONDONTWRITEBYTECODE",  # changes how long: without cached bytecode every child compiles 3,000 modules
     ],
 )
 def test_what_changes_an_outcome_is_left_out(tmp_path, name):

@@ -1,0 +1,235 @@
+"""A Python with the imports paid: forks of one process that has imported what a host and the command line import.
+
+A host takes 0.7 s of CPU before it answers and 1 to 2 s more for the SDK of its first request, a command 0.6 s; most
+tests are about neither. `forked_python()` is an executable to give in the place of a Python. What it runs
+(`-m codecompanion …`, `-m codecompanion.engine …`) is a process of its own, from `__main__` on, with the descriptors,
+folder, environment and arguments it was given. What a fork cannot do goes to the real Python by itself: any other
+argument, another locale, another PYTHONPATH. Tests about starting, about what is imported, and about what the system
+shows of a process (its pid stopped, its first environment) take `sys.executable`.
+
+The launcher stands where the process would: it passes signals on and ends as the process ends; when it is killed, the
+process is killed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import marshal
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import cache
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+REPO = Path(__file__).resolve().parents[1]
+MODULES = ("codecompanion", "codecompanion.engine")
+IMPORTED = (
+    *("codecompanion.engine.bridge", "codecompanion.engine.runtime", "codecompanion.cli.__main__", "pynvim"),
+    *("openai", "openai.types.chat", "openai.types.responses", "anthropic", "anthropic.types.beta", "tiktoken"),
+)
+
+_LAUNCHER = """#!{python} -IS
+import sys, posix
+
+PYTHON, MODULES = {python!r}, {modules!r}
+env = posix.environ
+own = {{name for name in env if name.startswith(b"PYTHON")}} - {{b"PYTHONPATH", b"PYTHONSAFEPATH"}}
+locale = env.get(b"LC_ALL") or env.get(b"LC_CTYPE") or env.get(b"LANG")
+fits = len(sys.argv) > 2 and sys.argv[1] == "-m" and sys.argv[2] in MODULES and not own
+fits = fits and env.get(b"PYTHONPATH") == {path!r} and locale == {locale!r}
+if fits:
+    import _signal, _socket, array, marshal
+
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        server.connect({socket!r})
+    except OSError:
+        fits = False
+if not fits:
+    posix.execve(PYTHON, [PYTHON, *sys.argv[1:]], env)
+
+descriptors = array.array("i", [0, 1, 2, posix.open(b".", posix.O_RDONLY)])
+asked = marshal.dumps((sys.argv[2:], env))
+server.sendmsg([b"%8d" % len(asked)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)])
+server.sendall(asked)
+pid = int(server.recv(8))
+for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT):
+    _signal.signal(number, lambda number, frame: posix.kill(pid, number))
+for descriptor in (0, 1, 2):
+    posix.close(descriptor)
+status = int(server.recv(8) or b"1")
+if status < 0:
+    _signal.signal(-status, _signal.SIG_DFL)
+    posix.kill(posix.getpid(), -status)
+posix._exit(status)
+"""
+
+
+@cache
+def forked_python() -> str:
+    """Return the path of the executable; the process behind it ends with this one."""
+    folder = Path(tempfile.mkdtemp(prefix="forked-python-"))
+    environment = {**os.environ, "PYTHONPATH": str(REPO / "python"), "LC_ALL": "C.UTF-8"}
+    server = subprocess.Popen(
+        [sys.executable, str(Path(__file__).resolve()), str(folder / "socket")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        cwd=REPO,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    assert server.stdout.read(1) == b".", "the imports failed"
+
+    def end() -> None:
+        server.stdin.close()  # type: ignore[union-attr]
+        server.wait(10)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    launcher = folder / "python"
+    launcher.write_text(
+        _LAUNCHER.format(
+            python=sys.executable,
+            modules=MODULES,
+            locale=environment["LC_ALL"].encode(),
+            path=environment["PYTHONPATH"].encode(),
+            socket=str(folder / "socket"),
+        )
+    )
+    launcher.chmod(0o700)
+    return str(launcher)
+
+
+# ---- the process that is forked
+
+
+def main(path: str) -> None:
+    """Import, say so, then fork for everybody who asks, until stdin is closed."""
+    for name in IMPORTED:
+        __import__(name)
+    assert threading.active_count() == 1, threading.enumerate()
+    gc.freeze()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(16)
+    woken, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    os.write(1, b".")
+    children: dict[socket.socket, int] = {}
+    while True:
+        ready, _, _ = select.select([0, listener, woken, *children], [], [])
+        if 0 in ready:
+            break
+        if woken in ready:
+            woken.recv(4096)
+            _tell_who_ended(children)
+        for asking in set(ready) & set(children):
+            with contextlib.suppress(ProcessLookupError):  # the launcher was killed
+                os.kill(children.pop(asking), signal.SIGKILL)
+            asking.close()
+        if listener in ready:
+            asking = listener.accept()[0]
+            with contextlib.suppress(OSError, ValueError):
+                _fork(asking, children, [listener, woken, wake, *children])
+    for pid in children.values():
+        os.kill(pid, signal.SIGKILL)
+
+
+def _tell_who_ended(children: dict[socket.socket, int]) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            for asking in [asking for asking, pid in children.items() if pid == ended[0]]:
+                del children[asking]
+                with contextlib.suppress(OSError):
+                    asking.sendall(b"%8d" % os.waitstatus_to_exitcode(ended[1]))
+                asking.close()
+
+
+def _fork(asking: socket.socket, children: dict[socket.socket, int], ours: list[socket.socket]) -> None:
+    head, descriptors, _, _ = socket.recv_fds(asking, 8, 4)
+    left, parts = int(head), []
+    while left:
+        parts.append(asking.recv(left))
+        left -= len(parts[-1]) or left
+    arguments, environment = marshal.loads(b"".join(parts))  # noqa: S302 (from the launcher next door)
+    pid = os.fork()
+    if pid == 0:
+        for one in (asking, *ours):
+            one.close()
+        _become(arguments, environment, descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    children[asking] = pid
+    asking.sendall(b"%8d" % pid)
+
+
+def _become(arguments: list[str], environment: dict[bytes, bytes], descriptors: list[int]) -> NoReturn:
+    """Go on as a Python that was just started with these arguments."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    os.fchdir(descriptors[3])
+    for number, descriptor in enumerate(descriptors):
+        if number < 3:
+            os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.environb.clear()
+    os.environb.update(environment)
+    time.tzset()
+    tempfile.tempdir = None
+    sys.stdin = sys.__stdin__ = _stream(0, "r", sys.stdin.errors)
+    sys.stdout = sys.__stdout__ = _stream(1, "w", sys.stdout.errors)
+    sys.stderr = sys.__stderr__ = _stream(2, "w", "backslashreplace")
+    if "PYTHONSAFEPATH" in os.environ:
+        del sys.path[0]
+    else:
+        sys.path[0] = str(Path.cwd())
+    sys.argv = ["-m", *arguments[1:]]
+    os._exit(_run(arguments[0]))
+
+
+def _stream(descriptor: int, mode: str, errors: str | None) -> TextIO:
+    """Return a standard stream as the interpreter makes it."""
+    by_line = mode == "w" and (descriptor == 2 or os.isatty(descriptor))
+    kind = sys.stdout.encoding
+    return open(descriptor, mode, 1 if by_line else -1, kind, errors, "\n", closefd=False)  # type: ignore[return-value]
+
+
+def _run(module: str) -> int:
+    """Run the module to its end, with what the interpreter does then; return the exit status."""
+    status: object = 0
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        status = ended.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    if status is not None and not isinstance(status, int):
+        print(status, file=sys.stderr)
+        status = 1
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return 120
+    return status or 0
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
