@@ -2,7 +2,8 @@
 
 `--json` prints one object: `{"window", "cache", "files": [{"file", "policies": […]}], "total": [{"policy", "requests",
 "prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`; the first entry
-of each list is `"(none)"`, no management, which all relative costs refer to.
+of each list is `"(none)"`, no management, which all relative costs refer to. They compare `compared_requests`, those
+that fit the window even so: a request that could not have been sent is no saving.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str
             "compactions": row.compactions,
             "cost": round(row.cost, 1),
             "relative_cost": round(relative_cost(row, figures[0]), 4),
+            "compared_requests": row.compared_requests,
             "summary_tokens": row.summary_tokens,
+            "summary_output_tokens": row.summary_output_tokens,
             "text_edits": row.text_edits,
             "faults": row.faults,
             "fault_rate": round(row.faults / row.text_edits, 4) if row.text_edits else 0.0,
@@ -106,8 +109,8 @@ def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str
 
 
 def relative_cost(figures: Figures, unmanaged: Figures) -> float:
-    """Return the cost as a ratio to no management; 1 when there was nothing to pay for."""
-    return figures.cost / unmanaged.cost if unmanaged.cost else 1.0
+    """Return the cost of what would have fit anyway as a ratio to no management; 1 when there is nothing to compare."""
+    return figures.compared_cost / unmanaged.compared_cost if unmanaged.compared_cost else 1.0
 
 
 def print_table(
@@ -117,24 +120,25 @@ def print_table(
     print(ROW.format(*HEADINGS), file=out)
     for label, row in zip(labels, totals, strict=True):
         faults = f"{row.faults} of {row.text_edits}" if row.text_edits else "-"
-        cost = f"{relative_cost(row, totals[0]):.3f}"
+        cost = f"{relative_cost(row, totals[0]):.3f}" if row.compared_requests else "-"
         cells = (
-            label,
-            row.requests,
-            f"{row.prompt_tokens:,}",
-            f"{row.peak:,}",
-            row.edits,
-            row.compactions,
-            cost,
-            faults,
-        )
+            label, row.requests, f"{row.prompt_tokens:,}", f"{row.peak:,}", row.edits, row.compactions, cost, faults,
+        )  # fmt: skip
         print(ROW.format(*cells), file=out)
     priced = "no prompt cache" if cache == "none" else f"prompt cache {cache}: read {READ_PRICE}, write {WRITE_PRICE}"
-    overflows = totals[0].overflows
-    too_large = counted(overflows, "request is", "requests are")
     print(
-        f"\n{counted(files, 'session')}, window {window:,} tokens, {priced}. cost: input, relative to no"
-        " management. faults: edits of files whose text had been cleared, of all edits that name their text."
-        + (f"\nWithout management {too_large} larger than the window." if overflows else ""),
+        f"\n{counted(files, 'session')}, window {window:,} tokens, {priced}. cost: all that is sent, summaries and what"
+        " is read again after a fault included, relative to no management. faults: edits of files whose text had been"
+        " cleared, of all edits that name their text." + _not_compared(totals[0]),
         file=out,
     )
+
+
+def _not_compared(unmanaged: Figures) -> str:
+    """Return which requests no cost can be compared of, "" = all can."""
+    compared = unmanaged.compared_requests
+    if compared == unmanaged.requests:
+        return ""
+    too_large = counted(unmanaged.requests - compared, "request is", "requests are")
+    only = f"cost compares the other {compared:,}" if compared else "so there is no cost to compare with"
+    return f"\nWithout management {too_large} larger than the window and could not be sent; {only}."

@@ -5,7 +5,10 @@ read at 0.1; everything behind it is written at 1.25. An edit therefore costs th
 next request comes later than the cache lives, nothing is left of it and all is written. Without a cache every token
 costs 1. Requests without a time are taken to follow each other at once.
 
-Not in the model: output, the smallest cacheable prefix, several chats that share a prefix, prices of one provider.
+What stands before the messages (system prompt, tool schemas) never changes. Output costs 5, as it does at Anthropic's
+price list and nearly so at others'.
+
+Not in the model: the smallest cacheable prefix, several chats that share a prefix, prices of one provider.
 """
 
 from __future__ import annotations
@@ -18,15 +21,20 @@ from codecompanion.context.work import CacheState, Messages
 
 CacheKind = Literal["5m", "1h", "none"]
 LIFETIME_S: dict[CacheKind, float] = {"5m": 300.0, "1h": 3600.0, "none": 0.0}
-READ_PRICE, WRITE_PRICE = 0.1, 1.25
+READ_PRICE, WRITE_PRICE, OUTPUT_PRICE = 0.1, 1.25, 5.0
 
 
 class PrefixCache(msgspec.Struct, frozen=True):
-    """What the provider holds: the messages of the last request, and when it was read (seconds since the epoch)."""
+    """What the provider holds: the messages of the last request, and when it was read (seconds since the epoch).
+
+    `fixed` tokens stand before them in every request; a token of a message counts `ratio`.
+    """
 
     kind: CacheKind
     sent: Messages = ()
     at: float = 0.0
+    fixed: int = 0
+    ratio: float = 1.0
 
     def is_cold(self, now: float) -> bool:
         """Return whether nothing is left by `now` (0 = nobody knows the time)."""
@@ -41,15 +49,16 @@ class PrefixCache(msgspec.Struct, frozen=True):
 
     def price(self, messages: Messages, now: float) -> float:
         """Return the input cost of a request, in tokens of plain input."""
-        total = sum(message.tokens for message in messages)
+        total = self.fixed + self.ratio * sum(message.tokens for message in messages)
         if self.kind == "none":
             return float(total)
-        cached = 0 if self.is_cold(now) else _common_tokens(self.sent, messages)
+        is_warm = bool(self.sent) and not self.is_cold(now)
+        cached = self.fixed + self.ratio * _common_tokens(self.sent, messages) if is_warm else 0
         return READ_PRICE * cached + WRITE_PRICE * (total - cached)
 
     def after(self, messages: Messages, now: float) -> PrefixCache:
         """Return the cache once the request was answered."""
-        return PrefixCache(self.kind, messages, now or self.at)
+        return msgspec.structs.replace(self, sent=messages, at=now or self.at)
 
 
 def _common_tokens(sent: Messages, messages: Messages) -> int:

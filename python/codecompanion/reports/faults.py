@@ -9,9 +9,9 @@ does: neither one that is left as it was, nor a placeholder, a shortened result,
 stood together, each must still stand somewhere, if it ever did. Lines that never were in the history (the model knew
 them from elsewhere) are no fault. One edit is at most one fault.
 
-A recording tells what the model did with everything in view. After a fault a real model would read the file again: that
-read is not modelled, and costs nothing here. A recorded read between the clearing and the edit brings the text back: no
-fault. Text that is needed for thinking only is not seen at all.
+A recording tells what the model did with everything in view. After a fault a real model would read the file again:
+`replay` pays for that. A recorded read between the clearing and the edit brings the text back: no fault. Text that is
+needed for thinking only is not seen at all.
 """
 
 from __future__ import annotations
@@ -101,6 +101,15 @@ class LineIndex:
         if together and not any(all(line in self._text(message) for line in lines) for message in shown.values()):
             return True
         return any(self._is_missing(line, at, before, shown) for line, at in zip(lines, places, strict=True))
+
+    def newest_source(self, lines: Sequence[str], before: int) -> Message:
+        """Return the newest recorded message in front of a place that holds all these lines, else the most of them."""
+        held: dict[int, int] = {}
+        for line in lines:
+            for place in self._places.get(line, ()):
+                if place < before:
+                    held[place] = held.get(place, 0) + 1
+        return self._messages[max(held, key=lambda place: (held[place], place))] if held else self._messages[before]
 
     def _is_missing(self, line: str, places: frozenset[int], before: int, shown: Mapping[str, Message]) -> bool:
         """Return whether a line was there and is nowhere in the request."""

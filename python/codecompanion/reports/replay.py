@@ -2,11 +2,15 @@
 
 A request is the state before each reply that was recorded. Before each one the policy prepares and commits, exactly as
 in a session: prepare → one change per stage → the view goes on from there, shaped for this request. The recorded reply
-is then taken as the answer, whatever the view had become. The system prompt and tool schemas are counted only as far as
-they were recorded.
+is then taken as the answer, whatever the view had become.
 
-A summary a model would write is the offline ledger's here; what that model would have had to read is paid for as plain
-input. Costs: `cache_price`; faults: `faults`. Pure: no clock, no files; the same recording gives the same figures.
+Everything a policy leads to is paid for. System prompt and tool schemas go with each request (`recorded_sizes`). A
+summary a model would write is the offline ledger's here: what that model would have had to read is paid for as plain
+input, the text as output. After a fault the model reads the file again: that is one request more, and what it reads
+stands in the chat from then on. Where the recorded session outgrows the window, there is nothing to compare a cost
+with: `compared_cost` is that of the requests that would have fit with everything in them.
+
+Costs: `cache_price`; faults: `faults`. Pure: no clock, no files; the same recording gives the same figures.
 """
 
 from __future__ import annotations
@@ -23,10 +27,11 @@ from codecompanion.context.repair import repair_pairs
 from codecompanion.context.shaping import Kept, Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.history import View, append, apply_change, with_messages
-from codecompanion.messages import Message, with_changes
+from codecompanion.messages import Message, ToolCall, with_changes
 from codecompanion.models import reply_reserve
-from codecompanion.reports.cache_price import CacheKind, PrefixCache
-from codecompanion.reports.faults import LineIndex, needed_texts
+from codecompanion.reports.cache_price import OUTPUT_PRICE, CacheKind, PrefixCache
+from codecompanion.reports.faults import LineIndex, needed_texts, readable_texts
+from codecompanion.reports.recorded_sizes import RecordedSizes, find_sizes
 from codecompanion.tokens import MessageCounter
 
 NO_WINDOW_LIMIT = 1 << 40
@@ -37,10 +42,13 @@ _NO_PROMPT = Parts(system=Message(id="system", role="system"), specs=(), fixed=l
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a walk added up. Tokens are estimates; `cost` is in tokens of plain input, summaries included.
+    """What a walk added up. Tokens are the provider's where usage was recorded; `cost` is in tokens of plain input.
 
-    `edits` and `compactions` are changes of the view that were committed. `text_edits` are the recorded edits whose old
-    text is known, `faults` those that could not have been made. `overflows` are requests larger than the window.
+    `edits` and `compactions` are changes of the view that were committed. `summary_tokens` were read and
+    `summary_output_tokens` written for summaries. `text_edits` are the recorded edits whose old text is known, `faults`
+    those that could not have been made; reading their text again is paid for and not counted in `requests`.
+    `overflows` are requests larger than the window. `compared_requests` would have fit without management, and cost
+    `compared_cost`.
     """
 
     requests: int = 0
@@ -53,6 +61,9 @@ class Figures(msgspec.Struct, frozen=True):
     text_edits: int = 0
     faults: int = 0
     overflows: int = 0
+    summary_output_tokens: int = 0
+    compared_requests: int = 0
+    compared_cost: float = 0.0
 
     def __add__(self, other: Figures) -> Figures:
         """Return the figures of both, the larger peak."""
@@ -66,22 +77,26 @@ class Recording(msgspec.Struct, frozen=True):
     messages: Messages
     lines: LineIndex
     counter: MessageCounter
+    sizes: RecordedSizes = RecordedSizes()
 
 
 def read_recording(messages: Sequence[Message], counter: MessageCounter | None = None) -> Recording:
     """Return the recording of a transcript."""
     counter = counter or MessageCounter()
     counted = tuple(with_changes(message, tokens=counter.message(message)) for message in messages)
-    return Recording(counted, LineIndex(counted), counter)
+    return Recording(counted, LineIndex(counted), counter, find_sizes(counted))
 
 
 def walk(recording: Recording, policy: Policy | None, window: int, cache: CacheKind) -> Figures:
     """Return the figures of a session under a policy, None = nothing is managed."""
-    walker = _Walker(recording, policy, window, PrefixCache(cache))
+    sizes = recording.sizes
+    walker = _Walker(recording, policy, window, PrefixCache(cache, fixed=sizes.fixed, ratio=sizes.ratio))
+    recorded = 0
     for place, message in enumerate(recording.messages):
         if message.role == "assistant":
-            walker.send(place, message)
+            walker.send(place, message, would_fit=sizes.request(recorded) <= window)
         walker.view = append(walker.view, message)
+        recorded += message.tokens
     return walker.figures
 
 
@@ -95,24 +110,50 @@ class _Walker:
         self.view = View()
         self.figures = Figures()
 
-    def send(self, place: int, reply: Message) -> None:
-        """Prepare the request that was answered by the reply, pay for it, and look for faults."""
+    def send(self, place: int, reply: Message, *, would_fit: bool) -> None:
+        """Prepare the request that was answered by the reply, pay for it, look for faults and pay for those.
+
+        `would_fit`: with everything that was recorded before it in it.
+        """
         now = self._asked_at(place, reply)
         sent, done = self._repaired() if self._policy is None else self._prepared(self._policy, now)
-        tokens = sum(message.tokens for message in sent)
         needs = needed_texts(reply)
         shown = {message.id: message for message in sent} if needs and self._policy is not None else {}
-        faults = sum(self._recording.lines.is_fault(lines, place, shown) for lines in needs) if shown else 0
-        self.figures += done + Figures(
-            requests=1,
-            prompt_tokens=tokens,
-            peak=tokens,
-            cost=self._cache.price(sent, now),
-            text_edits=len(needs),
-            faults=faults,
-            overflows=int(tokens > self._window),
-        )
-        self._cache = self._cache.after(sent, now)
+        lines = self._recording.lines
+        faults = [need for need in needs if lines.is_fault(need, place, shown)] if shown else []
+        done += self._request(sent, now)
+        for need in faults:
+            if lines.is_fault(need, place, shown):  # one read may bring what several edits of a reply need
+                done += self._read_again(lines.newest_source(need, place), sent, now)
+                sent = self.view.messages
+                shown = {message.id: message for message in sent}
+        compared = Figures(compared_requests=1, compared_cost=done.cost) if would_fit else Figures()
+        self.figures += done + compared + Figures(requests=1, text_edits=len(needs), faults=len(faults))
+
+    def _request(self, sent: Messages, now: float) -> Figures:
+        """Return what one request comes to; the cache holds it from then on."""
+        tokens = self._recording.sizes.request(sum(message.tokens for message in sent))
+        cost, self._cache = self._cache.price(sent, now), self._cache.after(sent, now)
+        return Figures(prompt_tokens=tokens, peak=tokens, cost=cost, overflows=int(tokens > self._window))
+
+    def _read_again(self, source: Message, sent: Messages, now: float) -> Figures:
+        """Return what it takes to read a text anew: a call, its result, and a request with both; the view has them."""
+        call_id, cycle = self._new_id("call"), max(1, self.view.cycle)
+        call = self._call_of(source, call_id)
+        asked = Message(id=self._new_id("again"), role="assistant", tool_calls=(call,), cycle=cycle, ts=now)
+        text = "\n".join(readable_texts(source))
+        result = Message(id=self._new_id("again"), role="tool", content=text, tool_call_id=call_id, cycle=cycle, ts=now)
+        pair = self._counted((asked, result))
+        for message in pair:
+            self.view = append(self.view, message)
+        written = OUTPUT_PRICE * self._recording.sizes.ratio * pair[0].tokens
+        return self._request((*sent, *pair), now) + Figures(cost=written)
+
+    def _call_of(self, source: Message, call_id: str) -> ToolCall:
+        """Return the call that brings the source's text: the recorded one, or a read of it."""
+        calls = (call for message in self._recording.messages for call in message.tool_calls)
+        found = next((call for call in calls if source.role == "tool" and call.id == source.tool_call_id), None)
+        return ToolCall(call_id, found.name, found.arguments) if found else ToolCall(call_id, "read_file", "{}")
 
     def _asked_at(self, place: int, reply: Message) -> float:
         """Return when the request went out: right after the newest message before it; else when it was answered."""
@@ -121,23 +162,26 @@ class _Walker:
 
     def _prepared(self, policy: Policy, now: float) -> tuple[Messages, Figures]:
         """Return what is sent once the policy has had its say, and what that took; the changes are committed."""
-        counter, asked = self._recording.counter, 0
+        counter, asked, written = self._recording.counter, 0, 0
         preparation = prepare(self.view, policy, self._env(now))
         try:
             ask = next(preparation)
             while True:
                 asked += counter.text(ask.request.prompt)
                 text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
+                written += counter.text(text)
                 ask = preparation.send(SummaryReply(text=text, source="code"))
         except StopIteration as stop:
             prepared: Prepared = stop.value
         self._commit(prepared)
         changed = [report.event for report in prepared.reports if report.work is not None]
+        ratio = self._recording.sizes.ratio
         return self._shaped(policy, now), Figures(
             edits=changed.count("context_edited"),
             compactions=changed.count("context_compacted"),
             summary_tokens=asked,
-            cost=float(asked),
+            summary_output_tokens=written,
+            cost=ratio * (asked + OUTPUT_PRICE * written),
         )
 
     def _shaped(self, policy: Policy, now: float) -> Messages:
@@ -185,7 +229,7 @@ class _Walker:
         return Env(
             window=self._window,
             reserve=reply_reserve(self._window),
-            measure=_measure(counter),
+            measure=_measure(counter, self._recording.sizes),
             count=counter.message,
             count_text=counter.text,
             cycle=max(1, self.view.cycle),
@@ -201,11 +245,11 @@ class _Walker:
         return f"{purpose}-{self._made}"
 
 
-def _measure(counter: MessageCounter) -> Callable[[Messages], Measure]:
-    """Return what counts a list of messages by their own sizes."""
+def _measure(counter: MessageCounter, sizes: RecordedSizes) -> Callable[[Messages], Measure]:
+    """Return what counts a request of these messages."""
 
     def measure(messages: Messages) -> Measure:
-        total = counter.count_messages(messages)
+        total = sizes.request(counter.count_messages(messages))
         return Measure(total, total)
 
     return measure

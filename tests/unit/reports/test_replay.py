@@ -9,7 +9,9 @@ import pytest
 from codecompanion.context.policy import load_policy
 from codecompanion.context.policy_options import with_options
 from codecompanion.context.policy_table import policy_from_table
-from codecompanion.messages import Message, ToolCall
+from codecompanion.messages import Message, ToolCall, Usage, with_changes
+from codecompanion.reports.cache_price import OUTPUT_PRICE
+from codecompanion.reports.recorded_sizes import find_sizes
 from codecompanion.reports.replay import Figures, read_recording, walk
 from codecompanion.tokens import MessageCounter
 
@@ -77,13 +79,73 @@ def test_a_window_that_is_too_small_is_told() -> None:
     assert 0 < figures.overflows < figures.requests
 
 
-def test_a_compaction_costs_what_its_summariser_reads() -> None:
-    recording = read_recording(session(12), CHARS4)
+def test_a_compaction_costs_what_its_summariser_reads_and_writes() -> None:
+    recording = read_recording(session(12)[:-1], CHARS4)
     options = {"editing.trigger": False, "compaction.min_token_savings": 0}
     figures = walk(recording, with_options(load_policy("codecompanion"), options, "x"), 1500, "none")
     assert figures.compactions > 0
     assert figures.summary_tokens > 0
-    assert figures.cost == pytest.approx(figures.prompt_tokens + figures.summary_tokens)
+    assert figures.summary_output_tokens > 0
+    summaries = figures.summary_tokens + OUTPUT_PRICE * figures.summary_output_tokens
+    assert figures.cost == pytest.approx(figures.prompt_tokens + summaries)
+
+
+def with_usage(messages: list[Message], fixed: int, ratio: float) -> list[Message]:
+    """Return the messages with what a provider reported that counts so, beside a system prompt and tools."""
+    reported, size = [], 0
+    for message in messages:
+        prompt = Usage(input_tokens=fixed + round(ratio * size)) if message.role == "assistant" else None
+        reported.append(with_changes(message, usage=prompt))
+        size += CHARS4.message(message)
+    return reported
+
+
+def test_system_prompt_and_tools_are_part_of_every_request_where_usage_tells_their_size() -> None:
+    bare, full = read_recording(session(6), CHARS4), read_recording(with_usage(session(6), 900, 1.5), CHARS4)
+    plain, counted = walk(bare, None, 10**6, "none"), walk(full, None, 10**6, "none")
+    assert counted.prompt_tokens == pytest.approx(900 * 7 + 1.5 * plain.prompt_tokens, abs=7)
+    # Written once, then read with each of the others.
+    cached, without = walk(full, None, 10**6, "5m"), walk(bare, None, 10**6, "5m")
+    assert cached.cost == pytest.approx(1.5 * without.cost + 900 * (1.25 + 6 * 0.1), abs=3)
+
+
+def test_what_was_taken_out_while_recording_is_no_smaller_system_prompt() -> None:
+    whole = with_usage(session(6), 900, 1.5)
+    shrunk = [with_changes(m, usage=Usage(input_tokens=300)) if m.id in ("a5", "a6") else m for m in whole]
+    assert find_sizes(read_recording(shrunk, CHARS4).messages) == find_sizes(read_recording(whole, CHARS4).messages)
+
+
+def test_after_a_fault_the_text_is_read_again_and_stays() -> None:
+    """One request more, with the call and the result in it; what comes later is no second fault."""
+    messages = session(12)
+    again = json.dumps({"path": "f0.py", "old_text": "value_0_7 = 7\nvalue_0_8 = 8", "new_text": "x"})
+    messages += [
+        Message(id="t12", role="tool", tool_call_id="c12", content="ok", cycle=1),
+        Message(id="a13", role="assistant", tool_calls=(ToolCall("c13", "edit", again),), cycle=1),
+    ]
+    recording = read_recording(messages, CHARS4)
+    slid = walk(recording, sliding(4), 10**6, "none")  # type: ignore[arg-type]
+    assert (slid.faults, slid.text_edits, slid.requests) == (1, 2, 14)
+    call = next(message.tokens for message in recording.messages if message.id == "a0")
+    assert slid.cost == pytest.approx(slid.prompt_tokens + OUTPUT_PRICE * call, abs=1)
+
+
+def test_one_read_brings_back_what_two_edits_of_a_reply_need() -> None:
+    messages = session(12)
+    both = ToolCall("d", "edit", json.dumps({"path": "f0.py", "old_text": "value_0_9 = 9", "new_text": "x"}))
+    one = walk(read_recording(messages, CHARS4), sliding(4), 10**6, "none")  # type: ignore[arg-type]
+    messages[-1] = with_changes(messages[-1], tool_calls=(*messages[-1].tool_calls, both))
+    two = walk(read_recording(messages, CHARS4), sliding(4), 10**6, "none")  # type: ignore[arg-type]
+    assert (one.faults, two.faults) == (1, 2)
+    assert one.prompt_tokens == two.prompt_tokens
+
+
+def test_what_does_not_fit_without_management_is_not_compared() -> None:
+    recording = read_recording(session(12), CHARS4)
+    plain, slid = (walk(recording, policy, 1500, "none") for policy in (None, sliding(4)))  # type: ignore[arg-type]
+    assert plain.compared_requests == slid.compared_requests == plain.requests - plain.overflows < plain.requests
+    assert plain.compared_cost < plain.cost
+    assert slid.compared_cost < slid.cost
 
 
 def test_an_open_call_and_a_missing_result_do_not_stop_the_walk() -> None:
