@@ -1,0 +1,121 @@
+"""What code and tests cite by number stands in `doc/dev`, and what `doc/dev` names by path exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+DOCS = REPO / "doc" / "dev"
+CITING = ("python", "lua", "rplugin", "plugin", "ftplugin", "tests", "bench")
+SUFFIXES = frozenset({".py", ".lua", ".toml", ".md", ".txt"})
+# Data and stories in which such a word is something else.
+NOT_CITING = re.compile(
+    r"bench/demo_(?:codebase|story)\.py|tests/docs/test_references\.py|tests/unit/context/test_verification\.py"
+)
+
+_TO = r"(?:…| … | to |–)"
+_REQUIREMENT = re.compile(rf"\bR-(\d{{3}})(?:{_TO}(?:R-)?(\d{{3}}))?\b")
+_LETTER = re.compile(rf"(?<![\w./#-])([KSP])(\d{{1,2}})(?:{_TO}\1?(\d{{1,2}}))?(?![\w.-]*[\w])")
+_SPAN = rf"(?:\d+{_TO}\d+|\d+)"
+_LESSONS = re.compile(rf"\blessons? ({_SPAN}(?:(?:,| and|, and|,\n|\n)? ?{_SPAN})*)", re.IGNORECASE)
+_ISSUE = re.compile(r"\bissues? (\d+)", re.IGNORECASE)
+_SECTION = re.compile(r"\bpipeline(?:\.md)? (\d\.\d)", re.IGNORECASE)
+_DEFINED = re.compile(r"^- \*\*(R-\d{3}|[KSP]\d{1,2}|Lesson \d+|issue \d+)\*\*", re.MULTILINE)
+_DEFINED_SECTION = re.compile(r"^## (5\.\d)", re.MULTILINE)
+_PATH = re.compile(r"`((?:python|lua|rplugin|plugin|ftplugin|tests|bench|doc|tools)/[\w./*-]*)`")
+
+
+def expand(first: str, last: str | None) -> Iterator[int]:
+    """Yield the numbers of a range such as R-101…R-104; a single number is a range of one."""
+    yield from range(int(first), int(last or first) + 1)
+
+
+def cited(text: str) -> set[str]:
+    """Return all that a text cites, by the names under which `doc/dev` defines it."""
+    found = {f"R-{n:03}" for one in _REQUIREMENT.finditer(text) for n in expand(*one.groups())}
+    found |= {f"{one[1]}{n}" for one in _LETTER.finditer(text) for n in expand(one[2], one[3])}
+    for one in _LESSONS.finditer(text):
+        for first, last in re.findall(rf"(\d+)(?:{_TO}(\d+))?", one[1]):
+            found |= {f"Lesson {n}" for n in expand(first, last or None)}
+    found |= {f"issue {one[1]}" for one in _ISSUE.finditer(text)}
+    return found | {f"pipeline {one[1]}" for one in _SECTION.finditer(text)}
+
+
+@cache
+def defined() -> frozenset[str]:
+    """Return all numbers that `doc/dev` defines."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))]
+    numbers = {name for text in texts for name in _DEFINED.findall(text)}
+    return frozenset(numbers | {f"pipeline {one}" for text in texts for one in _DEFINED_SECTION.findall(text)})
+
+
+def citing_files() -> list[Path]:
+    """Return the files of ours that may cite."""
+    files = (path for folder in CITING for path in (REPO / folder).rglob("*") if path.suffix in SUFFIXES)
+    return [path for path in files if not NOT_CITING.search(path.as_posix())]
+
+
+def unresolved(text: str) -> set[str]:
+    """Return what a text cites and `doc/dev` does not define."""
+    return cited(text) - defined()
+
+
+def test_every_number_that_is_cited_stands_in_the_documents() -> None:
+    missing = [
+        f"{path.relative_to(REPO)}: {name}"
+        for path in citing_files()
+        for name in sorted(unresolved(path.read_text(encoding="utf-8")))
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_the_documents_cite_nothing_that_they_do_not_define() -> None:
+    missing = [
+        f"{path.relative_to(REPO)}: {name}"
+        for path in sorted(DOCS.rglob("*.md"))
+        for name in sorted(unresolved(path.read_text(encoding="utf-8")))
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_no_number_is_defined_twice() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))]
+    names = [name for text in texts for name in _DEFINED.findall(text)]
+    assert len(names) > 400
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(R-501 … R-503, K9)", {"R-501", "R-502", "R-503", "K9"}),
+        ("R-107…R-108; R-512", {"R-107", "R-108", "R-512"}),
+        ("lessons 1, 2, 29 and 48", {"Lesson 1", "Lesson 2", "Lesson 29", "Lesson 48"}),
+        ("Lessons 36…38,\n39", {"Lesson 36", "Lesson 37", "Lesson 38", "Lesson 39"}),
+        ("S2 `clear_tool_results` … table P4.", {"S2", "P4"}),
+        ("(pipeline.md 5.6; issue 9)", {"pipeline 5.6", "issue 9"}),
+        ("/S3/x S1E2 K8.txt gpt-S2 P0x", set()),
+    ],
+)
+def test_what_counts_as_a_citation(text: str, expected: set[str]) -> None:
+    assert cited(text) == expected
+
+
+def test_a_number_that_nobody_defined_is_found() -> None:
+    assert unresolved("R-599, lesson 99, K19, S23, P6, issue 99, pipeline 5.9") == {
+        *("R-599", "Lesson 99", "K19", "S23", "P6", "issue 99", "pipeline 5.9")
+    }
+
+
+def test_every_path_that_the_documents_name_exists() -> None:
+    named = [
+        (path, name) for path in sorted(DOCS.rglob("*.md")) for name in _PATH.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert named
+    missing = [f"{path.relative_to(REPO)}: {name}" for path, name in named if not list(REPO.glob(name.rstrip("/")))]
+    assert not missing, "\n".join(missing)
