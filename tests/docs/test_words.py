@@ -1,0 +1,104 @@
+"""One word for one idea (`doc/dev/glossary.md`): words of our own making are not used, and what is left shrinks.
+
+`words_left.toml` counts what is left, by word and part of the code. More of a word than that fails with what to say
+instead. Who mends some lowers the number.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+LEFT = REPO / "tests/docs/words_left.toml"
+GLOSSARY = REPO / "doc/dev/glossary.md"
+PARTS = {
+    "python": ("python", "rplugin"),
+    "lua": ("lua", "plugin", "ftplugin", "build.lua", "lazy.lua"),
+    "tests": ("tests", "bench"),
+    "documents": ("README.md", "CHANGELOG.md", "doc/dev"),
+}
+SUFFIXES = frozenset({".py", ".lua", ".toml", ".md", ".txt"})
+# The list itself, and texts in which a word is somebody else's.
+NOT_OURS = re.compile(
+    r"tests/docs/test_words\.py|tests/docs/words_left\.toml|doc/dev/glossary\.md|doc/dev/lessons\.md|/types\.lua$"
+    r"|bench/demo_\w+\.py|tests/external/"
+)
+BANNED: dict[str, tuple[str, str]] = {
+    "behind": (
+        r"(?<!left )(?<!leave )(?<!leaves )(?<!leave it )\bbehind\b"
+        r"(?! (?:a |the |its |some )?(?:local )?(?:prox|gateway|server|bind mount|\w+'s back|an adapter))",
+        "after",
+    ),
+    "opaque": (r"opaque(?! chat id)|\bunsealed\b|\bseal(?:s|ed)?\b|(?<=Reasoning)Sealed", "encrypted, provider state"),
+    "aim": (r"(?<![a-zA-Z])aim(?:s|ed)?(?![a-z])", "target"),
+    "resting": (r"(?<![a-z])resting(?![a-z])|\brests\b", "paused"),
+    "most_": (r"(?<!at_)(?<!_at_)(?<![a-z])(?:most|least|longest)_(?!important|similar|recent)[a-z]", "max_, min_"),
+    "MOST_": (r"(?:MOST|LEAST|LONGEST)_[A-Z]|_(?:MOST|LEAST|LONGEST)\b", "MAX_, MIN_"),
+    "anew": (r"(?<![a-z])anew(?![a-z])", "again, from scratch"),
+    "in vain": (r"\bin vain\b", "without effect"),
+    "dear": (r"\bdear(?:er|est)?\b", "expensive"),
+    "our house": (r"\bour house\b", "here"),
+    "spoiled": (r"\bspoil", "damaged"),
+}
+
+
+@cache
+def texts(part: str) -> tuple[tuple[str, str], ...]:
+    """Return path and text of every file of ours in a part of the code."""
+    roots = [REPO / name for name in PARTS[part]]
+    files = [path for root in roots for path in ([root] if root.is_file() else sorted(root.rglob("*")))]
+    named = [(path, path.relative_to(REPO).as_posix()) for path in files if path.suffix in SUFFIXES]
+    return tuple((name, path.read_text(encoding="utf-8")) for path, name in named if not NOT_OURS.search(name))
+
+
+def found(word: str, part: str) -> list[str]:
+    """Return where a banned word stands in a part."""
+    pattern = re.compile(BANNED[word][0])
+    return [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, text in texts(part)
+        for number, line in enumerate(text.splitlines(), 1)
+        for _ in pattern.finditer(line)
+    ]
+
+
+def left() -> dict[str, dict[str, int]]:
+    """Return how many of each word are allowed, by part."""
+    return tomllib.loads(LEFT.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("word", BANNED)
+def test_no_more_of_a_banned_word_than_were_left(word: str, part: str) -> None:
+    places, allowed = found(word, part), left().get(word, {}).get(part, 0)
+    assert len(places) <= allowed, f"say {BANNED[word][1]} ({GLOSSARY.name}):\n" + "\n".join(places)
+
+
+def test_the_list_names_nothing_that_is_not_banned() -> None:
+    assert set(left()) <= set(BANNED)
+    assert {part for allowed in left().values() for part in allowed} <= set(PARTS)
+
+
+def test_every_banned_word_stands_in_the_glossary() -> None:
+    said = GLOSSARY.read_text(encoding="utf-8").partition("## Not said")[2]
+    assert [word for word in BANNED if word.lower() not in said.lower()] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "count"),
+    [
+        ("behind", "it stands behind the call", 1),
+        ("behind", "a server behind a proxy; behind the user's back; files left behind", 0),
+        ("opaque", "with_opaque, sealed blocks", 2),
+        ("aim", "aim_tokens, the aims; claims; aimless", 2),
+        ("resting", "interesting; resting_until; it rests", 2),
+        ("most_", "most_without, at_most_one, least_share, clear_at_least", 2),
+    ],
+)
+def test_what_counts_as_a_banned_word(word: str, text: str, count: int) -> None:
+    assert len(re.findall(BANNED[word][0], text)) == count
