@@ -59,7 +59,7 @@ CACHE_SLACK = 16
 class Request:
     """One recorded request: what was predicted just before it, and what was reported.
 
-    `cold`, `chars4` and `unreported` are what other ways of counting say of the whole history; behind a cut that is not
+    `cold`, `chars4` and `unreported` are what other ways of counting say of the whole history; after a cut that is not
     what is sent. `unreported` knows what earlier chats taught (None: there were none), and no report of this one.
     """
 
@@ -152,7 +152,7 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration) -> 
 
 
 def _with_summary(meter: ContextMeter, view: View, start: int, usage: Usage) -> View:
-    """Return what was probably sent behind a compaction: something of the size that is reported, and what is new."""
+    """Return what was probably sent after a compaction: something of the size that is reported, and what is new."""
     new = view.messages[start:]
     missing = usage.prompt_tokens - meter.measure(new).tokens
     tokens = max(1, round(missing / meter.calibration.ratio))

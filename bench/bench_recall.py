@@ -109,7 +109,7 @@ def _dialogue(one: dict, *, named: bool) -> Chat:
 
 
 def read_coding(folder: Path) -> Iterator[Chat]:
-    """Yield the beginnings of coding chats, each with one question made of the message behind."""
+    """Yield the beginnings of coding chats, each with one question made of the message after."""
     for path in sorted(folder.glob("*/*.jsonl")):
         messages = read_lines(path.read_text("utf-8").splitlines(), str(path)).messages
         yield from _coding_questions(messages, random.Random(path.name))

@@ -113,7 +113,7 @@ def measure(messages: int) -> dict[str, list[float]]:
         partial = "y" * 50_000
         result["save_partial of 50 kB"] = timed(lambda: store.save_partial("b", partial).result(), 50)
         result[f"write {messages} messages of 1 kB"] = timed(lambda: fill(store, messages, rng), 1)
-        result["append durable behind them"] = timed(lambda: store.append(CHAT, [said("next one")]).result(), 100)
+        result["append durable after them"] = timed(lambda: store.append(CHAT, [said("next one")]).result(), 100)
         store.close()
         result["open, existing"] = timed(lambda: open_store(folder).close(), 20)
         store = open_store(folder)

@@ -78,7 +78,7 @@ posix._exit(status)
 
 @cache
 def forked_python() -> str:
-    """Return the path of the executable; the process behind it ends with this one."""
+    """Return the path of the executable; the process after it ends with this one."""
     folder = Path(tempfile.mkdtemp(prefix="forked-python-"))
     environment = {**os.environ, "PYTHONPATH": str(REPO / "python"), "LC_ALL": "C.UTF-8"}
     server = subprocess.Popen(

@@ -7,7 +7,7 @@
 local M = {}
 
 local SHORTEST_VALUE = 8 -- a shorter value of a header may be any word
-local SHORTEST_KEY = 16 -- letters behind `sk-` and the like
+local SHORTEST_KEY = 16 -- letters after `sk-` and the like
 
 ---@class CodeCompanion.SecretRules
 ---@field names table<string, true> Variables that adapters name

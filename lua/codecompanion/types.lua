@@ -364,7 +364,7 @@
 ---One entry of a restored chat, in buffer order.
 ---
 ---kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
----events. `change_id` names the change behind `edited`, `compacted` and `cleared`, `undone` that it does not count
+---events. `change_id` names the change that made `edited`, `compacted` and `cleared`, `undone` that it does not count
 ---now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
 ---turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still sent of a tool result
 ---that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the end of a
@@ -707,7 +707,7 @@
 ---@field chat? string
 ---@field against? "last_request"|"policy"
 
----→ `{title, text, filetype, state}`: the stored content behind a message or call id.
+---→ `{title, text, filetype, state}`: the stored content of a message or call id.
 ---@class CodeCompanion.Request.ShowOriginal
 ---@field id? integer
 ---@field chat? string
@@ -743,7 +743,7 @@
 ---@field chat? string
 ---@field change_id? string
 
----→ one sentence. Put the original behind a message or call id back into the view (R-516).
+---→ one sentence. Put the original of a message or call id back into the view (R-516).
 ---@class CodeCompanion.Request.RestoreMessage
 ---@field id? integer
 ---@field chat? string

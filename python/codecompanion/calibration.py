@@ -36,8 +36,8 @@ _SMALLEST_DELTA = 64
 # than `_MOST_WEIGHT` do not count, so that it can still change. Chosen on every second recorded file, checked on the
 # others; 300 to 4,000 and 4,000 to 32,000 do nearly as well.
 _FIRST_WEIGHT, _MOST_WEIGHT = 1000, 16_000
-# Once so many tokens are behind a ratio, a report moves it as if it were within this share of it, and had at most this
-# share of what is behind it: an outlier is forgotten, a tokenizer that has really changed is followed in a few steps.
+# Once a ratio is based on so many tokens, a report moves it as if it were within this share of it, and had at most this
+# share of what it is based on: an outlier is forgotten, a tokenizer that has really changed is followed in a few steps.
 _SETTLED, _CLIP, _MOST_OF_IT = 4000, 0.15, 0.25
 # Recorded schemas cost from a third of their JSON on.
 _LEAST_SCHEMAS = 0.25
@@ -121,7 +121,7 @@ def _adapted(side: float, off: float, bound: int) -> float:
 class Calibration(msgspec.Struct, frozen=True):
     """What was learned about one endpoint and model: tokens = extra + ratio x estimate.
 
-    `weight`: how many estimated tokens of reports stand behind the ratio. `marks`: by how much a piece of punctuation
+    `weight`: on how many estimated tokens of reports the ratio is based. `marks`: by how much a piece of punctuation
     beyond the usual density is dearer than the estimate has it, so that code and prose each have a ratio of their own.
     `above` and `below`: how far reports lie from the count, as multiples of what is usual.
     """

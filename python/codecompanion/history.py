@@ -428,7 +428,7 @@ def apply_change(view: View, change: ViewChanged) -> View:
     """Return the view after the change: removals, replacements in place, insertions after their anchors.
 
     An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531). A
-    message that is there already is not doubled, it is replaced: one that was restored from behind a compaction may
+    message that is there already is not doubled, it is replaced: one that was brought back from a compaction may
     have come back by itself since.
     """
     return with_messages(view, _changed(view.messages, change))

@@ -81,7 +81,7 @@ class CompactionPart(msgspec.Struct, frozen=True, tag="compaction", omit_default
 
     `opaque` is a JSON array of the blocks or items to send back verbatim to `origin`, and to nobody else (R-542).
     `text` is the readable summary when there is one, `tokens` its size when the provider told it. `on_demand`: it was
-    asked for (R-540); behind such a one Anthropic does not compact by itself.
+    asked for (R-540); after such a one Anthropic does not compact by itself.
     """
 
     origin: str
@@ -92,7 +92,7 @@ class CompactionPart(msgspec.Struct, frozen=True, tag="compaction", omit_default
 
 
 class CallMark(msgspec.Struct, frozen=True, tag="call"):
-    """The place of `tool_calls[position]` among the parts; a call without a mark stands behind all of them."""
+    """The place of `tool_calls[position]` among the parts; a call without a mark stands after all of them."""
 
     position: int
 

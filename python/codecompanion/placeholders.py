@@ -22,7 +22,7 @@ ARGUMENT_CLEARED = "[cleared to save context]"
 ARGUMENTS_TRUNCATED = '{"_truncated": true}'
 """R-117: valid JSON, because providers refuse a call whose arguments are none."""
 CONTENT_TRUNCATED = "\n\n[... content truncated due to length ...]"
-"""R-413, behind the head of a result that was too large."""
+"""R-413, after the head of a result that was too large."""
 RESULT_CUT = (
     "\n\n[... {chars:,} characters left out: the result is larger than what is left of the context window."
     " Ask for a smaller part, or recall the whole from the log ...]\n\n"
@@ -59,7 +59,7 @@ _OPENS = re.compile(r"<([A-Za-z][\w-]*)>\n")
 _OPEN_REQUEST = f"\n\n{REQUEST_HEADING}\n\n"
 QUOTES_HEADING = "**User messages** (copied from the log, in the user's own words)"
 UNVERIFIED = "(unverified)"
-"""Behind a name in a summary that occurs nowhere in the history."""
+"""After a name in a summary that occurs nowhere in the history."""
 OMITTED_MESSAGE = "[Large {role} message (~{thousands}K tokens) omitted from summary]"
 """R-125: such notes are the end of a summary."""
 _NOTES = re.compile(r"(?:\A|\n\n)((?:\[Large \w+ message \(~\d+K tokens\) omitted from summary\]\n?)+)\Z")

@@ -333,7 +333,7 @@ class ForecastCompaction(Request, frozen=True, kw_only=True):
 
 
 class ShowOriginal(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: the stored content behind a message or call id."""
+    """→ `{title, text, filetype, state}`: the stored content of a message or call id."""
 
     item: str
 
@@ -368,7 +368,7 @@ class RedoChange(Request, frozen=True, kw_only=True):
 
 
 class RestoreMessage(Request, frozen=True, kw_only=True):
-    """→ one sentence. Put the original behind a message or call id back into the view (R-516)."""
+    """→ one sentence. Put the original of a message or call id back into the view (R-516)."""
 
     item: str
 

@@ -41,7 +41,7 @@ class Framed(msgspec.Struct, frozen=True):
 
 
 def split_frame(text: str) -> Framed:
-    """Return the summary apart from its element, its header, and the request quoted behind it (R-551)."""
+    """Return the summary apart from its element, its header, and the request quoted after it (R-551)."""
     request = quoted_request(text)
     quote = quote_request(request) if request else ""
     inner, before, behind = text, "", ""

@@ -75,7 +75,7 @@ class SwitchingChat:
             await self.play_turn(turn)
 
     async def play_turn(self, turn: Turn) -> None:
-        """Play one turn; replies behind one without calls are asked for by `/continue`."""
+        """Play one turn; replies after one without calls are asked for by `/continue`."""
         self._unsaid += self._steps
         self._steps = deque(turn.steps)
         for message in turn.attached:

@@ -1,7 +1,7 @@
 """What sets compatible endpoints apart when a chat comes from elsewhere: their words, and what they refuse.
 
 From the providers' own pages, from mistral-common's validator and from 400s that users of other clients reported:
-Mistral takes call ids of nine letters and digits and no user directly behind a tool; Gemini wants the first call of
+Mistral takes call ids of nine letters and digits and no user directly after a tool; Gemini wants the first call of
 each of its replies signed, in the turn that is running; OpenRouter wants `reasoning_details` back as they were; Kimi
 wants `reasoning_content` with every call; OpenAI takes no long ids, and vLLM makes them.
 """

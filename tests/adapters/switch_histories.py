@@ -210,7 +210,7 @@ class _Writer:
         return ToolCall(call_id, name, arguments)
 
     def _follow(self, item: dict[str, Any]) -> None:
-        """Enter what came behind the reasoning that is open."""
+        """Enter what came after the reasoning that is open."""
         if not self._open:
             return
         ledger, own = self._history.ledger, f"it_{self._history.number()}"

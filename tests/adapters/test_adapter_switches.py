@@ -188,7 +188,7 @@ async def test_behind_an_overflow_the_chat_goes_on_with_anybody(tmp_path: Path, 
 
 @pytest.mark.parametrize(("first", "other"), [("nim", "anthropic"), ("responses", "mistral"), ("opus", "gemini")])
 async def test_words_sent_while_tools_run_reach_the_next_provider(tmp_path: Path, first: str, other: str) -> None:
-    """Lesson 16: a user behind a result, which not everybody takes; also while the provider changes."""
+    """Lesson 16: a user after a result, which not everybody takes; also while the provider changes."""
     async with open_chat(tmp_path, (first, other), DEMANDING, "tools") as chat:
         chat.queued = {1: "And quickly!", 2: "And whole.", 5: "And well."}
         await chat.play(DEMANDING)

@@ -25,7 +25,7 @@ def compactions(outcome: Any) -> list[CompactionDone]:
 
 
 async def test_threshold_compaction_and_what_follows_it() -> None:
-    """The block comes first in the next request, the rules behind it, and the size of the context is the reply's."""
+    """The block comes first in the next request, the rules after it, and the size of the context is the reply's."""
     script = [reply("fine"), reply("next", thinking="hm"), reply("third")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
         chat.add("user", "RULES", tag="rules")

@@ -124,7 +124,7 @@ async def test_the_prefix_stays_cached(server: ResponsesServer, chat: Chat) -> N
 
 
 async def test_a_threshold_compaction_starts_the_next_request(server: ResponsesServer, chat: Chat) -> None:
-    """R-534, R-539, R-551: the item first, the rules and the open question behind it, what came before it gone."""
+    """R-534, R-539, R-551: the item first, the rules and the open question after it, what came before it gone."""
     await chat.say("word " * 60_000)
     server.script = [reply("Compacted and answered", reasoning=("Why",), calls=[Call("grep")])]
     outcome = await chat.say("Go on", compact_at=50_000)
@@ -221,7 +221,7 @@ async def test_sealed_reasoning_of_another_account_is_refused_as_such(server: Re
 
 @pytest.mark.parametrize("how", [DROP, CLOSE])
 async def test_a_cut_stream_keeps_its_compaction(server: ResponsesServer, chat: Chat, how: object) -> None:
-    """R-539: cut behind the block, before the reply is complete; the next request starts at the block."""
+    """R-539: cut after the block, before the reply is complete; the next request starts at the block."""
     await chat.say("word " * 60_000)
     server.script = [reply("A longer answer", break_after=8, break_with=how)]
     outcome = await chat.say("Go on", compact_at=50_000)

@@ -90,6 +90,6 @@ def test_a_compaction_in_the_wrong_place_is_caught() -> None:
     behind = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
     behind += [{"type": "function_call_output", "call_id": "c", "output": "o"}, block]
     problems = check_body({**body, "input": behind})
-    assert problems == ["input[2] is a compaction behind items it stands for"]
+    assert problems == ["input[2] is a compaction after items it stands for"]
     second = [*body["input"], {**block, "id": "cmp_other", "encrypted_content": "other"}]
     assert check_body({**body, "input": second}) == ["input[2] is a second compaction"]

@@ -113,7 +113,7 @@ FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 @FEW
 @given(history=histories(), data=st.data())
 def test_every_format_takes_a_growing_history_of_all_of_them(name: str, history: History, data: st.DataObject) -> None:
-    """The bytes are the same with and without what was rendered before; also behind an edit and a summary of ours."""
+    """The bytes are the same with and without what was rendered before; also after an edit and a summary of ours."""
     cached = make(name)
     for length in history.boundaries:
         judge(name, cached, history, history.messages[:length], length)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 Kind = Literal["status", "stream", "tool", "summary", "clock", "disk", "window", "usage"]
 WireName = Literal["chat", "responses", "messages"]
 ALL: tuple[WireName, ...] = ("chat", "responses", "messages")
-Place = Literal["before the first byte", "in the text", "in a call", "behind the text"]
+Place = Literal["before the first byte", "in the text", "in a call", "after the text"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Call:
 class Says:
     """A streamed reply. `ends_at`: the connection breaks there; with `quietly` the body ends as if it were whole.
 
-    error: an error event in the middle of the text, behind which the body ends. insert: raw bytes in the middle of it.
+    error: an error event in the middle of the text, after which the body ends. insert: raw bytes in the middle of it.
     silent_at: nothing more is sent from there on. usage: reported instead of the server's own figures, {} = nothing.
     unmarked: the end of the reply has no reason (`finish_reason`), only the stream's own end.
     """

@@ -73,7 +73,7 @@ def _faults(says: Says, text_at: int, call_at: int) -> dict[str, Any]:
         "before the first byte": 0,
         "in the text": text_at + 2,
         "in a call": call_at + 2,
-        "behind the text": text_at + -(-len(says.text) // _chunk_chars(says)),
+        "after the text": text_at + -(-len(says.text) // _chunk_chars(says)),
     }
     faults: dict[str, Any] = {}
     if says.ends_at is not None:
@@ -117,7 +117,7 @@ class Chat:
             given = replace(given, insert=error_line)
         faults = _faults(given, self.text_at, self.call_at)
         if given.unmarked:
-            faults = _faults(replace(given, ends_at="behind the text"), self.text_at, self.call_at)
+            faults = _faults(replace(given, ends_at="after the text"), self.text_at, self.call_at)
             faults["break_with"] = b"data: [DONE]\n\n"
         calls = [chat.Call(call.name, call.arguments, call.id or f"call_{k}") for k, call in enumerate(given.calls)]
         more = {"reasoning": given.thinking, "finish": given.stop or None, **faults}

@@ -137,8 +137,8 @@ def check_compactions(replay: Replay, requests: Sequence[Asked]) -> int:
 def check_meter(requests: Sequence[Asked]) -> dict[str, dict[str, float]]:
     """Return how far the meter was off, in per cent of what the server then counted.
 
-    before: right before each request but the first, which nobody has reported on. after: right behind each reply, where
-    the next request was the same and what was added. compacted: before the first request behind a compaction.
+    before: right before each request but the first, which nobody has reported on. after: right after each reply, where
+    the next request was the same and what was added. compacted: before the first request after a compaction.
     """
     after, compacted = list[float](), list[float]()
     for one, following in pairwise(requests):

@@ -40,7 +40,7 @@ end)
 class Asked:
     """One request for a reply. `before`: the events since the reply before ended; `during`: from its start to its end.
 
-    meter: what the editor showed before it. meter_after: right behind the reply, before any tool ran; None when the
+    meter: what the editor showed before it. meter_after: right after the reply, before any tool ran; None when the
     reply never ended.
     """
 

@@ -48,7 +48,7 @@ Texts = Sequence[tuple[str, str]]
 class Seen:
     """What a server saw of one request.
 
-    tokens: its own count of the prompt. tail_tokens: of what stands behind the last reply. compacts: the server
+    tokens: its own count of the prompt. tail_tokens: of what stands after the last reply. compacts: the server
     compacts before it answers. missing: numbers of the user's messages that are not in it word for word.
     """
 
@@ -164,7 +164,7 @@ class ChatVoice:
 
 
 class AnthropicVoice:
-    """Anthropic Messages; `pauses`: the provider stops behind its compaction and is asked again."""
+    """Anthropic Messages; `pauses`: the provider stops after its compaction and is asked again."""
 
     adapter, model, can_compact = "anthropic", SONNET.id, True
 

@@ -79,7 +79,7 @@ def test_what_was_said_right_before_is_not_folded_away(chat: ChatDriver) -> None
 
 
 def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question(chat: ChatDriver) -> None:
-    """R-541: the header that announced the reply moves behind the card; the question stays readable (R-551)."""
+    """R-541: the header that announced the reply moves after the card; the question stays readable (R-551)."""
     old = old_turns(chat)
     new = chat.accept("new question", cycle=4)
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))

@@ -29,7 +29,7 @@ def stored(chat, chat_id):
 
 
 def wait_for_messages(chat, chat_id, count):
-    """Wait until the newest checkpoint holds so many messages: it is written behind the turn."""
+    """Wait until the newest checkpoint holds so many messages: it is written after the turn."""
     chat.nvim.wait_for(
         lambda: any(len((one.raw or {}).get("conversationHistory", ())) == count for one in stored(chat, chat_id)[:1]),
         f"a checkpoint of {count} messages",
@@ -119,7 +119,7 @@ def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_pa
 
 
 def test_a_host_killed_in_the_middle_of_a_reply_leaves_whole_files(nvim_factory, tmp_path):
-    """R-478: the state behind the last whole turn is there, and every file can be read."""
+    """R-478: the state after the last whole turn is there, and every file can be read."""
     slow = reply("word " * 400, chunk_chars=5, delay_s=0.02)
     with ChatServerThread([reply("first answer"), slow], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=OFTEN)
@@ -134,7 +134,7 @@ def test_a_host_killed_in_the_middle_of_a_reply_leaves_whole_files(nvim_factory,
 
 
 def test_a_compaction_is_remembered_and_can_be_looked_at(nvim_factory, tmp_path):
-    """R-447, R-472: checkpoint before, memory and daily log behind it; `/memory` opens what was written."""
+    """R-447, R-472: checkpoint before, memory and daily log after it; `/memory` opens what was written."""
     answers = [*[reply("answer " * 900) for _ in range(4)], reply(SUMMARY)]
     with ChatServerThread(answers, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=COWORK, opts={"context_window": 9_000})

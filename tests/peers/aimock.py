@@ -49,7 +49,7 @@ class AiMock:
         return bool(found)
 
     def answer(self, *fixtures: dict[str, Any]) -> None:
-        """Add fixtures behind those that are there."""
+        """Add fixtures after those that are there."""
         call(f"{self.url}/__aimock/fixtures", key=self.key, body={"fixtures": list(fixtures)})
 
     def forget(self) -> None:

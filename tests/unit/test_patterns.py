@@ -127,7 +127,7 @@ def atoms(pattern: re.Pattern[str]) -> list[str]:
 
 
 def texts(pattern: re.Pattern[str], size: int) -> Iterator[str]:
-    """Yield texts of a size, with an end that fits nothing behind each."""
+    """Yield texts of a size, with an end that fits nothing after each."""
     for atom in atoms(pattern):
         yield (atom * (size // len(atom) + 1))[:size] + "!\x00"
 

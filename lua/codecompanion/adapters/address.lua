@@ -1,4 +1,4 @@
----Where the requests of an adapter go: `url`, or `env.url` with the paths behind it, in codecompanion.nvim's shapes.
+---Where the requests of an adapter go: `url`, or `env.url` with the paths after it, in codecompanion.nvim's shapes.
 
 local M = {}
 
@@ -62,7 +62,7 @@ local function set_whole(settings, url)
       else
         set_base(settings, base)
       end
-      -- The host puts the query behind each path.
+      -- The host puts the query after each path.
       settings.base_url = settings.base_url .. query
       return
     end

@@ -200,7 +200,7 @@ function M.preview(chat)
   session.request(chat, "preview", {}, require("codecompanion.chat.float").show_rows)
 end
 
----The whole content behind what stands under the cursor.
+---The whole content of what stands under the cursor.
 function M.show_original(chat)
   local row = cursor_row()
   local item = draw.item_at(chat, row)

@@ -126,7 +126,7 @@ function M.wrap(text, width)
   return lines
 end
 
----Where a note to a line goes: at the right end where there is room, else behind its text, where it wraps with it.
+---Where a note to a line goes: at the right end where there is room, else after its text, where it wraps with it.
 ---@param line string
 ---@param chunks { [1]: string, [2]: string }[]
 ---@param room integer

@@ -2,7 +2,7 @@
 
 ---@class CodeCompanion.QuestionKind
 ---@field choices { [1]: string, [2]: string }[] action, words
----@field notice string What stands behind the title
+---@field notice string What stands after the title
 ---@field hints table<string, string> What a key that answers nothing here says
 ---@field is_prose? boolean What is asked about are sentences, nothing that is to be read exactly
 ---@field waits boolean Whether something waits for the answer

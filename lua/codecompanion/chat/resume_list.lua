@@ -1,4 +1,4 @@
----Stored chats: the list behind `:CodeCompanionChat Resume`, and their names for completion.
+---Stored chats: the list of `:CodeCompanionChat Resume`, and their names for completion.
 ---
 ---With Neovim's own `vim.ui.select` the chats are shown in a float with keys of its own; with a picker of the user's
 ---they go through that.

@@ -16,7 +16,7 @@ from codecompanion.models import ModelLimits
 
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
 """`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).
-`compacted`: it stopped behind its compaction. `window`: the reply filled the context window."""
+`compacted`: it stopped after its compaction. `window`: the reply filled the context window."""
 AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "offline"]
 
 

@@ -1,7 +1,7 @@
 """Calls and results in the messages of a request: found wrong before sending, mended when that is safe.
 
 Rules that all providers share (each answered with 400): every call is answered by exactly one result, and the results
-stand directly behind their call (R-004, lesson 25); ids are unique within a message; no message is empty. What counts
+stand directly after their call (R-004, lesson 25); ids are unique within a message; no message is empty. What counts
 as empty is the wire format's business. The session keeps its view valid; this is the last look before the bytes leave,
 so a violation is a bug elsewhere that must not cost the user a dead chat.
 """
@@ -49,7 +49,7 @@ def find_broken_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[st
 
 
 def mend_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[Message]:
-    """Return messages without broken pairs: results moved behind their calls, gaps filled, orphans left out."""
+    """Return messages without broken pairs: results moved after their calls, gaps filled, orphans left out."""
     pairing = pair_tool_calls(messages)
     repaired: list[Message] = []
     for index, message in enumerate(messages):

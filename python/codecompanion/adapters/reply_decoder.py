@@ -62,11 +62,11 @@ class ReplyDecoder:
         raise NotImplementedError
 
     def _collect(self) -> list[StreamEvent]:
-        """Return the events since the last time; `seen_output` is right behind it."""
+        """Return the events since the last time; `seen_output` is right after it."""
         raise NotImplementedError
 
     def _flush(self) -> None:
-        """Make an event of what has arrived and was held back; `seen_output` is right behind it."""
+        """Make an event of what has arrived and was held back; `seen_output` is right after it."""
         raise NotImplementedError
 
     def _close(self, events: list[StreamEvent]) -> None:

@@ -44,7 +44,7 @@ def make_client(settings: AdapterSettings) -> SdkClient:
         verify=httpx2.create_ssl_context(),
     )
     merge_chunks(http_client)
-    # The SDK would put the path of a request behind the query of the address.
+    # The SDK would put the path of a request after the query of the address.
     parts = urlsplit(settings.base_url)
     common = {
         "base_url": urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")),
@@ -130,7 +130,7 @@ def _send_once(make: Callable[[httpx2.AsyncClient], SdkClient]) -> None:
     import anyio
     import httpx2
 
-    # Modules behind these names are imported when they are first touched; httpcore2 does so for each connection.
+    # Modules of these names are imported when they are first touched; httpcore2 does so for each connection.
     for name in ("Event", "Lock", "Semaphore", "CancelScope", "connect_tcp", "fail_after"):
         getattr(anyio, name)
 

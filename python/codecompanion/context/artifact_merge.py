@@ -95,7 +95,7 @@ def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
 
 
 def _json_in(text: str) -> str:
-    """Return the JSON object in a reply, which may stand in a fence or behind some words."""
+    """Return the JSON object in a reply, which may stand in a fence or after some words."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1] if 0 <= start < end else text
 

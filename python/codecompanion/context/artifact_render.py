@@ -2,7 +2,7 @@
 
 Sections are laid in by importance, goal, constraints and warnings first, and shown in their canonical order, so that a
 small budget costs the least important ones; what a section does not use goes to constraints and warnings first (R-317).
-Every item stands on one line behind `- `: it cannot open a section.
+Every item stands on one line after `- `: it cannot open a section.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
 
 _INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
 WORDS_PER_TOKEN = 0.7
-"""Of plain English with names in it; a budget in words is a wish, the limit of the request stands behind it."""
+"""Of plain English with names in it; a budget in words is a wish, the limit of the request stands after it."""
 _LEAST_WORDS = 40
 
 

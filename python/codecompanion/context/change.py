@@ -17,7 +17,7 @@ def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Mess
     """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
 
     Messages that stay keep their order; an insertion is anchored to the message in front of it that was there before,
-    or, when that one goes away, to the newest removed message before it, so that what joined later stays behind it.
+    or, when that one goes away, to the newest removed message before it, so that what joined later stays after it.
     """
     old = {message.id: message for message in before}
     new_ids = {message.id for message in after}
@@ -31,7 +31,7 @@ def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Mess
 
 
 def _anchor(before: Messages, after: Messages, index: int) -> str:
-    """Return the id in `before` behind which the inserted message belongs ("" = the front)."""
+    """Return the id in `before` after which the inserted message belongs ("" = the front)."""
     known = {message.id: position for position, message in enumerate(before)}
     following = next((known[message.id] for message in after[index + 1 :] if message.id in known), len(before))
     return before[following - 1].id if following > 0 else ""

@@ -48,7 +48,7 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     """Return the work with `summary`; `Failed` when a chunk could not be summarised.
 
-    Messages too large to be summarised are named behind the summary (R-125). `details` tell the calls planned and how
+    Messages too large to be summarised are named after the summary (R-125). `details` tell the calls planned and how
     many messages were left out.
     """
     if not work.removed:

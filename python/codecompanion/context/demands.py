@@ -15,7 +15,7 @@ from codecompanion.sanitise import leave_out_orders
 _SHORT_CHARS, _LONGEST_STATEMENT = 600, 200
 """Only in messages that short are plain statements rules: a long one is a report, or pasted."""
 _READ_CHARS = 10_000
-"""What is read of a message at its beginning and at its end: people say what they want before or behind a paste."""
+"""What is read of a message at its beginning and at its end: people say what they want before or after a paste."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!z\.B\.)\s+|(?<=[。！？])|\n+")

@@ -1,6 +1,6 @@
 """S13 `fit_summary`: the summary must not push the request over the guard (R-433, R-440…R-442).
 
-Runs behind `insert_summary`, so that what is measured is what will be sent. What shrinks is what the summary says:
+Runs after `insert_summary`, so that what is measured is what will be sent. What shrinks is what the summary says:
 element, header and quoted request stay, and so do the headings of what an agent needs to go on. What code quotes has a
 budget of its own beside the model's (R-431): when even that is too much, quotes become excerpts with their keys.
 """
@@ -84,7 +84,7 @@ def _first_cut(work: Work, place: int, params: FitSummary, env: Env) -> int:
 
 
 def _next_cut(allowed: int, floor: int) -> int:
-    """Return the next smaller size; 0 behind the floor ends it."""
+    """Return the next smaller size; 0 below the floor ends it."""
     return max(floor, int(allowed * _SHRINK)) if allowed > floor else 0
 
 

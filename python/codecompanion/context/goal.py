@@ -126,7 +126,7 @@ def goal_of_all(texts: Iterable[str]) -> str:
 
 @lru_cache(1024)
 def weigh(text: str) -> Weight:
-    """Return what the words say of the goal; a goal that is carried on is weighed against every message behind it."""
+    """Return what the words say of the goal; a goal that is carried on is weighed against every message after it."""
     words = " ".join(text.split())
     if not words or _META.match(words) or is_noise(words):
         return Weight.NOTHING

@@ -46,7 +46,7 @@ class Known(msgspec.Struct, frozen=True):
     def has_path(self, path: str) -> bool:
         """Return whether the path or address occurs, whole or as a part of a longer one.
 
-        An absolute path counts too when its folder and the rest behind it both occur: that is a working directory
+        An absolute path counts too when its folder and the rest after it both occur: that is a working directory
         joined with a relative path.
         """
         path = re.split(r"[?#]", path.rpartition("://")[2])[0]
@@ -111,7 +111,7 @@ def read_known(texts: Iterable[str]) -> Known:
     numbers: set[str] = set()
     runs: set[str] = set()
     for given in texts:
-        # A line end inside of JSON is written `\n`: the name behind it must not be read as part of it.
+        # A line end inside of JSON is written `\n`: the name after it must not be read as part of it.
         for text in dict.fromkeys((given, _ESCAPE.sub(" ", given))):
             words.update(WORD.findall(text))
             runs.update(_RUN.findall(text))

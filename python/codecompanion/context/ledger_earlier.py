@@ -29,7 +29,7 @@ def earlier_files(text: str) -> Iterator[EarlierFile]:
     """Yield the files that lines of a summary list, each once.
 
     Such lines are `- folder/name (edited ×2, read: symbol)` and `- folder/: name (…), name (…)`; in summaries that were
-    written before 2026-11-22 no colon stands behind the folder. A summary may list a file in its own section and again
+    written before 2026-11-22 no colon stands after the folder. A summary may list a file in its own section and again
     in the ledger below: that is the same work, told twice.
     """
     found: dict[str, EarlierFile] = {}

@@ -61,13 +61,13 @@ def _words(text: str) -> int:
 
 
 def is_pasted(text: str) -> bool:
-    """Return whether a message is output that was pasted, with nothing of the user's own behind it."""
+    """Return whether a message is output that was pasted, with nothing of the user's own after it."""
     text = text.strip()
     return _PROMPT.match(text.partition("\n")[0]) is not None and not _ends_in_a_sentence(text)
 
 
 def _ends_in_a_sentence(text: str) -> bool:
-    """Return whether a paragraph of the user's own stands behind what was pasted."""
+    """Return whether a paragraph of the user's own stands after what was pasted."""
     _, gap, last = text[-2 * _LONGEST :].rpartition("\n\n")
     return bool(gap) and _words(last) >= 3
 

@@ -23,7 +23,7 @@ LONGEST_KEPT = 200
 def shorten_edits(message: Message, index: int, uses: FileUses) -> Message:
     """Return the reply with the old texts of its edits cleared; the very same message when there is nothing to do.
 
-    The new texts go as well where the file is shown as a whole behind the reply.
+    The new texts go as well where the file is shown as a whole after the reply.
     """
     if is_protected(message) or has_opaque(message):
         return message

@@ -142,7 +142,7 @@ def plan_packet(
     """Return what goes along with a new turn (R-352, R-353).
 
     `words` is what the user typed, `sent` what each section last said in this chat (empty: it is the first turn). A
-    section that would exceed the budget is left out; a smaller one behind it may still fit.
+    section that would exceed the budget is left out; a smaller one after it may still fit.
     """
     if budget <= 0:
         return Packet()

@@ -1,9 +1,9 @@
 """`clear_when_it_pays`: clear old tool results in batches, when that is cheaper than leaving them (lessons 22, 24).
 
-What is cleared breaks the provider's prompt cache from its place on: everything behind it is written once more. What
+What is cleared breaks the provider's prompt cache from its place on: everything after it is written once more. What
 stays is read again with each request to come. So for a cut at message p
 
-    gain(p) = cleared tokens behind p × read price × requests to come − kept warm tokens behind p × (write − read price)
+    gain(p) = cleared tokens after p × read price × requests to come − kept warm tokens after p × (write − read price)
 
 and the cut with the greatest gain is made, if it pays `repay` times over and frees enough. How many requests will come
 nobody knows; a session that had n is taken to have as many again, within bounds. A cold cache has nothing to lose: all
@@ -167,7 +167,7 @@ def _best_cut(messages: Messages, shorter: dict[int, Message], params: ClearWhen
     for index in range(len(messages) - 1, -1, -1):
         place -= messages[index].tokens
         left = shorter.get(index, messages[index]).tokens
-        # What lies behind the warm prefix is written in any case.
+        # What lies after the warm prefix is written in any case.
         behind += max(0, min(left, cache.warm_tokens - place))
         if index not in shorter:
             continue

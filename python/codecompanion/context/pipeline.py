@@ -185,7 +185,7 @@ def _as_sent(env: Env) -> Env:
 def _cut_once(
     policy: Policy, arrived: Messages, messages: Messages, measured: Measure, env: Env, reports: list[StageReport]
 ) -> tuple[Messages, Measure]:
-    """Cut the new results by what is missing in the end, when something was taken out behind their cut (R-524).
+    """Cut the new results by what is missing in the end, when something was taken out after their cut (R-524).
 
     The reports tell it as if they had been cut to that at once; one with nothing left to tell goes.
     """

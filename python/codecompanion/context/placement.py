@@ -31,8 +31,8 @@ Place = Literal["last", "first", "history_head", "after_first_user"]
 class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S14.
 
-    `place`: `last` behind all that stays; `first` behind the system prompt; `history_head` behind the rules, too;
-    `after_first_user` behind the first message the user typed. `upsert`: where the previous summary stood, when there
+    `place`: `last` after all that stays; `first` after the system prompt; `history_head` after the rules, too;
+    `after_first_user` after the first message the user typed. `upsert`: where the previous summary stood, when there
     was one (R-443). What the summary must not do is stand between a call and its result: it moves on then.
 
     `header` names the words in front of it, `wrapper` the element around both ("" = none). `carry`: the previous
@@ -111,7 +111,7 @@ def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:
 
 
 def _head(kept: Messages, *, with_rules: bool) -> int:
-    """Return the index behind the system prompt at the front, and the rules when they count as part of it."""
+    """Return the index after the system prompt at the front, and the rules when they count as part of it."""
     for index, message in enumerate(kept):
         if not is_system_prompt(message) and not (with_rules and message.tag == RULES_TAG):
             return index

@@ -1,6 +1,6 @@
 """S11 `describe_plain`: the shape of a conversation in words, written by code (R-134, R-135).
 
-The last tier: it asks no model and cannot fail. What an earlier summary said is kept behind it, because nobody else
+The last tier: it asks no model and cannot fail. What an earlier summary said is kept after it, because nobody else
 will say it again. Ours are the sentences in which the user demands something: below the topics, word for word, and
 carried on from description to description (lesson 10).
 """
@@ -85,7 +85,7 @@ def _rules(removed: Messages, budget: int, env: Env) -> list[str]:
 
 
 def _earlier(removed: Messages, max_chars: int) -> str:
-    """Return what the summary before said, without what was quoted behind it; a description says it only once."""
+    """Return what the summary before said, without what was quoted after it; a description says it only once."""
     for message in removed:
         if message.tag == SUMMARY_TAG:
             text = without_span(bare_summary(message.text)).partition(f"\n\n{REQUEST_HEADING}")[0]

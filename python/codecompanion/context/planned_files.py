@@ -16,7 +16,7 @@ PLACE = re.compile(
     r"(?<![\w/.<~@+-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?![\w<.])"
     r"|(?<![\w/.<~@+-])(?:~/|\.{1,2}/|/(?=[\w.@+-]+/))[\w.@+-]*\w(?:/[\w.@+-]*\w)*"
 )
-# How far behind the verb a file may stand: a few names in a row, never in the next sentence.
+# How far after the verb a file may stand: a few names in a row, never in the next sentence.
 _FAR, _NEAR = 160, 40
 _VERB = re.compile(
     r"\b(?:creat(?:e|ing)|writ(?:e|ing)|add(?:ing)?|generat(?:e|ing)|introduc(?:e|ing)|scaffold(?:ing)?|draft(?:ing)?"

@@ -158,7 +158,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     `status_event` names the event that tells how full the window is (R-144), "" = none. `checkpoint_every_messages`
     0 = no periodic checkpoints (R-464). `response_style` is what a chat has when its configuration says nothing (K16).
     `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335). `request_events`
-    name what is logged of the first request of a turn, and of the first behind a compaction (R-328).
+    name what is logged of the first request of a turn, and of the first after a compaction (R-328).
     """
 
     name: str

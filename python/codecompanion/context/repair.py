@@ -26,7 +26,7 @@ class Repair(msgspec.Struct, frozen=True):
 def repair_pairs(messages: Messages, note: str = INTERRUPTED) -> Repair:
     """Return the messages with every unanswered call completed by `note` and every orphaned result dropped.
 
-    The added result stands behind the last result of its assistant message that is already there. Nothing else is
+    The added result stands after the last result of its assistant message that is already there. Nothing else is
     touched; a sound list comes back as it is.
     """
     pairing = pair_tool_calls(messages)

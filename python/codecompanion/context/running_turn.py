@@ -1,6 +1,6 @@
 """What stays of the turn the model is working on when its history is summarised in the middle of it (R-551, issue 9).
 
-The words the user wants done and the model's plan stay word for word, as live messages behind the summary, and so do
+The words the user wants done and the model's plan stay word for word, as live messages after the summary, and so do
 the newest rounds of tools: the model goes on with its work and need not ask how.
 """
 
@@ -21,9 +21,9 @@ from codecompanion.placeholders import quoted_request
 
 
 def is_answering(head: Messages) -> bool:
-    """Return whether the model is in the middle of its answer: behind tool results, or asked to go on with a reply.
+    """Return whether the model is in the middle of its answer: after tool results, or asked to go on with a reply.
 
-    What was attached meanwhile stands behind them and changes nothing.
+    What was attached meanwhile stands after them and changes nothing.
     """
     for message in reversed(head):
         if message.tag == GO_ON_TAG:

@@ -1,7 +1,7 @@
 """What a provider's own compaction does to the view (R-534, R-537, R-539…R-542, R-551).
 
 The block the provider left stands for everything before it, as one message tagged like our own summaries. Protected
-messages (rules, pinned) stay and are sent again behind the block, byte-identical (lesson 10); so do the words of the
+messages (rules, pinned) stay and are sent again after the block, byte-identical (lesson 10); so do the words of the
 user that are being worked on. A block lives only while its provider is the one that compacts: for anybody else the view
 is projected without it, from the full history (R-542).
 """

@@ -87,7 +87,7 @@ class Tally:
 
 
 def read_tally(tally: Tally, events: Iterable[LogEvent]) -> None:
-    """Take in events behind those that were read."""
+    """Take in events after those that were read."""
     fresh = [event for event in events if event.seq > tally.last_seq]
     forked = max((event.seq for event in fresh if isinstance(event.payload, ChatForked)), default=0)
     if forked:  # what was copied was paid for in another chat

@@ -172,7 +172,7 @@ class _Told:
         self._sizes, self._short_sizes = sizes, short_sizes
 
     def excerpts(self, places: Iterable[int], *, stop: bool) -> None:
-        """Tell these as excerpts, as many as fit; with `stop` none behind the first that does not."""
+        """Tell these as excerpts, as many as fit; with `stop` none after the first that does not."""
         self._take(places, self._short_sizes, 0, stop)
 
     def whole(self, places: Iterable[int], *, leaving: int, stop: bool) -> None:

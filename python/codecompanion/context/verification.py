@@ -3,12 +3,12 @@
 A model that writes a summary invents: 3 % of the file names in real ones exist nowhere. Every path, every word that
 can only be an identifier, every word in backticks, every version and every measure (`1.5s`) is looked up in what the
 stage started from (messages, arguments of calls, earlier summaries). Plain numbers are not, as a summary counts for
-itself, nor status codes, nor files that the text says are to be written. What is not found gets ` (unverified)` behind
+itself, nor status codes, nor files that the text says are to be written. What is not found gets ` (unverified)` after
 it, outside of its backticks; for a code block the mark is a line below. Nothing is removed: the next model and the user
 see what not to rely on. What an earlier summary marked does not become true by having been written once. A summary that
 code wrote invents nothing, it only cuts names short: it is left alone.
 
-One pass over the history makes the sets (`known_names`), one over the prose asks them. Belongs behind the model's text
+One pass over the history makes the sets (`known_names`), one over the prose asks them. Belongs after the model's text
 and before code adds its own (quotes, ledger).
 """
 
@@ -116,7 +116,7 @@ class _Checker:
         return f"{'' if last.endswith(chr(10)) else chr(10)}{UNVERIFIED[:-1]}: {', '.join(missing)})\n"
 
     def _mark_behind(self, code: str) -> str:
-        """Return the mark behind a span in backticks, "" when everything in it is known."""
+        """Return the mark after a span in backticks, "" when everything in it is known."""
         found = [name for name, _ in self._found_in(code)]
         words = [
             word for word in WORD.findall(code) if _is_quoted_name(word) and not any(word in name for name in found)
@@ -127,7 +127,7 @@ class _Checker:
         return f" {UNVERIFIED}" if missing == [code.strip("().:;, ")] else f"{_MARK_BEGINS}: {', '.join(missing)})"
 
     def _mark_prose(self, text: str) -> str:
-        """Return prose outside of backticks with a mark behind each unknown name."""
+        """Return prose outside of backticks with a mark after each unknown name."""
         out: list[str] = []
         done = 0
         marks = [mark.span() for mark in _MARK.finditer(text)]

@@ -1,4 +1,4 @@
-"""The engine's asyncio loop on its own thread, and the guard nothing can fail behind.
+"""The engine's asyncio loop on its own thread, and the guard around all that runs on it.
 
 pynvim runs its loop on the main thread; everything of ours that waits (streams, tools, storage) runs here, so the
 editor is always answered. An exception in an asyncio task is silent by nature and one in a pynvim handler becomes a

@@ -14,7 +14,7 @@ from pathlib import Path
 
 _PR_SET_DUMPABLE = 4
 _ENVIRONMENT_FIELDS = slice(47, 49)
-"""`env_start` and `env_end` in `/proc/self/stat` behind the program's name, which may hold spaces (man 5 proc)."""
+"""`env_start` and `env_end` in `/proc/self/stat` after the program's name, which may hold spaces (man 5 proc)."""
 
 
 def close_own_memory() -> bool:

@@ -1,7 +1,7 @@
 """What the input of a session costs when the provider caches prompt prefixes (design.md `replay`; lessons 22, 23).
 
 The model, relative to plain input: what the request has in common with the one before, from its first message on, is
-read at 0.1; everything behind it is written at 1.25. An edit therefore costs the whole tail behind it once. When the
+read at 0.1; everything after it is written at 1.25. An edit therefore costs the whole tail after it once. When the
 next request comes later than the cache lives, nothing is left of it and all is written. Without a cache every token
 costs 1. Requests without a time are taken to follow each other at once.
 

@@ -201,7 +201,7 @@ def _budgets(budgets: Sequence[Budget]) -> list[str]:
 
 
 def _turns(record: Record, page: Page) -> list[str]:
-    """Return the turns, dearest first, those without a price behind them by their tokens."""
+    """Return the turns, dearest first, those without a price after them by their tokens."""
     stretches = [stretch for stretch in record.stretches if stretch.calls]
     summed = [(stretch, sum_calls(stretch.calls)) for stretch in stretches]
     summed.sort(

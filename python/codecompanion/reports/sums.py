@@ -16,7 +16,7 @@ PER_MILLION = 1_000_000
 LEFT_OUT = ("prompt", "tools", "results", "packet_omitted")
 """What `RequestSent.shaping` says was left out (R-338, R-354)."""
 WARM_S = 300.0
-"""How long a provider's prompt cache is taken to last behind a request."""
+"""How long a provider's prompt cache is taken to last after a request."""
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ def estimate_savings(record: Record) -> Savings:
 
 
 def _missing_after(change: ViewChanged, missing: int) -> int:
-    """Return how many tokens the requests behind the change lack."""
+    """Return how many tokens the requests after the change lack."""
     gone = max(0, change.tokens_before - change.tokens_after)
     match change.kind:
         case "edited":

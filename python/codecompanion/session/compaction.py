@@ -242,7 +242,7 @@ class _Run:
             owner.announcer.tell(status)
 
     async def _flush(self) -> None:
-        """Write to the memory: behind the checkpoint and before anything is removed (R-408, R-446)."""
+        """Write to the memory: after the checkpoint and before anything is removed (R-408, R-446)."""
         flushes, self._flushes = self._flushes, []
         for report in flushes:
             await self._owner.effects.after(report.effects.after, report)

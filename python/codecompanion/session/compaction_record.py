@@ -21,7 +21,7 @@ STANDARD_CARD = Card()
 
 @dataclass(slots=True)
 class CompactionRecord:
-    """A compaction on its way, and the next one behind it. `id` is also the id of the change that ends it well.
+    """A compaction on its way, and the next one after it. `id` is also the id of the change that ends it well.
 
     `is_open`: it has begun and has not ended, in the log as in front of the user.
     """

@@ -1,7 +1,7 @@
 """The effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`) and the checkpoints of every chat.
 
-`before` is run, and durable, before a change is logged (R-472); `after` behind it. Periodic and completion checkpoints
-(R-464…R-466) and the snapshot behind each turn are written in the background. A write that fails costs nobody the
+`before` is run, and durable, before a change is logged (R-472); `after` follows it. Periodic and completion checkpoints
+(R-464…R-466) and the snapshot after each turn are written in the background. A write that fails costs nobody the
 turn: it is told once, as a sentence and as the event `checkpoint_failed`. Decides nothing about contents: that is
 `context.snapshot`, `context.evidence` and `store`.
 """
@@ -36,7 +36,7 @@ from codecompanion.store.store import Store
 
 _log = logging.getLogger(__name__)
 SNAPSHOT_SHARE = 50
-"""A snapshot is of the whole view: behind a turn it is written once the log has grown by this part of it, so that what
+"""A snapshot is of the whole view: after a turn it is written once the log has grown by this part of it, so that what
 a turn costs does not grow with the chat (lesson 31)."""
 CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memory_flush", "daily_log"
 
@@ -118,7 +118,7 @@ class EffectRunner:
             await self._save(self._wanted("snapshot", report.event))
 
     def flush_failed(self, report: StageReport) -> None:
-        """Wait before the next attempt as behind a flush that worked, and tell the user once (R-446)."""
+        """Wait before the next attempt as after a flush that worked, and tell the user once (R-446)."""
         self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
         if not self._told_flush:
             self._told_flush = True

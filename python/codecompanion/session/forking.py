@@ -2,7 +2,7 @@
 
 A branch is a chat of its own. Its log begins with a copy of the other one's up to the fork, followed by `ChatForked`:
 view, undo, pins and compactions of that time come with it by projecting that log, whatever has happened to the
-messages since. Money is counted behind `ChatForked` only. The copy is one transaction, and the text to be sent is
+messages since. Money is counted after `ChatForked` only. The copy is one transaction, and the text to be sent is
 stored with it as the draft, so a kill leaves no branch or a whole one. The chat it comes from is not touched.
 """
 
@@ -166,7 +166,7 @@ async def fork(services: Services, request: ForkChat) -> str:
 
 
 async def list_branches(services: Services, chat_id: str) -> list[dict[str, object]]:
-    """Return the tree of branches a chat belongs to, each behind the one it comes from and with its `depth`."""
+    """Return the tree of branches a chat belongs to, each after the one it comes from and with its `depth`."""
     store = services.store
     this = await asyncio.to_thread(store.find_session, chat_id)
     if this is None:

@@ -1,4 +1,4 @@
-"""What the user may look at: the next request message by message, and the original behind a placeholder (R-516, R-546).
+"""What the user may look at: the next request message by message, and the original of a placeholder (R-516, R-546).
 
 Projections of log and view; nothing here changes anything.
 """

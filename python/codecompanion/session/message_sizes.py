@@ -2,7 +2,7 @@
 
 A message is known by its id and estimate: an edited message is another one, and its undo the old one again. Sealed
 reasoning goes back with every request, but many models read only that of the turn that is on (OpenAI's before GPT-5.6,
-Claude before 4.5): whether this one does is learned at the first turn behind one that reasoned.
+Claude before 4.5): whether this one does is learned at the first turn after one that reasoned.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every report says what a whole prompt is, and the same report what its reply is.
 every message costs: a reply what the provider counted for it, the messages between two requests the difference of
 the two, shared out by their estimates, and all else (system prompt, schemas, framing) the rest, `base`. The next
 request is the sum over its messages, and only what nobody has reported on yet is estimated: right after a reply the
-count is exact, behind a tool result nearly so, and an edit, a compaction or an undo takes out and brings back what
+count is exact, after a tool result nearly so, and an edit, a compaction or an undo takes out and brings back what
 was really counted, so that the meter is right at once.
 
 What is known of the messages is kept in `message_sizes`.
@@ -34,7 +34,7 @@ _NEW_MARGIN, _TAKEN_MARGIN, _ALL_MARGIN, _FLOOR = 0.22, 0.02, 0.004, 64
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
 # A first report leaves at least this share of its estimate to the fixed part.
 _LEAST_BASE = 0.5
-# Behind an edit a report differs from what was expected by up to 2 % of what stayed (recorded and replayed sessions).
+# After an edit a report differs from what was expected by up to 2 % of what stayed (recorded and replayed sessions).
 _TAKEN_MOST = 0.05
 
 
@@ -196,9 +196,9 @@ class ContextMeter:
             self._take(prompt_tokens, view.messages, teaches=teaches)
 
     def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
-        """Take in what was counted for the reply behind the provider's own compaction, which ends the view (R-538).
+        """Take in what was counted for the reply after the provider's own compaction, which ends the view (R-538).
 
-        Anthropic counted its block and what always goes along; what is sent again behind the block keeps the size it
+        Anthropic counted its block and what always goes along; what is sent again after the block keeps the size it
         had. OpenAI was recorded to count what came in: that says nothing of the block, which stays an estimate.
         """
         reply = view.messages[-1]
@@ -270,7 +270,7 @@ class ContextMeter:
         return {k: self.calibration.size(k[1], self.counter.marks(message)) for k, message in split.new.items()}
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
-        """Leave the fixed part its share behind a report that contradicts the earlier ones; the rest is the messages'.
+        """Leave the fixed part its share after a report that contradicts the earlier ones; the rest is the messages'.
 
         Without it a chat would seem to weigh nothing once they are compacted.
         """

@@ -57,7 +57,7 @@ class Pause:
     async def excess(self, coming: Sequence[Message] = ()) -> int:
         """Return the size of the next request, with what joins it, where it does not fit and nothing may make it fit.
 
-        By the best count there is, behind all that still happens by itself; 0: it can be sent, or nothing is paused.
+        By the best count there is, after all that still happens by itself; 0: it can be sent, or nothing is paused.
         """
         control = self._control
         if not self.is_on:

@@ -25,7 +25,7 @@ class PriorTurns:
     async def read(self) -> tuple[Messages, LeftOut]:
         """Return the messages of the view's turns as logged, and the turns that are not in the view at all.
 
-        A turn that was left out is named once; behind a restart all are.
+        A turn that was left out is named once; after a restart all are.
         """
         log = self._log
         if not log.has_removed:

@@ -122,7 +122,7 @@ class ReplySoFar:
         """Return the content of the message: a string, or parts when there was more than text.
 
         Without an end marker nothing opaque is kept: what it belonged to may be missing. Marks of calls that stand
-        behind everything else say nothing and are left out.
+        after everything else say nothing and are left out.
         """
         calls = len(self.finished.tool_calls) if self.finished else 0
         parts = [

@@ -251,7 +251,7 @@ class RequestShaper:
             await self.fail(UNREACHABLE, problem, tokens=tokens)
 
     async def log_request(self) -> None:
-        """Log what the next request is made of: the first of a turn, and the first behind a compaction (R-328)."""
+        """Log what the next request is made of: the first of a turn, and the first after a compaction (R-328)."""
         control, log = self._control, self._control.log
         at = log.view.cycle, log.compactions
         if not control.policy.request_events or not control.policy.enabled or self._logged == at:
@@ -299,7 +299,7 @@ class RequestShaper:
 
     @contextmanager
     def as_sent(self, reply: Message | None = None) -> Iterator[View]:
-        """Give the last request as a view, with the reply behind it; the meter counts its system prompt and tools."""
+        """Give the last request as a view, with the reply after it; the meter counts its system prompt and tools."""
         control, sent = self._control, self.sent
         if sent is None or sent.is_plain:
             yield control.log.view

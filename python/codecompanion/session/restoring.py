@@ -40,9 +40,9 @@ def logged(events: Sequence[LogEvent]) -> list[Message]:
 
 
 def restoration(messages: Sequence[Message], view: View, item: str) -> Restoration:
-    """Return how the original behind a message or call id comes back; `messages` is the whole log.
+    """Return how the original of a message or call id comes back; `messages` is the whole log.
 
-    What was replaced in place takes its place again; what was summarised stands behind the summary. Either counts as
+    What was replaced in place takes its place again; what was summarised stands after the summary. Either counts as
     new from here on, or the next edit would take it again.
 
     Raises:
@@ -72,7 +72,7 @@ def restoration(messages: Sequence[Message], view: View, item: str) -> Restorati
 
 
 def _anchor(messages: Sequence[Message], view: View, first: Message) -> str:
-    """Return the message of the view behind which the restored ones belong: older ones, and every summary.
+    """Return the message of the view after which the restored ones belong: older ones, and every summary.
 
     A provider does not see what stands before its own summary.
     """

@@ -113,7 +113,7 @@ class RuleKeeper:
         return self._replacements(view, own), new_problems
 
     async def resume(self, view: View, root: Path) -> tuple[Message, ...]:
-        """Find the files behind a restored chat's rules again; return the messages whose text is out of date."""
+        """Find the files of a restored chat's rules again; return the messages whose text is out of date."""
         labels = {message.path for message in view.messages if message.tag == RULES_TAG}
         if not labels:
             return ()

@@ -300,7 +300,7 @@ class Session:
     async def regenerate(self, snapshot: Snapshot) -> None:
         """Answer the user's last message again; the old answer leaves the view, never the log, and can be had back.
 
-        Behind a compaction its summary is what is answered; what was attached since stays.
+        After a compaction its summary is what is answered; what was attached since stays.
 
         Raises:
             InputError: a turn is running, or there is no user message.
@@ -345,7 +345,7 @@ class Session:
     async def _ask_behind_reply(self, cycle: int, turn_id: str = "", *, compacted: bool = False) -> None:
         """Ask the model to go on when the chat ends in words of its own; else it has something to answer.
 
-        Behind a compaction of a complete reply it is told of the compaction: nothing was cut (R-528).
+        After a compaction of a complete reply it is told of the compaction: nothing was cut (R-528).
         """
         newest = _newest(self.log.view.messages)
         if newest is not None and newest.role == "assistant":

@@ -1,4 +1,4 @@
-"""The budgets of a chat: asked before a turn begins, looked at behind it (R-358).
+"""The budgets of a chat: asked before a turn begins, looked at after it (R-358).
 
 What was spent is the store's running total, so that asking costs the same however much has been said. Without a budget
 nothing is asked.
@@ -56,7 +56,7 @@ class Spending:
         return next((budget.refusal() for budget in budgets if budget.is_used_up), "")
 
     async def warnings(self) -> list[str]:
-        """Return the warnings that are due behind a turn, each once."""
+        """Return the warnings that are due after a turn, each once."""
         if not self._has_budget:
             return []
         due = [budget for budget in await asyncio.to_thread(self.budgets) if budget.is_close]

@@ -1,7 +1,7 @@
 """Writes one chat's snapshot and checkpoint files, in a thread: reads what is new of its log, builds, keeps keys out.
 
-The snapshot is written first, so that it is never behind the checkpoint made with it (R-474). Nothing here touches the
-running chat: it gets values and a store that any thread may read.
+The snapshot is written first, so that it is never older than the checkpoint made with it (R-474). Nothing here
+touches the running chat: it gets values and a store that any thread may read.
 """
 
 from __future__ import annotations

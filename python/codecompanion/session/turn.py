@@ -142,7 +142,7 @@ class Turn:
         return any(m.cycle == self.cycle and is_typed_by_user(m) for m in self._session.log.view.messages)
 
     async def _prepare(self) -> str:
-        """Run the policy before every request (R-518), behind the compaction the user asked for meanwhile.
+        """Run the policy before every request (R-518), after the compaction the user asked for meanwhile.
 
         Returns why the turn ends here, "" when it goes on: a compaction waits for the user if they want it so (R-528),
         and so does a request that does not fit while compaction is paused (R-545).

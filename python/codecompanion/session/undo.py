@@ -35,7 +35,7 @@ UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "u
 """Kinds of changes that are offered; the others mend the history, or belong to what was said since."""
 _TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
 _RESTS = 2
-"""Until this many cycles behind the running one: between turns, the next request is the first of the next cycle."""
+"""Until this many cycles after the running one: between turns, the next request is the first of the next cycle."""
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -237,11 +237,11 @@ class Rest(msgspec.Struct, frozen=True):
     paused: frozenset[str] = frozenset()
 
     def kinds(self, cycle: int) -> frozenset[str]:
-        """Return the events of the stages that rest in this cycle behind a restored message."""
+        """Return the events of the stages that rest in this cycle after a restored message."""
         return _AUTOMATIC if cycle < self.until else frozenset()
 
     def after(self, payload: EventPayload, cycle: int) -> Rest:
-        """Return the rest behind one more event of a log whose view is in this cycle; what undoes, `rest_of` knows."""
+        """Return the rest after one more event of a log whose view is in this cycle; what undoes, `rest_of` knows."""
         if says_go_on(payload):
             return Rest()
         if isinstance(payload, ViewChanged) and payload.kind == "restored":

@@ -83,7 +83,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Going(msgspec.Struct, frozen=True, kw_only=True):
-    """What earlier reports and the new messages add up to: `known` + `new`, behind an edit that took `taken` out."""
+    """What earlier reports and the new messages add up to: `known` + `new`, after an edit that took `taken` out."""
 
     known: float
     new: float
@@ -245,7 +245,7 @@ class UsageDoubts:
 
 
 def sentence(doubt: Doubt) -> str:
-    """Return what is said of an endpoint, behind its name."""
+    """Return what is said of an endpoint, after its name."""
     if doubt.cut_to:
         cut = f"seems to cut prompts to {doubt.cut_to:,} tokens"
         return f"{cut}: set context_window to that (about {doubt.expected:,} were sent)"

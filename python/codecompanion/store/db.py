@@ -1,7 +1,7 @@
 """SQLite connections of the store: settings, private files, and foreign errors told as ours.
 
 One connection writes (owned by `writer.Writer`), one reads; both work on the same WAL database, so reading never
-waits for writing. A store in memory has a single connection behind one lock. Every sqlite3 and OS error leaves the
+waits for writing. A store in memory has a single connection under one lock. Every sqlite3 and OS error leaves the
 store as a `StoreError` whose text is one sentence for the user (`explain`).
 """
 
@@ -56,7 +56,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def explain(error: Exception, path: Path | None) -> StoreError:
-    """Return the error as one of ours: what is wrong, what to do, and behind that the path."""
+    """Return the error as one of ours: what is wrong, what to do, and after that the path."""
     if isinstance(error, StoreError):
         return error
     place = str(path) if path else "the store in memory"

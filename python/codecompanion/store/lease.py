@@ -110,7 +110,7 @@ class Owner:
         self._list_claims(self._claims.since)
 
     def is_alive(self, owner: str) -> bool:
-        """Return whether the host behind an owner id still runs."""
+        """Return whether the host of an owner id still runs."""
         if owner == self.id:
             return True
         return self._folder is not None and is_locked(_lock_file(self._folder, owner))

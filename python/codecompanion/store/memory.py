@@ -67,7 +67,7 @@ def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[st
 def why_refused(texts: Sequence[str], exclusions: Sequence[re.Pattern[str]]) -> str:
     """Return why nothing of these texts may be remembered (R-449), "" when it may.
 
-    `texts` are the summary and the user's own words behind it: a summariser may have dropped the directive.
+    `texts` are the summary and the user's own words after it: a summariser may have dropped the directive.
     """
     if any(_NO_MEMORY.search(text) for text in texts):
         return "the chat says not to remember it"
@@ -150,7 +150,7 @@ class MemoryFiles:
 
 
 def add_bullets(text: str, sections: Sequence[tuple[str, Sequence[str]]], clock: str) -> str:
-    """Return the log with `- [flush HH:MM] …` right behind each heading; a heading that is missing is appended."""
+    """Return the log with `- [flush HH:MM] …` right after each heading; a heading that is missing is appended."""
     lines = text.splitlines()
     for heading, items in sections:
         fresh = [f"- [flush {clock}] {' '.join(item.split())}" for item in items if item.strip()]

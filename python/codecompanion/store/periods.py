@@ -40,7 +40,7 @@ class Period(msgspec.Struct, frozen=True):
     any_year: bool = False
 
     def days_off(self, day: datetime.date) -> int:
-        """Return how many days the day lies behind the period: 0 within, negative before it."""
+        """Return how many days the day lies after the period: 0 within, negative before it."""
         day = day.replace(year=2000) if self.any_year else day
         return (day - self.first).days if day < self.first else max(0, (day - self.last).days)
 

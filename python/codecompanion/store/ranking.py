@@ -31,7 +31,7 @@ MOST_READ_FOR_WHEN = 60
 _READ_CHARS = 2_000
 _SHORT_CHARS = 1_000
 _QUESTION = re.compile(r"[^\W_][\"'”’)*]*\?+(?![^\s\"'”’)*!])|？")
-"""A question mark behind a word and before a space: not the one of a pattern or an address."""
+"""A question mark after a word and before a space: not the one of a pattern or an address."""
 _TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|(?:last|next|this) \w+|\w+day|weekend|(?:19|20)\d\d"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{1,2}[:/.]\d{2})\b",
@@ -51,7 +51,7 @@ class Matches(msgspec.Struct):
 
 
 class Surroundings(msgspec.Struct):
-    """Which message stands before and behind which, by row, as far as that is known."""
+    """Which message stands before and after which, by row, as far as that is known."""
 
     before: dict[Row, Row]
     behind: dict[Row, Row]

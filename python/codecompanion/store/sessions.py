@@ -195,7 +195,7 @@ def append_events(
 ) -> list[LogEvent]:
     """Append to the log of the chat inside the running transaction; the first event makes the chat.
 
-    `after_seq`: the numbers begin behind it, although the chat does not reach so far. `spent`: what it had cost before.
+    `after_seq`: the numbers begin after it, although the chat does not reach so far. `spent`: what it had cost before.
 
     A reply clears the chat's partial reply and a user message the draft it was typed as, in the same transaction, so
     that no crash can show a text twice.

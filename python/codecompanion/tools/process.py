@@ -1,7 +1,7 @@
 """Runs a program in a process group of its own, which never outlives the call.
 
 Standard input is empty or a file, there is no terminal. What the program prints is handed over as it comes. On the time
-limit, on cancelling and when the program has ended but left processes behind, the whole group is ended: first asked
+limit, on cancelling and when the program has ended but left processes running, the whole group is ended: first asked
 (SIGTERM), then killed. A process that made itself a session of its own (`setsid`, daemons) escapes that.
 """
 

@@ -101,5 +101,5 @@ def with_own_line_ends(like: TextFile, text: str) -> str:
         result += same
     result += own[len(own) - tail :]
     if end and len(result) > 0 and result[-1].endswith("\r") and not own[-1].endswith("\r"):
-        result[-1] = result[-1].removesuffix("\r")  # behind the last newline there is no line end
+        result[-1] = result[-1].removesuffix("\r")  # after the last newline there is no line end
     return "\n".join(result)

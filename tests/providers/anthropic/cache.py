@@ -60,7 +60,7 @@ class CacheUse:
 
 @dataclass(frozen=True)
 class _Segment:
-    """A tool, a system block or a content block. `ttl` "" = no breakpoint behind it."""
+    """A tool, a system block or a content block. `ttl` "" = no breakpoint after it."""
 
     key: str
     tokens: int

@@ -18,7 +18,7 @@ PATCH_PX = 28
 
 
 def image_tokens(source: Mapping[str, Any]) -> int:
-    """Return what an image costs; one behind a URL or file id, whose size is unknown, the most there is."""
+    """Return what an image costs; one after a URL or file id, whose size is unknown, the most there is."""
     size = image_size(source) if source["type"] == "base64" else None
     if size is None:
         return MAX_TOKENS

@@ -88,8 +88,8 @@ def thinking_id(block: Block) -> str:
 class Binding:
     """Where in a conversation something stands: digests of everything before it, and the thinking before it.
 
-    More than one prefix is right behind a signed compaction block: the conversation may be taken to begin with it, or
-    to hold what it stands for (the turns kept behind it were written before the compaction) as long as system prompt
+    More than one prefix is right after a signed compaction block: the conversation may be taken to begin with it, or
+    to hold what it stands for (the turns kept after it were written before the compaction) as long as system prompt
     and tools are those it was made with.
     """
 
@@ -97,7 +97,7 @@ class Binding:
     previous: str = ""
 
     def after(self, placed: Placed, start: str) -> Binding:
-        """Return the binding behind one more block."""
+        """Return the binding after one more block."""
         if placed.kind in THINKING_KINDS:
             return Binding(self.prefixes, thinking_id(placed.block))
         text = f"{placed.role} {canonical(placed.block)}"
@@ -125,7 +125,7 @@ def bindings(prompt: Prompt) -> Iterator[tuple[Placed, Binding]]:
 
 
 def binding_at_end(prompt: Prompt, further: Iterable[Placed] = ()) -> Binding:
-    """Return the binding behind a prompt and what was said since."""
+    """Return the binding after a prompt and what was said since."""
     start = start_of(prompt)
     binding = Binding((start,))
     for placed in (*prompt.blocks, *further):

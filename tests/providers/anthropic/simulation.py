@@ -44,7 +44,7 @@ class _Pass:
 
 
 class Simulation:
-    """The model behind one server. `encrypted`: threshold blocks carry `encrypted_content`."""
+    """The model after one server. `encrypted`: threshold blocks carry `encrypted_content`."""
 
     def __init__(self, cache: PromptCache, memory: Memory, *, encrypted: bool) -> None:
         self._cache, self._memory, self._encrypted = cache, memory, encrypted

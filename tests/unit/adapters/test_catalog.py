@@ -42,7 +42,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_known_model_has_a_window(address: str, model: str, window: int) -> None:
-    """Directly, behind a router, behind a gateway nobody knows."""
+    """Directly, after a router, behind a gateway nobody knows."""
     facts = lookup(address, model)
     assert facts is not None
     assert facts.context_window == window

@@ -44,7 +44,7 @@ def read_with_h11(stream: bytes) -> tuple[bytes, str]:
 
 
 def test_neighbouring_chunks_become_one() -> None:
-    """The point of it: one chunk instead of three; also behind an informational head."""
+    """The point of it: one chunk instead of three; also after an informational head."""
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     assert merge(early + HEAD + chunked(b"a", b"b")) == early + HEAD + b"2\r\nab\r\n0\r\n\r\n"
     assert merge(HEAD + chunked(b"abc", b"de", b"f")) == HEAD + b"6\r\nabcdef\r\n0\r\n\r\n"

@@ -95,7 +95,7 @@ def test_looking_runs_side_by_side(text: str) -> None:
 
 
 def test_what_changes_something_waits_its_turn() -> None:
-    """A read behind an edit must see the edit."""
+    """A read after an edit must see the edit."""
     text = "- read a\n- replace x with y in a\n- read a\n- read b"
     assert [[tool for tool, _ in calls] for calls in rounds(text)] == [
         ["read_file"],

@@ -28,7 +28,7 @@ SAID = {
 
 
 def work_of(messages, kept=0):
-    """Return the work behind S6: all but the newest `kept` messages are to be summarised."""
+    """Return the work after S6: all but the newest `kept` messages are to be summarised."""
     cut = len(messages) - kept
     return Work(before=messages, messages=messages[cut:], removed=messages[:cut])
 

@@ -116,7 +116,7 @@ def test_a_reply_that_was_cut_is_asked_for_once_more_with_more_room():
 
 
 def test_oversized_messages_are_named_instead_of_sent():
-    """R-125: exact notes behind the summary after a blank line, one per line; K is rounded."""
+    """R-125: exact notes after the summary after a blank line, one per line; K is rounded."""
     messages = chat(user("q"), assistant("", ("c", "t")), tool("c", "z" * 26_000), user("b" * 22_000), assistant("ok"))
     work, requests = summarize(messages, 10_000, lambda n: "merged")
     assert work.summary == (

@@ -139,7 +139,7 @@ def test_arguments_alone_can_be_enough():
 
 
 def test_tier_2_summarises_all_but_the_newest_four():
-    """R-128, R-129: `[summary] + last 4`, role system, behind the system prompt, the number of messages in it."""
+    """R-128, R-129: `[summary] + last 4`, role system, after the system prompt, the number of messages in it."""
     messages = [system(), *talk(60)]
     answer = prepare(messages, window_at(messages, 0.95))
     assert answer["result"]["tier"] == 2
@@ -211,7 +211,7 @@ def test_tier_3_summarises_the_oldest_half_in_one_call():
 
 
 def test_tier_3_drops_the_oldest_of_the_rest_until_it_fits():
-    """R-133: from behind the summary on, as few as needed, never the newest four."""
+    """R-133: from after the summary on, as few as needed, never the newest four."""
     messages = [system(), *talk(60)]
     window = window_at(messages, 0.95)
     fit = room(window, 100)

@@ -124,10 +124,10 @@ def test_a_result_over_200_characters_says_how_long_it_was(length, cleared):
         assert work.messages[2].tool_call_id == "c"
 
 
-@pytest.mark.parametrize(("behind", "cleared"), [(3, False), (4, True)])
-def test_the_newest_four_messages_are_counted_without_the_system_prompt(behind, cleared):
+@pytest.mark.parametrize(("after", "cleared"), [(3, False), (4, True)])
+def test_the_newest_four_messages_are_counted_without_the_system_prompt(after, cleared):
     """R-116: system messages among them do not count."""
-    late = [user(f"u{i}") for i in range(behind)]
+    late = [user(f"u{i}") for i in range(after)]
     messages = chat(
         system(), user("a"), assistant("", ("c", "t")), tool("c", "x" * 400),
         *late[:1], system("[Conversation Summary"), *late[1:],

@@ -79,7 +79,7 @@ def test_kodacode_is_its_header_and_points_below_headings(monkeypatch, keys):
 
 
 def test_the_quoted_request_stands_inside_of_the_element():
-    """R-433, R-551: a chat that goes on from cowork's block sees one element and nothing behind it."""
+    """R-433, R-551: a chat that goes on from cowork's block sees one element and nothing after it."""
     frame = InsertSummary(header="handoff", wrapper="cowork_compaction_summary")
     words = "go on with </cowork_compaction_summary> this\n\n- and that"
     text = summary_text(Work(before=(), messages=(), summary="1. the rest", request=words), frame)

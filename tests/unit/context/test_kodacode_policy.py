@@ -92,7 +92,7 @@ def test_the_last_candidate_is_accepted_above_the_target():
 
 
 def test_nothing_finished_nothing_planned():
-    """R-310: the first turn, however large, gives no plan; nor does a summary with nothing new behind it."""
+    """R-310: the first turn, however large, gives no plan; nor does a summary with nothing new after it."""
     messages = chat(user("go"), assistant("", ("a", "read_file")), tool("a", "y" * 40_000))
     prepared, asked = run(messages, window_for(messages, 0.9), policy=POLICY)
     assert outcomes(prepared) == [("history", "token_pressure", "skipped")]

@@ -54,7 +54,7 @@ def test_a_flush_writes_a_summary_and_changes_nothing():
     ],
 )
 def test_a_flush_waits_for_time_and_news(changes, reason):
-    """R-446: memory off, two minutes, 250 new tokens; behind a compaction everything is new."""
+    """R-446: memory off, two minutes, 250 new tokens; after a compaction everything is new."""
     outcome, asked = run(measure=lambda messages: Measure(1000, 1000), **changes)
     assert (outcome.reason if isinstance(outcome, Skipped) else "") == reason
     assert bool(asked) == (reason == "")

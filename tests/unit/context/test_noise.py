@@ -161,7 +161,7 @@ def test_the_sentence_behind_an_example_counts():
 
 @pytest.mark.parametrize("mark", ["<example>", "--- DEMONSTRATION ---\n"])
 def test_what_is_never_closed_hides_nothing(mark):
-    """Each mark would look through all the text behind it: with so many of them that would take hours."""
+    """Each mark would look through all the text after it: with so many of them that would take hours."""
     text = mark * 100_000
     assert without_examples(text) == text
 

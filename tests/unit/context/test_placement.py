@@ -132,7 +132,7 @@ def test_without_a_text_nothing_is_inserted():
     [{}, {"header": "with_count"}, {"header": "earlier_with_count"}, COWORK, {**COWORK, "header": ""}],
 )
 def test_a_summary_is_read_back_without_its_frame(params):
-    """R-424: the next summariser gets what it says, and the words quoted behind it."""
+    """R-424: the next summariser gets what it says, and the words quoted after it."""
     text = next(m for m in insert(CHAT, removed=CHAT[3:4], **params).messages if m.tag == SUMMARY_TAG).text
     assert bare_summary(text) == "TEXT"
     quoted = next(

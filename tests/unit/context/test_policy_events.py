@@ -109,7 +109,7 @@ def test_a_summarised_context_says_how_much_went_and_that_it_was_proactive() -> 
 
 
 def test_the_metadata_of_a_run_tells_truncation_from_removal() -> None:
-    """R-423, R-411: kind, counts and the size behind each of the two steps."""
+    """R-423, R-411: kind, counts and the size after each of the two steps."""
     shorter = with_changes(TALK[1], content="x" * 10, tokens=10)
     cut = report(TALK, (TALK[0], shorter, TALK[2]))
     metadata = run_metadata(Occasion(report=cut, available=1000))

@@ -199,7 +199,7 @@ def _nothing_is_lost_without_a_trace(prepared, after):
 @settings(max_examples=80, deadline=None)
 @given(messages=chats(), later=chats())
 def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
-    """R-531: what joined while the summary was written stands behind it, unchanged; the event equals the swap."""
+    """R-531: what joined while the summary was written stands after it, unchanged; the event equals the swap."""
     policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 0}, "k")
     prepared, _ = run(messages, 10**6, policy=policy, manual=True)
     report = next((r for r in prepared.reports if r.work is not None), None)

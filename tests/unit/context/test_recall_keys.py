@@ -33,7 +33,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_the_line_stands_in_the_form_and_is_told_once(text):
-    """Issue 9: no text behind or outside of the form; a second line takes the place of the first."""
+    """Issue 9: no text after or outside of the form; a second line takes the place of the first."""
     once = put_span(text, Span(3, 57))
     again = put_span(once, Span(3, 90))
     assert read_span(once) == Span(3, 57)

@@ -185,7 +185,7 @@ def test_a_policy_without_steps_costs_nothing():
 
 
 def test_the_style_fragment_has_its_three_lines():
-    """R-348: word for word, behind the agent's prompt."""
+    """R-348: word for word, after the agent's prompt."""
     text = join_fragments((Fragment("agent", "agent", "Be good."), TERSE))
     assert text == (
         "Be good.\n\nResponse style: terse.\n- Keep ordinary model replies brief and direct.\n"

@@ -178,7 +178,7 @@ def test_the_newest_message_is_shortened_rather_than_excerpted():
 
 
 def test_what_earlier_summaries_quoted_is_carried_on():
-    """R-424: nothing is lost over n compactions, also with the quoted request of an interrupted loop behind it."""
+    """R-424: nothing is lost over n compactions, also with the quoted request of an interrupted loop after it."""
     summary, total = "", []
     for round_number in range(6):
         words = f"round {round_number}\n\nplease"

@@ -198,7 +198,7 @@ def test_the_strategy_counts_what_it_looked_up():
 
 
 def test_quotes_added_afterwards_are_not_touched():
-    """The user's words are copied by code behind this step; they carry no marks."""
+    """The user's words are copied by code after this step; they carry no marks."""
     summary = put_quotes(marked("newThing"), "> use newThing")
     assert "> use newThing" in summary.split("\n")
 

@@ -158,7 +158,7 @@ def test_filling_keeps_the_first_and_as_many_of_the_newest_as_fit():
 
 
 def test_filling_stops_at_the_first_that_does_not_fit():
-    """R-416: a smaller one behind it does not slip in."""
+    """R-416: a smaller one after it does not slip in."""
     messages = chat(*numbered(3), assistant("B" * 4000), *numbered(2))
     work = select(messages, target=800, fill=True, keep_pending=False)
     assert ids(work.messages) == ["m4", "m5"]

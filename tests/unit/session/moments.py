@@ -70,7 +70,7 @@ class Story:
     """From here on the model has but one thing to say."""
 
     def adapter(self) -> ScriptedAdapter:
-        """Return the model of the story; behind its last reply it says the end."""
+        """Return the model of the story; after its last reply it says the end."""
         replies = iter(self.replies)
 
         def answer(request: ChatRequest) -> Reply:
@@ -115,7 +115,7 @@ STORIES: dict[str, Story] = {
     "in a tool loop": Story([says("one"), READ, COMPACTS], asks(), native=True),
     "in vain": Story([says("one"), NO_BLOCK], asks(), native=True),
     "cut before its end": Story([says("one"), CUT], asks(), native=True),
-    "cut behind its end": Story([says("one"), CUT_LATER], asks(), native=True),
+    "cut after its end": Story([says("one"), CUT_LATER], asks(), native=True),
     "with a pause": Story([says("one"), PAUSED], asks(), native=True),
     "on demand": Story([says("one"), says("went on")], compacts, native=True, compactions=[DONE]),
     "on demand, and stop": Story([says("one")], compacts, native=True, compactions=[DONE], settings=STOP),
@@ -132,7 +132,7 @@ STORIES: dict[str, Story] = {
     "the provider's with checkpoints": Story([says("one"), COMPACTS], asks(), native=True, keeps=True),
     "too long": Story([says(LONG), TOO_LONG, says("SUMMARY")], asks()),
     "too long for the summariser": Story([says(LONG), TOO_LONG, TOO_LONG], asks()),
-    "too long behind a block": Story([says(LONG), COMPACTS, TOO_LONG, says("SUMMARY")], asks(), 2, native=True),
+    "too long after a block": Story([says(LONG), COMPACTS, TOO_LONG, says("SUMMARY")], asks(), 2, native=True),
     "a block refused": Story([says("one"), COMPACTS, REFUSED], asks(), 2, native=True),
     "reasoning refused": Story([SEALED, REFUSED], asks()),
     "half a reply": Story([says("one"), HALF], asks()),

@@ -47,7 +47,7 @@ def summaries(session) -> list[tuple[int, Message]]:
 
 
 async def test_a_long_chat_is_handed_on_again_and_again(tmp_path):
-    """R-421, R-424, R-443, R-445: one pinned summary behind the first message, each reads the one before."""
+    """R-421, R-424, R-443, R-445: one pinned summary after the first message, each reads the one before."""
     adapter = ScriptedAdapter("s", Scripted())
     bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": "cowork"})
     session = await bench.open()

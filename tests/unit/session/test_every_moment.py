@@ -62,7 +62,7 @@ async def test_a_disk_that_fills_at_any_write_leaves_the_truth(tmp_path, monkeyp
 
 @pytest.mark.parametrize("name", STORIES)
 async def test_a_kill_behind_any_write_leaves_a_chat_to_go_on_with(tmp_path, monkeypatch, name):
-    """Lessons 35, 36: reopened, the chat is either before a change or behind it."""
+    """Lessons 35, 36: reopened, the chat is either before a change or after it."""
     whole = Stage(STORIES[name], tmp_path, monkeypatch)
     session = await whole.begin()
     known = [event.payload for event in whole.bench.store.load_events("chat-1")]

@@ -128,7 +128,7 @@ async def test_a_question_that_failed_can_be_gone_on_with(tmp_path):
 
 @pytest.mark.parametrize("is_native", [True, False])
 async def test_what_is_attached_in_a_loop_does_not_end_its_request(tmp_path, is_native):
-    """R-551: the user's words survive a compaction in the middle of the work, also behind an attachment."""
+    """R-551: the user's words survive a compaction in the middle of the work, also after an attachment."""
     (tmp_path / "a.txt").write_text(LONG)
     gate = asyncio.Event()
     if is_native:
@@ -148,7 +148,7 @@ async def test_what_is_attached_in_a_loop_does_not_end_its_request(tmp_path, is_
 
 
 async def test_a_continuation_that_is_compacted_still_ends_in_the_users_words(tmp_path):
-    """R-536, R-551: with a pause behind the compaction the next request must not end in the provider's block."""
+    """R-536, R-551: with a pause after the compaction the next request must not end in the provider's block."""
     paused = (CompactionBegun(), CompactionDone(BLOCK), Finished("compacted"))
     adapter = native(HALF, paused, says("rest"))
     bench = Bench(tmp_path, adapter)

@@ -48,7 +48,7 @@ def named(bench, name):
 
 
 def assert_paired(bench):
-    """Every compaction, also one that could not even begin, has one start and one end behind it, logged and told."""
+    """Every compaction, also one that could not even begin, has one start and one end after it, logged and told."""
     ends = ("session_history_continuation_updated", "context_compaction_failed")
     for events in (logged(bench), bench.of(Told)):
         about = [(e.compaction_id, e.name) for e in events if e.name in ("context_compaction_started", *ends)]
@@ -405,7 +405,7 @@ async def test_a_summary_that_cannot_be_stored_is_told_in_the_documents_words(tm
 
 
 async def test_a_request_that_does_not_fit_behind_its_compaction_is_told_in_the_documents_words(tmp_path):
-    """R-327, R-335: with the event; the sentence behind it says what takes the room and what to do."""
+    """R-327, R-335: with the event; the sentence after it says what takes the room and what to do."""
     bench = Bench(tmp_path, talker(20), window=4_000, settings=KODACODE)
     session = await bench.open()
     session.submit(submit("word " * 6_000))
@@ -479,7 +479,7 @@ async def compacted_within_a_turn(tmp_path, *steps, window=6_000):
 
 
 def events_behind(bench, request):
-    """Return the names of R-328 that were logged behind that many requests of the last turn."""
+    """Return the names of R-328 that were logged after that many requests of the last turn."""
     payloads = [e.payload for e in bench.store.load_events("chat-1")]
     sent = [place for place, payload in enumerate(payloads) if isinstance(payload, RequestSent)][2:]
     behind = payloads[sent[request - 1] : sent[request]]
@@ -488,11 +488,11 @@ def events_behind(bench, request):
 
 
 async def test_a_compaction_between_two_tool_rounds_logs_what_it_made_of_the_request(tmp_path):
-    """R-328: which turns were dropped behind the summary is said when it happens, not a turn later."""
+    """R-328: which turns were dropped after the summary is said when it happens, not a turn later."""
     reads = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(2)]
     bench, adapter = await compacted_within_a_turn(tmp_path, *reads)
     sizes = [len(events_behind(bench, n)) for n in range(1, len(adapter.requests) - 2)]
-    assert sorted(sizes) == [0] * (len(sizes) - 1) + [2], "one pair, for the request behind the compaction"
+    assert sorted(sizes) == [0] * (len(sizes) - 1) + [2], "one pair, for the request after the compaction"
     compiled, pruned = events_behind(bench, sizes.index(2) + 1)
     assert (compiled.name, pruned.name) == ("prompt_compiled", "context_pruned")
     assert pruned.fields["turn_ids"] == ["turn-1", "turn-2"]

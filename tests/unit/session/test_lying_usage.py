@@ -75,7 +75,7 @@ class Liar(Chat):
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.parametrize("honest", [0, 3])
 def test_the_estimate_stays_in_force(name: str, honest: int) -> None:
-    """From the first report on, and behind honest ones; nothing is learned, and the meter says that it is a guess."""
+    """From the first report on, and after honest ones; nothing is learned, and the meter says that it is a guess."""
     chat = Liar(LIES[name])
     chat.add("Please read the files.", "user")
     for _ in range(honest):

@@ -451,7 +451,7 @@ def test_a_server_that_cuts_the_history_does_not_empty_the_meter() -> None:
 
 
 def events_of(chat: Chat) -> list[LogEvent]:
-    """Return the log of the chat's messages, a report behind each reply that has usage."""
+    """Return the log of the chat's messages, a report after each reply that has usage."""
     payloads: list[EventPayload] = []
     view = View()
     for message in chat.view.messages:
@@ -493,7 +493,7 @@ def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
 
 
 def test_a_long_chat_restored_knows_what_always_goes_along_from_its_first_report() -> None:
-    """What the provider adds by itself was told then; behind a compaction it is most of the prompt."""
+    """What the provider adds by itself was told then; after a compaction it is most of the prompt."""
     chat = talk(Provider(1.0, hidden=2500), steps=1)
     chat.add(LINE * 1500)
     for _ in range(160):
@@ -584,7 +584,7 @@ def test_a_count_that_goes_on_from_the_last_one_is_the_count_from_scratch(steps:
 
 @pytest.mark.parametrize("ratio", [0.6, 0.8])
 def test_a_first_report_never_makes_the_fixed_part_nothing(ratio: float) -> None:
-    """Lesson 8: a chat that changes its model each time has only first reports; a summary is not free behind one."""
+    """Lesson 8: a chat that changes its model each time has only first reports; a summary is not free after one."""
     provider, meter = Provider(ratio, hidden=500), ContextMeter(MessageCounter(), Calibration())
     meter.set_fixed_part(SYSTEM, (TOOL,))
     view = View()

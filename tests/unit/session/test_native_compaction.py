@@ -208,7 +208,7 @@ async def test_what_a_compaction_costs_is_logged(tmp_path):
 
 
 async def test_behind_a_compaction_on_demand_the_next_one_is_asked_for_too(tmp_path):
-    """R-534, R-540: Anthropic does not compact by itself behind a block it was asked for; the chat must not fill up."""
+    """R-534, R-540: Anthropic does not compact by itself after a block it was asked for; the chat must not fill up."""
     large = Usage(input_tokens=90_000, output_tokens=5)
     adapter = native(says("one"), says("two", large), says("three"), compactions=[CompactionDone(BLOCK)] * 2)
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})

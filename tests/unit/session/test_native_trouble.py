@@ -118,7 +118,7 @@ async def test_a_stop_for_a_compaction_that_never_comes_does_not_go_on_for_ever(
 
 
 async def test_behind_a_compaction_on_demand_nobody_is_blamed(tmp_path):
-    """Anthropic makes none by itself behind one it was asked for; that it is overloaded is no reason to turn it off."""
+    """Anthropic makes none by itself after one it was asked for; that it is overloaded is no reason to turn it off."""
     adapter = native(says("one"), *[says("more", LARGE)] * 5,
                      compactions=[CompactionDone(BLOCK), *[Overloaded("s: overloaded.")] * 5])  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})

@@ -126,7 +126,7 @@ async def test_an_answer_is_settled_once_the_chat_goes_on(tmp_path: Path) -> Non
 
 
 async def test_going_on_after_an_undo_settles_it_too(tmp_path: Path) -> None:
-    """A question behind the old answer, or the old answer continued: the new one is not offered any more."""
+    """A question after the old answer, or the old answer continued: the new one is not offered any more."""
     for step in ("ask", "continue"):
         bench, session = await asked(tmp_path)
         await again(bench, session)

@@ -85,7 +85,7 @@ async def test_what_the_user_asked_for_is_read_in_later_chats_until_it_changes(t
 
 
 async def test_an_include_that_leads_out_of_the_repository_is_held_back_too(tmp_path, monkeypatch):
-    """A folder of the user's agent rules is not the project's, neither directly nor behind another file."""
+    """A folder of the user's agent rules is not the project's, neither directly nor after another file."""
     rules, root, diary = _linked(tmp_path, monkeypatch)
     (diary.parent / ".claude").mkdir()
     (diary.parent / ".claude" / "own.md").write_text("mine")

@@ -207,7 +207,7 @@ def smaller_than_believed(request):
 
 @pytest.mark.parametrize("policy", policy_names())
 async def test_near_the_limit_a_message_is_sent_or_comes_back(tmp_path, policy):
-    """R-524: what brings removed messages back is offered behind the first recovery, and takes room, too.
+    """R-524: what brings removed messages back is offered after the first recovery, and takes room, too.
 
     Seen: "Not sent: 6,029 tokens, 6,000 fit", and the same message was sent when asked again. Whether a request fits
     is judged once, before the message is logged.

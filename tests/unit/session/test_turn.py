@@ -424,7 +424,7 @@ async def talk(bench, session, number):
 
 
 async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
-    """R-501, R-521, R-527, R-528, R-543: one request goes out, the pending one, behind the summary."""
+    """R-501, R-521, R-527, R-528, R-543: one request goes out, the pending one, after the summary."""
     adapter = long_chat(says("THE SUMMARY"))
     bench = Bench(tmp_path, adapter, window=12_000, settings=SMALL)
     session = await bench.open()

@@ -347,7 +347,7 @@ async def test_a_compact_with_nothing_to_do_says_go_on_all_the_same(tmp_path):
 
 
 async def test_a_compact_that_fails_does_not_end_the_pause(tmp_path):
-    """R-545: nothing was compacted; also behind a restart."""
+    """R-545: nothing was compacted; also after a restart."""
     down = iter([calls((f"c{n}", "read_file", READ)) if n % 2 else says("done") for n in range(1, 7)])
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(down, says(""))), settings=EDITS)
     session = await talked(bench)

@@ -37,7 +37,7 @@ STORY = (
 
 
 async def test_each_change_by_hand_is_one_write_and_a_kill_behind_any_leaves_the_view_of_that_moment(tmp_path):
-    """R-545: reopened behind every single write, the view is one that the user has seen."""
+    """R-545: reopened after every single write, the view is one that the user has seen."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench, 2)
     session.compact("")

@@ -3,7 +3,7 @@
 One of the two models compacts by itself, and what it made ends when the chat changes to the other one (R-542).
 
 The rule machine keeps a model: the view before each change, as a stack. What an undo leaves is compared with it byte by
-byte, with what joined since behind it, and so is what a new process reads from the file.
+byte, with what joined since after it, and so is what a new process reads from the file.
 """
 
 from __future__ import annotations

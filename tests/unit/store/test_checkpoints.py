@@ -76,7 +76,7 @@ def test_the_newest_is_tried_first_then_earlier_ones_then_the_snapshot(tmp_path)
 
 
 def test_a_chosen_checkpoint_is_tried_first(tmp_path):
-    """R-473: the rest stands behind it, so that one that cannot be read falls through."""
+    """R-473: the rest stands after it, so that one that cannot be read falls through."""
     files = CheckpointFiles(tmp_path)
     for number in (1, 2, 3):
         files.save_checkpoint("c", checkpoint(number), keep=True)
@@ -233,7 +233,7 @@ def test_a_kill_between_any_two_steps_leaves_whole_files(tmp_path):
         stored = files.payloads_of("c")
         assert not any(one.problem for one in stored)
         newest, snapshot = words(stored)[0], words(stored)[-1]
-        # The snapshot is written first: it is never behind the checkpoint (R-474).
+        # The snapshot is written first: it is never older than the checkpoint (R-474).
         assert (newest, snapshot) != ("words 2", "words 1")
         seen.add((newest, snapshot))
         assert [span["objectId"] for span in files.load_spans("c")][:1] == ["m1"]

@@ -1,4 +1,4 @@
-"""Deleting a chat leaves nothing of it behind, and everything of the others (issue 8, section 4)."""
+"""Deleting a chat leaves nothing of it after, and everything of the others (issue 8, section 4)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_ordinary_summaries_are_not_private():
     ["<no-memory>", "please do not remember this", "#nomemory", "no_memory: true", "Don't save this conversation"],
 )
 def test_a_directive_keeps_it_out(text):
-    """R-449: also in the user's words behind the summary."""
+    """R-449: also in the user's words after the summary."""
     assert why_refused(["a summary", f"well, {text}"], ()) == "the chat says not to remember it"
 
 
@@ -100,7 +100,7 @@ def test_memories_do_not_grow_without_bound(files, monkeypatch):
 
 
 def test_bullets_go_right_behind_their_heading():
-    """R-448: `- [flush HH:MM] …` behind the heading; a heading that is missing is appended."""
+    """R-448: `- [flush HH:MM] …` after the heading; a heading that is missing is appended."""
     before = "# Today\n\n## Decisions\n- mine\n\n## Notes\nfree\n"
     after = add_bullets(before, SECTIONS, "14:05")
     assert after == (

@@ -48,7 +48,7 @@ def scores(*texts: str) -> dict[int, float]:
 
 
 def test_a_neighbour_counts_less_than_the_message_itself() -> None:
-    """The message behind more than the one before it; all of it when the message before asks."""
+    """The message after more than the one before it; all of it when the message before asks."""
     found = scores("one", "a kayak", "two")
     assert found == {0: 2.0 * NEXT, 1: 4.0, 2: 2.0 * PREVIOUS}
     asked = scores("one", "a kayak?", "two")

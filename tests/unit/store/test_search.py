@@ -69,7 +69,7 @@ def test_a_verb_is_found_in_its_other_forms(store: Store) -> None:
 
 
 def test_a_reply_is_found_by_the_question_it_answers(store: Store) -> None:
-    """A reply seldom repeats the words; one that stands elsewhere with a single one of them comes behind."""
+    """A reply seldom repeats the words; one that stands elsewhere with a single one of them comes after."""
     talk(
         store,
         *filler(12),

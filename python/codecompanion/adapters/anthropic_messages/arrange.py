@@ -25,7 +25,7 @@ SUMMARY_ELEMENT = "history_summary"
 
 
 class Arranged(msgspec.Struct, frozen=True):
-    """The parts of a request: texts for `system`, the compaction's blocks, and the messages behind them."""
+    """The parts of a request: texts for `system`, the compaction's blocks, and the messages after them."""
 
     system: tuple[str, ...]
     compaction: tuple[Block, ...]

@@ -112,7 +112,7 @@ def _check_message(number: int, message: Any) -> Iterator[str]:
 
 
 def _check_roles(messages: Sequence[Any]) -> Iterator[str]:
-    """A system message (newer models) stands behind the user's words and before the model's, or at the end."""
+    """A system message (newer models) stands after the user's words and before the model's, or at the end."""
     roles = [message.get("role") if isinstance(message, Mapping) else None for message in messages]
     for number, role in enumerate(roles):
         if role not in ("user", "assistant", "system"):
@@ -225,7 +225,7 @@ def _check_context_management(body: Mapping[str, Any], *, signed: bool) -> Itera
         if edit.get("type") == "compact_20260112" and trigger.get("value", SMALLEST_TRIGGER) < SMALLEST_TRIGGER:
             yield f"the trigger of compaction is below {SMALLEST_TRIGGER}"
     if "compact_20260112" in kinds and signed:
-        yield "compaction cannot run behind a signed compaction"
+        yield "compaction cannot run after a signed compaction"
 
 
 def _is_signed(body: Mapping[str, Any]) -> bool:
@@ -265,6 +265,6 @@ def _check_breakpoints(
     if set(marks) - {"5m", "1h"}:
         yield "a cache breakpoint has a lifetime there is not"
     if "5m" in marks and "1h" in marks[marks.index("5m") :]:
-        yield "a long cache breakpoint stands behind a short one"
+        yield "a long cache breakpoint stands after a short one"
     if any(facts.marks and facts.kind in THINKING_KINDS for _, facts in blocks):
         yield "a cache breakpoint stands on thinking"

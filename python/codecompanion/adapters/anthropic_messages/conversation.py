@@ -98,7 +98,7 @@ class Conversation:
     def chunks(self, mark_json: bytes = b"", last: Block | None = None) -> list[bytes]:
         """Return the blocks with what stands between them; `mark_json` is the value of a cache breakpoint.
 
-        The breakpoints stand behind the user's last two messages: the earlier one is where the request before this one
+        The breakpoints stand after the user's last two messages: the earlier one is where the request before this one
         had its last, so its prefix is found again however much came since. `last` is a closing block of the user's.
         """
         chunks = list(self._chunks)

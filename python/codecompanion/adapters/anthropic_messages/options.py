@@ -32,7 +32,7 @@ class MessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     compaction: None = for models known to have it, True = for any model (a gateway that compacts for others), False =
     never. compaction_instructions replace the provider's own prompt for the summary. pause_after_compaction: stop
-    behind the compaction and ask again. cache: set breakpoints for prompt caching. image_input, document_input: False =
+    after the compaction and ask again. cache: set breakpoints for prompt caching. image_input, document_input: False =
     send a note instead.
     """
 

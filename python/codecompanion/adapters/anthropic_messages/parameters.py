@@ -54,7 +54,7 @@ def threshold_edits(options: MessagesOptions, compact_at: int) -> list[dict[str,
 def compaction_parameter(options: MessagesOptions, instructions: str) -> dict[str, Any]:
     """Return the parameter that compacts on demand.
 
-    Instructions replace the provider's own prompt entirely, so words of the user come behind a whole prompt of ours.
+    Instructions replace the provider's own prompt entirely, so words of the user come after a whole prompt of ours.
     """
     prompt = options.compaction_instructions.strip()
     if instructions.strip():
@@ -130,7 +130,7 @@ def needed_betas(fields: Mapping[str, Any], signed: bool | None) -> set[str]:
 
 
 def beta_header(given: Mapping[str, str], betas: Iterable[str]) -> dict[str, str]:
-    """Return the header with the betas of a request behind those the user set."""
+    """Return the header with the betas of a request after those the user set."""
     own = next((value for name, value in given.items() if name.lower() == BETA_HEADER), "")
     names = dict.fromkeys(name.strip() for name in own.split(",") if name.strip())
     names.update(dict.fromkeys(sorted(betas)))

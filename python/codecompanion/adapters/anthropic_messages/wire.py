@@ -216,7 +216,7 @@ class AnthropicMessages(WireFormat):
             fields["tool_choice"] = {**given, "disable_parallel_tool_use": True}
         self._fit_thinking(fields, rendered.conversation, max_tokens)
         if request.purpose == "chat":
-            # The provider does not compact behind a signed compaction; another one on demand replaces it.
+            # The provider does not compact after a signed compaction; another one on demand replaces it.
             compacts = self.compacts_natively(request.model) and not rendered.signed
             edits = threshold_edits(self._options, request.compact_at if compacts else 0)
             if edits:

@@ -20,7 +20,7 @@ def check_request(messages: Sequence[Message]) -> list[str]:
 
 
 def repair_request(messages: Sequence[Message]) -> list[Message]:
-    """Return messages that `check_request` accepts: results moved behind their calls, gaps filled, orphans left out."""
+    """Return messages that `check_request` accepts: results moved after their calls, gaps filled, orphans left out."""
     return mend_pairs(messages, is_empty)
 
 

@@ -276,7 +276,7 @@ def _render_tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _with_place(messages: Sequence[Message]) -> Iterator[tuple[Message, bool]]:
-    """Yield each message with whether it stands directly behind a tool's result."""
+    """Yield each message with whether it stands directly after a tool's result."""
     behind_result = False
     for message in messages:
         yield message, behind_result

@@ -1,6 +1,6 @@
 """What a Responses endpoint refuses in a request body; pure, and a fold over the items, so that new ones cost O(new).
 
-Rules: each call is answered once, behind it and before anybody else speaks; call ids and sealed items occur once;
+Rules: each call is answered once, after it and before anybody else speaks; call ids and sealed items occur once;
 reasoning is followed by what it led to, which is an item of the model and no more reasoning (unsealed reasoning of
 compatible endpoints may stand in a row); at most one compaction stands in the request (a provider may write it as
 several items in a row), and only messages before it; ids, keys, content and sizes as in `check_items.py`. Stricter than
@@ -93,7 +93,7 @@ class OrderCheck:
         problems = [f"repeats {name}" for name in mark.names if name in self._names]
         self._names.update(mark.names)
         if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
-            problems.append("follows reasoning, in the place of what the model wrote behind it")
+            problems.append("follows reasoning, in the place of what the model wrote after it")
         if self._last == "trigger":
             problems.append("follows a compaction trigger, which has to be the last item")
         match mark.kind:
@@ -128,7 +128,7 @@ class OrderCheck:
         if self._compacted and self._last != "compaction":
             problems.append("is a second compaction")
         elif self._conversed:
-            problems.append("is a compaction behind items it stands for")
+            problems.append("is a compaction after items it stands for")
         self._compacted = True
         return problems
 

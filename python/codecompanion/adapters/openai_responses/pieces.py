@@ -37,7 +37,7 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """The last request of a chat: its messages, their pieces in the order sent, and the state behind the last one.
+    """The last request of a chat: its messages, their pieces in the order sent, and the state after the last one.
 
     `mended`: what was sent are not these messages, so the pieces are of no use to the next request.
     """
@@ -142,7 +142,7 @@ class PieceRenderer:
     def _select(self, messages: list[Message], with_opaque: bool) -> list[Message]:
         """Return what is sent as items: without the system prompt, and from the newest compaction on (R-539).
 
-        Protected messages that stand before the compaction are sent behind it, so that they keep their words.
+        Protected messages that stand before the compaction are sent after it, so that they keep their words.
         """
         rest = messages[1:] if messages and messages[0].role == "system" else messages
         places = [k for k, message in enumerate(rest) if self._items.holds_compaction(message)] if with_opaque else []

@@ -28,7 +28,7 @@ class CutDocument(NamedTuple):
 class _Open(NamedTuple):
     """A container that is still open: where it began, where its last complete element ended, and how many it has.
 
-    `has_new`: the last one is counted, and no comma has come behind it.
+    `has_new`: the last one is counted, and no comma has come after it.
     """
 
     bracket: str

@@ -1,7 +1,7 @@
 """`import --from swe-agent`: a trajectory of SWE-agent (`.traj`) or mini-swe-agent (`.traj.json`).
 
 Of SWE-agent the `history` is read when it is there (what the model was sent), else the `trajectory` (thought, action,
-observation of each step). An action given as text becomes a call of `bash`, the observation behind it its result, so
+observation of each step). An action given as text becomes a call of `bash`, the observation after it its result, so
 that editing has something to clear. Demonstrations are left out: they are not what happened.
 """
 

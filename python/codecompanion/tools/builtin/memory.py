@@ -99,7 +99,7 @@ def _perform(arguments: dict[str, Any], folder: Path, check: Check) -> ToolOutpu
 
 
 def _real(virtual: str, folder: Path) -> Path:
-    """Return the real path behind a virtual one.
+    """Return the real path of a virtual one.
 
     Raises:
         OutsideWorkspace: not under `/memories`, `..`, or a symbolic link anywhere on the way.

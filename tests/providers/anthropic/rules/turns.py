@@ -59,7 +59,7 @@ def check_tools(body: Mapping[str, Any], placed: Sequence[Placed]) -> None:
 
 
 def check_breakpoints(body: Mapping[str, Any]) -> None:
-    """Refuse more than four cache breakpoints, one on an empty text, and a long one behind a short one."""
+    """Refuse more than four cache breakpoints, one on an empty text, and a long one after a short one."""
     marked = [(path, block) for path, block in _markable(body) if block.get("cache_control")]
     for path, block in marked:
         if block.get("type") == "text" and not block["text"]:

@@ -128,7 +128,7 @@ def test_thinking_may_be_left_out_from_the_start_but_not_be_put_back() -> None:
 
 
 def test_bound_thinking_is_dropped_where_the_request_says_so() -> None:
-    """And every block behind it; the answer tells which."""
+    """And every block after it; the answer tells which."""
     chat = two_turns()
     changed = [user(text("ho")), *chat.messages[1:]]
     binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}

@@ -75,14 +75,14 @@ BROKEN = [
     (body(user(), assistant(CALL), user(RESULT), thinking=ENABLED), "does not begin with thinking"),
     (body(thinking={"type": "enabled", "budget_tokens": 5000}), "not below max_tokens"),
     (body(user(*[text(cache_control={"type": "ephemeral"})] * 5)), "more than 4 cache breakpoints"),
-    (body(user(text(cache_control={"ttl": "5m"}), text(cache_control={"ttl": "1h"}))), "behind a short one"),
+    (body(user(text(cache_control={"ttl": "5m"}), text(cache_control={"ttl": "1h"}))), "after a short one"),
     (body(compaction={"type": "summarize"}, stop_sequences=["x"]), "cannot be combined"),
     (body(tools=[TOOL, TOOL]), "two tools have the same name"),
     (body(user(), assistant(CALL), user(RESULT), tools=[]), "there are calls, but no tools"),
     (body(max_tokens=0), "max_tokens is no positive number"),
     (
         body(assistant(SIGNED), user(), context_management={"edits": [{"type": "compact_20260112"}]}),
-        "cannot run behind a signed compaction",
+        "cannot run after a signed compaction",
     ),
     (
         body(user(*[{"type": "image", "source": {"type": "url", "url": "u"}}] * 101)),

@@ -80,7 +80,7 @@ def test_results_stand_first_behind_their_calls() -> None:
 
 
 def test_a_mark_gives_the_place_of_a_call() -> None:
-    """A call without one stands behind all parts."""
+    """A call without one stands after all parts."""
     reply = assistant(1, "a", CallMark(1), "b", calls=("c0", "c1"))
     _, rendered, _ = sent(user(1), reply, result(1, "c0"), result(2, "c1"))
     assert [block.get("id") or block["text"] for block in rendered["content"]] == ["a", "c1", "b", "c0"]
@@ -233,7 +233,7 @@ def test_a_turn_sends_all_its_thinking_or_none(lost: ReasoningPart) -> None:
 
 
 def test_words_typed_into_a_tool_loop_do_not_end_its_turn() -> None:
-    """The API sees them behind the results, in the same turn."""
+    """The API sees them after the results, in the same turn."""
     messages = (
         *(user(1), assistant(1, thinking("a"), calls=("c1",)), result(1, "c1"), user(2, "hurry")),
         *(assistant(2, ReasoningPart("plain"), calls=("c2",)), result(2, "c2")),
@@ -264,7 +264,7 @@ def test_blocks_of_server_tools_go_back_in_place() -> None:
 
 
 def test_the_compaction_stands_first_and_protected_messages_follow() -> None:
-    """What stands before an unsigned block is not read (R-537); rules come behind it, byte-identical."""
+    """What stands before an unsigned block is not read (R-537); rules come after it, byte-identical."""
     rules = user(9, "RULES", tag="rules")
     rendered = sent(SYSTEM, rules, compaction(), user(1, "and now?"), compact_at=60_000)
     assert rendered[0] == {"role": "assistant", "content": [UNSIGNED]}

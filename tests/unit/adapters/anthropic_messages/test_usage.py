@@ -46,7 +46,7 @@ def test_the_context_is_the_last_message_entry() -> None:
 
 
 def test_a_compaction_alone_has_no_reply() -> None:
-    """On demand, or paused behind it: the top level is zero."""
+    """On demand, or paused after it: the top level is zero."""
     counted = normalise_usage({"input_tokens": 0, "output_tokens": 0, "iterations": [entry("compaction", 144, 276)]})
     assert counted == Counted(None, (Usage(144, 276),), (Usage(144, 276),))
 

@@ -87,7 +87,7 @@ def test_only_new_messages_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_nothing_before_the_newest_compaction_is_sent_but_what_is_protected() -> None:
-    """R-539: the compaction first, protected messages behind it with their words, then what followed."""
+    """R-539: the compaction first, protected messages after it with their words, then what followed."""
     messages = [
         system(),
         user(1, "rules", tag="rules"),

@@ -58,7 +58,7 @@ def test_the_head_asks_for_nothing_stored_and_nothing_truncated() -> None:
 
 
 def test_a_summary_of_the_system_stays_where_it_stands() -> None:
-    """Pipeline 5.6: as a developer's message, in place; behind the prompt and between turns alike (R-129)."""
+    """Pipeline 5.6: as a developer's message, in place; after the prompt and between turns alike (R-129)."""
     summary = Message(id="s", role="system", content="[Conversation Summary]", tag="compact_summary")
     told = {"type": "message", "role": "developer", "content": "[Conversation Summary]"}
     first = body_of(request(system("be good"), summary, user(1)))

@@ -117,7 +117,7 @@ def test_a_missing_endpoint_is_asked_once(error: AdapterError, gone: bool) -> No
 
 
 def test_paths_stand_below_the_one_of_the_entry() -> None:
-    """Azure has a query behind its path."""
+    """Azure has a query after its path."""
     made = wire(chat_path="/openai/responses?api-version=preview")
     asked = request(user(1))
     compact, count = made.render_compaction(asked, ""), made.render_count(asked)
