@@ -2,7 +2,7 @@
 
     python -m bench.bench_counting [--model claude-3-5-sonnet] [--fresh] [--json] [FILE…]
 
-Replays the production meter (`session.meter.ContextMeter`) over every transcript whose replies carry usage; without
+Replays the production meter (`accounts.meter.ContextMeter`) over every transcript whose replies carry usage; without
 files, over those of ../shared. The prediction for a request uses nothing that came after it. One calibration goes
 from file to file of a folder, as it does from chat to chat of a model; `--fresh` starts every file anew.
 
@@ -40,12 +40,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
-from codecompanion.calibration import Calibration, Count
-from codecompanion.history import View, append, with_messages
-from codecompanion.messages import Message, Usage
-from codecompanion.session.meter import ContextMeter
-from codecompanion.tokens import MessageCounter, chars4
-from codecompanion.transcript_format import read_lines
+from codecompanion.counting.calibration import Calibration, Count
+from codecompanion.counting.tokens import MessageCounter, chars4
+from codecompanion.formats.transcript_format import read_lines
+from codecompanion.model.history import View, append, with_messages
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.accounts.meter import ContextMeter
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 

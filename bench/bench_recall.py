@@ -28,11 +28,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from codecompanion.messages import Message
+from codecompanion.formats.transcript_format import read_lines
+from codecompanion.model.messages import Message
 from codecompanion.store.chat_index import ChatIndex
 from codecompanion.store.migrations import TOKENIZER
 from codecompanion.store.question import read_question
-from codecompanion.transcript_format import read_lines
 
 TEN = 10
 APART = 8

@@ -22,8 +22,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from codecompanion.history import MessageAdded
-from codecompanion.messages import Message, Role
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import Message, Role
 from codecompanion.store import Store, open_memory_store, open_store
 
 CHAT = "bench"

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
-from codecompanion.context import ledger_facts
-from codecompanion.context.ledger import summarise
-from codecompanion.context.ledger_below import write_ledger
-from codecompanion.messages import Message
-from codecompanion.tokens import MessageCounter, estimate_text
-from codecompanion.transcript_format import read_lines
+from codecompanion.context.ledger.append_ledger import write_ledger
+from codecompanion.context.ledger.ledger import facts as ledger_facts
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.counting.tokens import MessageCounter, estimate_text
+from codecompanion.formats.transcript_format import read_lines
+from codecompanion.model.messages import Message
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 SMALLEST_PREFIX = 8_000  # tokens: below twice the budget there is nothing to choose

@@ -22,8 +22,8 @@ from pathlib import Path
 from corpus import Sample, collect, compose_chats, default_roots, read_transcripts, sent_texts
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from codecompanion.counting.tokens import chars4, estimate_text
 from codecompanion.store.vocabulary import load_encoder
-from codecompanion.tokens import chars4, estimate_text
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 

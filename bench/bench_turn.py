@@ -16,12 +16,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from codecompanion.context.policy import policy_names
-from codecompanion.history import ChatCreated, EventPayload, Insertion, MessageAdded, TurnBegan, TurnEnded, ViewChanged
-from codecompanion.messages import SUMMARY_TAG, Message, ToolCall, with_changes
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.history import (
+    ChatCreated,
+    EventPayload,
+    Insertion,
+    MessageAdded,
+    TurnBegan,
+    TurnEnded,
+    ViewChanged,
+)
+from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, with_changes
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
-from codecompanion.tokens import MessageCounter
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 SHORT, KEPT = 100, 40

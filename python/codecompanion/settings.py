@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
-from codecompanion.models import ModelLimits
 
 ResponseStyle = Literal["default", "terse"]
 PacketSection = Literal["repo", "git", "git_dirty_summary", "diagnostics"]

@@ -12,8 +12,8 @@ from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import AdapterSettings, ChatRequest, CompactionDone, Finished
 from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.context.server_side import replace_by_block
-from codecompanion.messages import CompactionPart, Message, ToolSpec
-from codecompanion.session.reply import ReplySoFar
+from codecompanion.model.messages import CompactionPart, Message, ToolSpec
+from codecompanion.session.turn.reply import ReplySoFar
 from tests.adapters.conftest import Outcome, collect
 from tests.providers.anthropic.models import SONNET
 from tests.providers.anthropic.server import AnthropicServer

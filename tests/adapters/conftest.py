@@ -23,7 +23,7 @@ from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.render import RenderOptions
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.errors import AdapterError
-from codecompanion.messages import Message, ToolSpec
+from codecompanion.model.messages import Message, ToolSpec
 
 WEATHER = ToolSpec("weather", "Tell the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
 KEY = "sk-test"

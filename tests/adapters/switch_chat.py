@@ -17,11 +17,11 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
 
-from codecompanion.events import Compacted, ContextEdited, TurnFinished
-from codecompanion.messages import Message, TextPart
-from codecompanion.requests import Snapshot
+from codecompanion.model.messages import Message, TextPart
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
+from codecompanion.wire.events import Compacted, ContextEdited, TurnFinished
+from codecompanion.wire.requests import Snapshot
 from tests.adapters.switch_provider import Provider, leaks, open_providers
 from tests.adapters.switch_reading import ANYTHING, Entry, call_entry, find_loss, read_body
 from tests.adapters.switch_story import Step, Story, StoryTools, Turn

@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from codecompanion.messages import (
+from codecompanion.model.messages import (
     CallMark,
     CompactionPart,
     DocumentPart,

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from codecompanion.adapters.playback import Playback
 from codecompanion.errors import ToolInputInvalid
-from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
+from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput
 from codecompanion.tools.registry import ToolRegistry
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.events import Notice
+from codecompanion.wire.events import Notice
 from tests.adapters.switch_chat import SwitchingChat, When, open_chat, round_trip
 from tests.adapters.switch_provider import leaks, open_providers
 from tests.adapters.switch_story import DEMANDING, Step, Story, StoryCall, Turn, again, long_text

@@ -9,7 +9,7 @@ import pytest
 
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions, ToolClearing
 from codecompanion.adapters.base import ReasoningSealed, ServerEdit, TextDelta, ToolCallStarted
-from codecompanion.messages import ToolCall, Usage
+from codecompanion.model.messages import ToolCall, Usage
 from tests.adapters.anthropic_chat import chat_with
 from tests.providers.anthropic.answers import Call, Redacted, Reply, Text, Thinking, reply
 from tests.providers.anthropic.models import HAIKU, OPUS, SONNET

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from codecompanion.adapters.anthropic_messages.check import check_body
-from codecompanion.messages import ImagePart
+from codecompanion.model.messages import ImagePart
 from tests.adapters.anthropic_chat import chat_with
 from tests.adapters.anthropic_mutations import mutate
 from tests.providers.anthropic.answers import Call, Redacted, Reply, Text, Thinking, reply

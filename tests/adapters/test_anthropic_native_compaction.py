@@ -9,7 +9,7 @@ import pytest
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.base import CompactionBegun, CompactionDone
 from codecompanion.errors import OpaqueRefused, RequestRejected
-from codecompanion.messages import CompactionPart
+from codecompanion.model.messages import CompactionPart
 from tests.adapters.anthropic_chat import ClaudeChat, chat_with
 from tests.providers.anthropic.answers import Call, Reply, Text, Thinking, failure, reply
 from tests.providers.anthropic.models import HAIKU, OPUS, SONNET

@@ -11,7 +11,7 @@ import pytest
 
 from codecompanion import errors as ours
 from codecompanion.adapters.base import ChatRequest
-from codecompanion.messages import ReasoningPart
+from codecompanion.model.messages import ReasoningPart
 from tests.adapters.anthropic_chat import ClaudeChat, chat_with
 from tests.providers.anthropic.answers import (
     CLOSE,

@@ -11,7 +11,7 @@ from hypothesis import given
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.openai_chat.body_check import check_body
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
-from codecompanion.messages import Message, ToolCall
+from codecompanion.model.messages import Message, ToolCall
 from tests.adapters.chat_mutations import Body, mutants
 from tests.providers.chat.rules import refusal_of
 from tests.unit.adapters.openai_responses.conversations import agent_loop, chats, reply, request, result, user

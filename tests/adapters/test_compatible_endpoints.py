@@ -12,9 +12,9 @@ import pytest
 from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.limits_reader import LimitsReader
 from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected, StreamCut
-from codecompanion.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
-from codecompanion.models import ModelLimits
+from codecompanion.model.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request, user
 from tests.providers.chat.answers import Answer, failure, json_answer, reply
 from tests.providers.chat.server import ChatServer

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from codecompanion.adapters.base import ReasoningDelta, TextDelta, ToolCallStarted
-from codecompanion.messages import ToolCall, Usage
+from codecompanion.model.messages import ToolCall, Usage
 from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request
 from tests.providers.chat.answers import Call, reply, whole_reply
 from tests.providers.chat.server import ChatServer

@@ -18,7 +18,7 @@ from codecompanion.errors import (
     MissingKey,
     NetworkFailed,
 )
-from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
+from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from tests.adapters.conftest import KEY, WEATHER, MakeAdapter, collect, request, user
 from tests.providers.chat.answers import failure, plain, reply, whole_reply
 from tests.providers.chat.server import ChatServer

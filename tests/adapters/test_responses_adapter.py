@@ -10,7 +10,7 @@ import pytest
 from codecompanion.adapters.base import ChatRequest, CompactionBegun, CompactionDone
 from codecompanion.adapters.openai_responses.check import check_body
 from codecompanion.errors import AdapterError, ContextOverflow, OpaqueRefused, StreamCut
-from codecompanion.messages import (
+from codecompanion.model.messages import (
     CompactionPart,
     DocumentPart,
     ImagePart,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from codecompanion.adapters.openai_responses.check import check_body
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 from tests.adapters.responses_mutations import Body, ledger_of, mutants, refusal_of
 from tests.providers.loopback.wire_schemas import schema_problems
 from tests.unit.adapters.openai_responses.conversations import (

@@ -5,7 +5,7 @@ R-323, pipeline.md 5.6: a summary in the assistant's role, first of the history.
 
 from __future__ import annotations
 
-from codecompanion.messages import Message, ToolCall
+from codecompanion.model.messages import Message, ToolCall
 from tests.adapters.anthropic_chat import chat_with
 from tests.adapters.conftest import MakeAdapter, collect, request, user
 from tests.providers.anthropic.answers import reply as messages_reply

@@ -20,9 +20,9 @@ from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.body_check import check_body as check_chat
 from codecompanion.adapters.openai_responses.check import check_body as check_responses
 from codecompanion.adapters.registry import make_wire
-from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
+from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.context.server_side import replace_by_block
-from codecompanion.messages import SUMMARY_TAG, Message, ToolSpec
+from codecompanion.model.messages import SUMMARY_TAG, Message, ToolSpec
 from codecompanion.placeholders import SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from tests.adapters.switch_histories import HOST, History, histories
 from tests.adapters.switch_provider import PNG

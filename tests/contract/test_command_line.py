@@ -13,7 +13,7 @@ import time
 import pytest
 
 from codecompanion.cli.progress import Progress
-from codecompanion.json_words import wrong_field
+from codecompanion.formats.json_words import wrong_field
 from tests.contract.command_line import REPO, run
 
 MESSAGE = json.dumps({"role": "user", "content": "hello"})

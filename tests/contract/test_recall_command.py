@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from codecompanion.history import ChatCreated, MessageAdded
-from codecompanion.messages import Message
+from codecompanion.model.history import ChatCreated, MessageAdded
+from codecompanion.model.messages import Message
 from codecompanion.store.opening import open_store
 from tests.contract.command_line import run
 

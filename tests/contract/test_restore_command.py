@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from codecompanion import checkpoint as payloads
-from codecompanion.checkpoint import Checkpoint
-from codecompanion.history import ChatCreated, MessageAdded
-from codecompanion.messages import Message
+from codecompanion.model import checkpoint as payloads
+from codecompanion.model.checkpoint import Checkpoint
+from codecompanion.model.history import ChatCreated, MessageAdded
+from codecompanion.model.messages import Message
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
 from tests.contract.command_line import run

@@ -6,9 +6,17 @@ import json
 
 import pytest
 
-from codecompanion.context.policy import policy_names
-from codecompanion.history import ChatCreated, Insertion, MessageAdded, TitleSet, TurnBegan, TurnEnded, ViewChanged
-from codecompanion.messages import Message, ToolCall
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.model.history import (
+    ChatCreated,
+    Insertion,
+    MessageAdded,
+    TitleSet,
+    TurnBegan,
+    TurnEnded,
+    ViewChanged,
+)
+from codecompanion.model.messages import Message, ToolCall
 from codecompanion.store.opening import open_store
 from tests.contract.command_line import run
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion import events, requests
 from codecompanion.cli.docgen import generated
 from codecompanion.cli.docgen.__main__ import main
 from codecompanion.cli.docgen.helpfile import WIDTH
 from codecompanion.cli.docgen.schema import SchemaUnreadable, read_schema, walk
+from codecompanion.wire import events, requests
 
 REPO = Path(__file__).parents[2]
 HELP = REPO / "doc" / "codecompanion.txt"

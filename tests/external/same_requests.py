@@ -18,14 +18,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from codecompanion import tokens
 from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, StreamEvent
 from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.playback import Playback
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
-from codecompanion.context.ledger import summarise
-from codecompanion.context.policy import policy_names
-from codecompanion.messages import Message
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.counting import tokens
+from codecompanion.model.messages import Message
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, submit
 

@@ -23,7 +23,7 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.adapters.error_map import Endpoint, error_from_status
 from codecompanion.errors import AdapterError, ModelNotFound, StreamCut
-from codecompanion.messages import Usage
+from codecompanion.model.messages import Usage
 
 WIRE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire"
 pytestmark = pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")

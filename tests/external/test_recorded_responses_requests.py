@@ -11,7 +11,7 @@ import pytest
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_responses.check import Endpoint, check_body
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
-from codecompanion.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolSpec
+from codecompanion.model.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolSpec
 from tests.adapters.responses_mutations import ledger_of, mutants, refusal_of
 from tests.providers.loopback.wire_schemas import schema_problems
 

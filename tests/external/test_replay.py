@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.reports.replay import Figures, read_recording, walk
-from codecompanion.transcript_format import read_bytes
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.context.known_names import known_in
-from codecompanion.context.ledger import summarise
-from codecompanion.context.verification import VerifySummary, mark_unverified
-from codecompanion.tokens import estimate_text
-from codecompanion.transcript_format import read_lines
+from codecompanion.context.grounding.known_names import known_in
+from codecompanion.context.grounding.verify_summary import VerifySummary, mark_unverified
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.counting.tokens import estimate_text
+from codecompanion.formats.transcript_format import read_lines
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "bench_summary.py"

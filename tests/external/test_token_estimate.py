@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.counting.tokens import estimate_text
+from codecompanion.formats.transcript_format import read_lines
 from codecompanion.store.vocabulary import load_encoder
-from codecompanion.tokens import estimate_text
-from codecompanion.transcript_format import read_lines
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded chats of ../shared are not here")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.messages import ToolSpec
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput
 
 

@@ -22,7 +22,15 @@ from typing import Any
 from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.registry import make_wire
 from codecompanion.errors import StoreError
-from codecompanion.events import (
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from codecompanion.store import Store, open_store
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.wire.events import (
     CompactionFailed,
     MessageSent,
     Notice,
@@ -31,14 +39,6 @@ from codecompanion.events import (
     Text,
     TurnFinished,
 )
-from codecompanion.history import MessageAdded
-from codecompanion.invariants import violations
-from codecompanion.messages import Message, is_typed_by_user
-from codecompanion.session.session import Session
-from codecompanion.session.state import State
-from codecompanion.store import Store, open_store
-from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.registry import ToolRegistry
 from tests.faults.disks import DISKS
 from tests.faults.faults import Answers, Row, Says
 from tests.faults.raising_tool import RAISING_TOOL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 
 def ask(

@@ -20,9 +20,15 @@ import msgspec
 
 from codecompanion.adapters.base import ChatRequest, ReasoningDelta
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import Event
-from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
-from codecompanion.requests import (
+from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.session.attachments.attached import text_attachment
+from codecompanion.session.history.gone import is_drawn
+from codecompanion.session.history.inspection import inspect
+from codecompanion.session.history.redraw import redraw
+from codecompanion.session.session import Session
+from codecompanion.session.window.policy_choice import choose_policy
+from codecompanion.wire.events import Event
+from codecompanion.wire.requests import (
     Approve,
     ClearMessage,
     Detach,
@@ -34,12 +40,6 @@ from codecompanion.requests import (
     UndoChange,
     Unpin,
 )
-from codecompanion.session.attached import text_attachment
-from codecompanion.session.gone import is_drawn
-from codecompanion.session.inspection import inspect
-from codecompanion.session.policy_choice import choose_policy
-from codecompanion.session.redraw import redraw
-from codecompanion.session.session import Session
 from harness import Nvim
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion import events
+from codecompanion.wire import events
 from harness import Nvim, lua_string
 
 FAKE_HOST = Path(__file__).with_name("fake_host.lua")

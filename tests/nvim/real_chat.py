@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from codecompanion.history import LogEvent, View, project
+from codecompanion.model.history import LogEvent, View, project
 from codecompanion.store.opening import open_store
 from harness import Nvim, lua_string
 from tests.providers.loopback.server import LoopbackServer

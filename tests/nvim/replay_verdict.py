@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codecompanion.history import LogEvent, MessageAdded, RequestSent, View, apply
-from codecompanion.invariants import violations
+from codecompanion.counting.tokens import estimate_text
+from codecompanion.model.history import LogEvent, MessageAdded, RequestSent, View, apply
+from codecompanion.model.invariants import violations
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
-from codecompanion.tokens import estimate_text
 from replayed_session import Asked, Replay, percentiles
 from session_player import Seen
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from codecompanion import events, requests
 from codecompanion.engine import bridge
 from codecompanion.errors import ConfigError, RateLimited
+from codecompanion.wire import events, requests
 
 
 class StubRuntime:

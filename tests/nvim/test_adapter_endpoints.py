@@ -12,9 +12,9 @@ import pytest
 from adapter_driver import Adapters
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.registry import AdapterRegistry, make_wire
-from codecompanion.adapters.wire import origin_of
+from codecompanion.adapters.wire_format import origin_of
 from codecompanion.errors import ConfigError
-from codecompanion.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
+from codecompanion.model.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
 from harness import Nvim
 from tests.providers.chat.rules import refusal_of
 from tests.providers.loopback.wire_schemas import schema_problems

@@ -9,7 +9,7 @@ import pytest
 
 from approvals import answered, ask
 from chat_driver import ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 
 
 def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_everywhere: ChatDriver) -> None:

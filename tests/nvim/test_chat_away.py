@@ -8,7 +8,7 @@ import pytest
 
 from approvals import answered, ask
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 GO = "CodeCompanion approval"
 

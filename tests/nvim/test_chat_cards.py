@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 SUMMARY = "\n\n".join(
     f"{number}. **{title}**\n- one\n- two"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 from test_chat_compaction import compacted, old_turns, started
 
 

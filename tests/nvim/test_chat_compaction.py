@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 TITLES = [
     "Primary Request and Intent",

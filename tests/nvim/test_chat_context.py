@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 ITEMS = (
     events.ContextItem(id="i1", kind="rules", label="AGENTS.md", tokens=1200),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 HEADINGS = (
     "## Me\nnot a header\n\n# Title\n```lua\n-- ## CodeCompanion\nlocal x = 1\n```\n\n## CodeCompanion (openai)\nend"

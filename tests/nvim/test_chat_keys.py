@@ -8,7 +8,7 @@ import pytest
 
 from approvals import ask
 from chat_driver import ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 from harness import Nvim
 
 CODE = "Look:\n```lua\nlocal one = 1\n```\nand\n````md\n```\ninner\n```\n````\nand `done`."

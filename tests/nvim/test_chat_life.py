@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from chat_driver import INIT, ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 from harness import Nvim
 
 

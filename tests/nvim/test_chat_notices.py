@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chat_driver import ChatDriver
-from codecompanion import events
-from codecompanion.events import Entry, Severity
-from codecompanion.session.entries import ASKED_TO_GO_ON
+from codecompanion.session.history.entries import ASKED_TO_GO_ON
+from codecompanion.wire import events
+from codecompanion.wire.events import Entry, Severity
 
 USER = Entry(kind="user", text="question", message_id="m1")
 REPLY = Entry(kind="reply", text="half", message_id="r", cut=True, adapter="openai", model="gpt-4o")

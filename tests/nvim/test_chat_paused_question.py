@@ -9,7 +9,7 @@ import pytest
 
 from approvals import answered
 from chat_driver import ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 from harness import Nvim
 
 TITLE = "20,412 tokens, 20,000 fit"

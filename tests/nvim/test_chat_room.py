@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from chat_driver import INIT, ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 from harness import Nvim, find_nvim, other_nvims
 
 METER = events.Meter(tokens=35_800, window=128_000, ratio=0.28, exact=True, edit_at=83_200, compact_at=108_800)

@@ -6,7 +6,7 @@ import pytest
 
 from approvals import answered
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 
 def ask(chat: ChatDriver) -> None:

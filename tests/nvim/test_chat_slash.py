@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chat_driver import ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 from harness import Nvim
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 
 def start(chat: ChatDriver) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from approvals import ask
 from chat_driver import ChatDriver
-from codecompanion import events
+from codecompanion.wire import events
 
 
 def run_tool(

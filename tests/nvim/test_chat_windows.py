@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from chat_driver import ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 from harness import Nvim
 
 SPLIT = {"display": {"chat": {"window": {"layout": "vertical"}}}}

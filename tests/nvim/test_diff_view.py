@@ -8,7 +8,7 @@ import pytest
 
 from approvals import answered
 from chat_driver import ChatDriver, make_chat
-from codecompanion import events
+from codecompanion.wire import events
 from files_desk import edit
 from real_chat import KEY, start_chat
 from tests.providers.chat.answers import reply

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from codecompanion.history import FileChangeBegan, FileChangeEnded
+from codecompanion.model.history import FileChangeBegan, FileChangeEnded
 from files_desk import TEXT, edit, tool
 from harness import NvimError
 from real_chat import read_log

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from chat_driver import ChatDriver, make_chat
-from codecompanion import events
-from codecompanion.history import ViewChanged
+from codecompanion.model.history import ViewChanged
+from codecompanion.wire import events
 from harness import REPO, Nvim
 from real_chat import COUNT_TURNS, KEY, RealChat, init_lua, start_chat
 from tests.providers.chat.answers import Call, reply

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.history import CompactionBegan, MessageAdded, ViewChanged, project
-from codecompanion.invariants import violations
+from codecompanion.model.history import CompactionBegan, MessageAdded, ViewChanged, project
+from codecompanion.model.invariants import violations
 from codecompanion.placeholders import INTERRUPTED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.store.opening import open_store
 from real_chat import KEY, read_log, start_chat

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from codecompanion import checkpoint as payloads
+from codecompanion.model import checkpoint as payloads
 from codecompanion.store.checkpoints import CheckpointFiles
 from real_chat import KEY, read_log, start_chat
 from tests.providers.chat.answers import reply, silence

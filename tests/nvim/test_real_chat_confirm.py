@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from codecompanion.history import MessageAdded
-from codecompanion.messages import Message
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import Message
 from codecompanion.store.opening import open_store
 from codecompanion.store.sessions import append_events
 from real_chat import KEY, RealChat, start_chat

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.history import MessageAdded, project
-from codecompanion.invariants import violations
+from codecompanion.model.history import MessageAdded, project
+from codecompanion.model.invariants import violations
 from real_chat import KEY, read_log, start_chat
 from tests.providers.chat.answers import Call, reply, silence
 from tests.providers.chat.thread import ChatServerThread

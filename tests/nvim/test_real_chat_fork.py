@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from codecompanion.history import ChatForked, MessageAdded
+from codecompanion.model.history import ChatForked, MessageAdded
 from real_chat import KEY, RealChat, read_log, start_chat
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread

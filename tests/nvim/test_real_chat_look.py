@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from codecompanion import events
+from codecompanion.wire import events
 from real_chat import KEY, start_chat
 from tests.providers.chat.answers import reply, silence
 from tests.providers.chat.thread import ChatServerThread

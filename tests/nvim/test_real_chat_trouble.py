@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from codecompanion.invariants import violations
+from codecompanion.model.invariants import violations
 from real_chat import KEY, start_chat
 from tests.providers.chat.answers import Answer, Call, plain, reply, silence
 from tests.providers.chat.thread import ChatServerThread

@@ -9,8 +9,8 @@ import signal
 
 import pytest
 
-from codecompanion.history import MessageAdded, ViewChanged
-from codecompanion.messages import PIN_TAG
+from codecompanion.model.history import MessageAdded, ViewChanged
+from codecompanion.model.messages import PIN_TAG
 from real_chat import KEY, RealChat, start_chat
 from tests.providers.chat.answers import Call, reply
 from tests.providers.chat.thread import ChatServerThread

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.history import CompactionEnded, ViewChanged
+from codecompanion.model.history import CompactionEnded, ViewChanged
 from real_chat import RealChat, start_chat
 from tests.providers.anthropic import answers as anthropic_answers
 from tests.providers.anthropic.models import SONNET

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codecompanion.engine.configured import take_settings
 from codecompanion.engine.runtime import Runtime
-from codecompanion.requests import Hello, OpenChat, Snapshot
+from codecompanion.wire.requests import Hello, OpenChat, Snapshot
 from harness import REPO, Nvim
 
 BATCH = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.invariants import violations
+from codecompanion.model.invariants import violations
 from tests.peers.aimock import failure, text, tools, usage
 from tests.peers.endpoints import MESSAGES, Endpoint
 from tests.peers.tap import Tap

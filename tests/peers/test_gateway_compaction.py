@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from codecompanion.history import UsageReported
-from codecompanion.invariants import violations
+from codecompanion.model.history import UsageReported
+from codecompanion.model.invariants import violations
 from tests.peers.aimock import text, tools, usage
 from tests.peers.endpoints import MESSAGES, Endpoint
 from tests.peers.tap import Tap

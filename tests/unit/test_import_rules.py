@@ -30,12 +30,12 @@ EFFECTS = frozenset(
 # `retrieval` keeps its index in a database: that module alone is an edge.
 EFFECTFUL_MODULES = frozenset({"retrieval.index"})
 # Built-in policies are package data, read once like code.
-DATA_READERS = frozenset({"context.policy"})
+DATA_READERS = frozenset({"context.policy.catalog"})
 BRIDGE = "engine.bridge"
 
 
 def layer_of(module: str) -> str:
-    """Return the layer of a module name relative to the package (`context.editing` → `pure`)."""
+    """Return the layer of a module name relative to the package (`context.editing.clear_tool_results` → `pure`)."""
     first = module.partition(".")[0]
     if module in EFFECTFUL_MODULES:
         return "edge"
@@ -177,22 +177,22 @@ def test_lua_requires_no_message_model() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("messages", "import openai"),
-        ("messages", "from codecompanion.context import editing"),
-        ("messages", "def f():\n    from .store import db"),
-        ("context.editing", "import time"),
-        ("context.editing", "import pynvim"),
-        ("context.editing", "from pathlib import Path"),
-        ("context.editing", "text = open('x').read()"),
-        ("context.editing", "from codecompanion.adapters.base import Adapter"),
-        ("context.editing", "from ..store import db"),
-        ("context.editing", "import importlib\nimportlib.import_module('codecompanion.store.db')"),
-        ("context.editing", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sqlite3"),
+        ("model.messages", "import openai"),
+        ("model.messages", "from codecompanion.context import editing"),
+        ("model.messages", "def f():\n    from ..store import db"),
+        ("context.editing.trimming", "import time"),
+        ("context.editing.trimming", "import pynvim"),
+        ("context.editing.trimming", "from pathlib import Path"),
+        ("context.editing.trimming", "text = open('x').read()"),
+        ("context.editing.trimming", "from codecompanion.adapters.base import Adapter"),
+        ("context.editing.trimming", "from ...store import db"),
+        ("context.editing.trimming", "import importlib\nimportlib.import_module('codecompanion.store.db')"),
+        ("context.editing.trimming", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sqlite3"),
         ("adapters.openai_chat", "from codecompanion.context import budget"),
         ("adapters.openai_chat", "from codecompanion.store import db"),
         ("tools.runner", "from codecompanion.session import turn"),
-        ("session.turn", "from codecompanion.engine import runtime"),
-        ("session.turn", "import pynvim"),
+        ("session.turn.turn", "from codecompanion.engine import runtime"),
+        ("session.turn.turn", "import pynvim"),
         ("engine.runtime", "import pynvim"),
         ("engine.runtime", "from codecompanion.cli import docgen"),
     ],
@@ -205,17 +205,17 @@ def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("messages", "import msgspec\nimport hashlib\nfrom codecompanion.errors import InputError"),
+        ("model.messages", "import msgspec\nimport hashlib\nfrom codecompanion.errors import InputError"),
         (
-            "context.editing",
-            "from pathlib import PurePosixPath\nfrom .work import Work\nimport codecompanion.tokens",
+            "context.editing.trimming",
+            "from pathlib import PurePosixPath\nfrom ..work import Work\nimport codecompanion.counting.tokens",
         ),
         (
             "adapters.openai_chat",
-            "import openai\nfrom .base import Adapter\nimport codecompanion.messages",
+            "import openai\nfrom .base import Adapter\nimport codecompanion.model.messages",
         ),
         (
-            "session.turn",
+            "session.turn.turn",
             "import asyncio\nfrom codecompanion.context import pipeline\nimport codecompanion.store",
         ),
         ("engine.bridge", "import pynvim\nfrom codecompanion.session import session"),

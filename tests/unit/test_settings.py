@@ -13,8 +13,8 @@ import pytest
 
 from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
-from codecompanion.models import ModelLimits
 
 REPO = Path(__file__).parents[2]
 

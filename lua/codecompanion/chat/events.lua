@@ -1,4 +1,4 @@
----One handler per event of the host; the wire is described in `python/codecompanion/events.py`.
+---One handler per event of the host; the wire is described in `python/codecompanion/wire/events.py`.
 
 local activity = require("codecompanion.chat.activity")
 local approval = require("codecompanion.chat.approval")

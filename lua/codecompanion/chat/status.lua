@@ -5,7 +5,7 @@ local fit = require("codecompanion.chat.fit")
 
 local M = {}
 
----What the host says while nothing has come from the model yet (`session/turn.py`).
+---What the host says while nothing has come from the model yet (`session/turn/turn.py`).
 M.WAITING = "waiting for the model"
 local SHOWN_WAIT_S = 3
 

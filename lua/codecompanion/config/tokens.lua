@@ -1,4 +1,4 @@
----Numbers of tokens as people write them: 16000, "16k", "1M" (R-102); as in `python/codecompanion/token_sizes.py`.
+---Numbers of tokens as people write them: 16000, "16k", "1M" (R-102); as in `counting/token_sizes.py` (Python).
 
 local M = {}
 

@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from codecompanion.messages import CompactionPart, Message, ToolCall, ToolSpec, Usage
-from codecompanion.models import ModelLimits
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.model.messages import CompactionPart, Message, ToolCall, ToolSpec, Usage
 
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
 """`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).

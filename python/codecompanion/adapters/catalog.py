@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from codecompanion.messages import Usage
-from codecompanion.models import ModelLimits, documented_window, find_window
+from codecompanion.counting.model_windows import ModelLimits, documented_window, find_window
+from codecompanion.model.messages import Usage
 
 _log = logging.getLogger(__name__)
 

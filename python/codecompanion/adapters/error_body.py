@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from codecompanion.adapters.overflow_figures import read_overflow
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _LONGEST_SENTENCE = 4_000
 _LONGEST_QUOTE = 300

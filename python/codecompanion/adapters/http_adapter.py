@@ -1,9 +1,9 @@
 """One provider endpoint over HTTP: key, connection, retries and time limits, the same for every wire format.
 
 The official SDK does transport, TLS, proxies, time-outs and error classes. Rendering and decoding are the wire format's
-(`wire.py`), because the SDK's request transform costs time in proportion to the history and its models cost time per
-chunk. Retries are ours too (`retry.py`): visible, and cancelled at once. Consume `stream` with `contextlib.aclosing`,
-so that the connection closes when the consumer stops early.
+(`wire_format.py`), because the SDK's request transform costs time in proportion to the history and its models cost time
+per chunk. Retries are ours too (`retry.py`): visible, and cancelled at once. Consume `stream` with
+`contextlib.aclosing`, so that the connection closes when the consumer stops early.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
 from codecompanion.adapters.sdk_client import SdkClient, client_timeout, make_client, no_header, response_type
 from codecompanion.adapters.time_limits import ANSWER_LIMIT_S, longest_silence_s
-from codecompanion.adapters.wire import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
+from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import (
     AdapterError,
     AuthenticationFailed,
@@ -45,7 +46,6 @@ from codecompanion.errors import (
     RequestRejected,
     StreamCut,
 )
-from codecompanion.models import ModelLimits
 
 if TYPE_CHECKING:
     import httpx2

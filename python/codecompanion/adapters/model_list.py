@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.models import ModelLimits
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.formats.outside_text import NOT_READABLE
 
 ANY_MODEL = ""
 """Key of limits that hold for whatever model is asked for: a server with one model (llama.cpp)."""

@@ -27,9 +27,9 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.offline_report import HELP, report
 from codecompanion.adapters.offline_words import Instruction, Plan, plan
 from codecompanion.adapters.playback import Playback
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, InputError, RequestRejected
-from codecompanion.messages import SUMMARY_TAG, Message, ReasoningPart, ToolCall
-from codecompanion.models import ModelLimits
+from codecompanion.model.messages import SUMMARY_TAG, Message, ReasoningPart, ToolCall
 
 _SUMMARY_TOKENS = 3_000
 """Length of a summary when the request names no limit: what recalls best per token (lesson 21)."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from codecompanion.messages import Message, ToolCall
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import Message, ToolCall
 
 HELP = """I am the offline adapter: no model answers here, and nothing leaves this machine.
 

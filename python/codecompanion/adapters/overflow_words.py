@@ -81,7 +81,7 @@ _REPLY = re.compile(
     r"max_(?:completion_|new_|output_)?tokens\b|maximum tokens you requested|max(?:imum)? output|completion tokens",
     re.IGNORECASE,
 )
-# Words of one who does not know why: near the window they count as an overflow all the same (`session/turn.py`).
+# Words of one who does not know why: near the window they count as an overflow all the same (`session/turn/turn.py`).
 _UNSURE = re.compile(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)
 _SENT = re.compile(r"\b(?:inputs?|prompt|messages)\b(?! argument| validation| should)", re.IGNORECASE)
 # The same code, and alike sentences, for an id or a name that is too long: nothing a smaller history would mend.

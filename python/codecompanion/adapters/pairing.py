@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from codecompanion.invariants import Pairing, pair_tool_calls
-from codecompanion.messages import Message, with_changes
+from codecompanion.model.invariants import Pairing, pair_tool_calls
+from codecompanion.model.messages import Message, with_changes
 from codecompanion.placeholders import INTERRUPTED
 
 IsEmpty: TypeAlias = Callable[[Message], bool]

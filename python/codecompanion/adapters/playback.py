@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from codecompanion.invariants import pair_tool_calls
-from codecompanion.messages import Message, ToolCall
-from codecompanion.transcript_format import read_bytes
+from codecompanion.formats.transcript_format import read_bytes
+from codecompanion.model.invariants import pair_tool_calls
+from codecompanion.model.messages import Message, ToolCall
 
 
 class Playback:

@@ -25,9 +25,9 @@ from codecompanion.adapters.openai_responses.options import reserved_parameters 
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.time_limits import is_loopback
-from codecompanion.adapters.wire import WireFormat
+from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, MissingKey, NetworkFailed
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
 """(messages, most tokens) → the summary, without a model."""

@@ -13,7 +13,7 @@ from codecompanion.adapters.base import StreamEvent
 from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
 from codecompanion.adapters.sse import SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
 

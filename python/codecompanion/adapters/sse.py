@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _BOM = b"\xef\xbb\xbf"
 _STRAY_LIMIT = 2_000

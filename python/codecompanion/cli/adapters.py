@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from codecompanion import settings, tokens
+from codecompanion import settings
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
 from codecompanion.cli.environment import user_environment
-from codecompanion.context.ledger import summarise
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.counting import tokens
 from codecompanion.errors import InputError
 
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from codecompanion.counting.token_sizes import TOKEN_FORMS, parse_tokens
 from codecompanion.errors import InputError
-from codecompanion.token_sizes import TOKEN_FORMS, parse_tokens
-from codecompanion.transcript_format import A_MESSAGE, Transcript, read_bytes
+from codecompanion.formats.transcript_format import A_MESSAGE, Transcript, read_bytes
 
 STDIN = "standard input"
 

@@ -19,28 +19,28 @@ from codecompanion.adapters.base import Adapter
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, read_transcript, source_of, token_count
 from codecompanion.cli.context_answer import write_answer
-from codecompanion.context.cache_state import find_cache_state
-from codecompanion.context.ledger import summarise
+from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
-from codecompanion.context.policy import load_policy
-from codecompanion.context.policy_options import with_options
-from codecompanion.context.policy_schema import Policy, SummaryAdapter
-from codecompanion.context.shaping import Parts, shape
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.schema import Policy, SummaryAdapter
+from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
-from codecompanion.cycles import current_cycle
+from codecompanion.counting.token_sizes import parse_tokens
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.history import View, with_messages
-from codecompanion.messages import Message, with_changes
-from codecompanion.outside_text import NOT_READABLE
-from codecompanion.session.summarise import ask_summary
-from codecompanion.token_sizes import parse_tokens
-from codecompanion.tokens import MessageCounter
-from codecompanion.transcript_format import (
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.transcript_format import (
     Transcript,
     decode_line,
     read_objects,
     split_lines,
 )
+from codecompanion.model.cycles import current_cycle
+from codecompanion.model.history import View, with_messages
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.compaction.summarise import ask_summary
 
 NO_WINDOW_LIMIT = 1 << 40
 """The window of a summariser that is not a model: everything fits."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from codecompanion.context.budget import room_of, warning_level
 from codecompanion.context.pipeline import Ask, Prepared, StageReport
-from codecompanion.context.policy_schema import Policy
-from codecompanion.context.shaping import Shaped
+from codecompanion.context.policy.budget import room_of, warning_level
+from codecompanion.context.policy.schema import Policy
+from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Env, Messages
-from codecompanion.history import PolicyEvent
-from codecompanion.messages import Message, with_changes
-from codecompanion.session.announcer import Announcer
-from codecompanion.transcript_format import Transcript, write_message
+from codecompanion.formats.transcript_format import Transcript, write_message
+from codecompanion.model.history import PolicyEvent
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.compaction.announcer import Announcer
 
 _ACTIONS = {"context_edited": "edited", "context_compacted": "compacted", "memory_flushed": "flushed"}
 

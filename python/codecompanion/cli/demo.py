@@ -24,13 +24,13 @@ from typing import Any, TextIO
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import token_count
 from codecompanion.cli.demo_report import report
-from codecompanion.context.policy import load_policy
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.history import LogEvent
-from codecompanion.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, RULES_TAG, Message
+from codecompanion.formats.transcript_format import read_bytes
+from codecompanion.model.history import LogEvent
+from codecompanion.model.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, RULES_TAG, Message
 from codecompanion.store.opening import open_store
-from codecompanion.tokens import MessageCounter
-from codecompanion.transcript_format import read_bytes
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SESSION = Path(__file__).with_name("demo_session.jsonl")

@@ -6,10 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from codecompanion.history import LogEvent, MessageAdded, RequestSent, ToolRan, TurnBegan, View, ViewChanged, project
-from codecompanion.messages import SUMMARY_TAG, Message
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import (
+    LogEvent,
+    MessageAdded,
+    RequestSent,
+    ToolRan,
+    TurnBegan,
+    View,
+    ViewChanged,
+    project,
+)
+from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
-from codecompanion.plural import counted
 
 WIDTH = 112
 ROW = "{:>5}  {:>8}  {:<10} {:>10} {:>10} {:>8}  {}"

@@ -14,8 +14,8 @@ from typing import Any, TextIO
 
 from codecompanion.cli.importing import anthropic_api, claude_code, codecompanion, openai_api, swe_agent
 from codecompanion.errors import InputError
-from codecompanion.plural import counted
-from codecompanion.transcript_format import read_objects
+from codecompanion.formats.plural import counted
+from codecompanion.formats.transcript_format import read_objects
 
 _MOST_NAMED = 10
 

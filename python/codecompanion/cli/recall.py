@@ -19,10 +19,10 @@ import msgspec
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, read_transcript, source_of, tell_nothing_found
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.json_words import kind
+from codecompanion.formats.json_words import kind
+from codecompanion.formats.transcript_format import decode_line, read_objects, split_lines
 from codecompanion.store.chat_index import ChatIndex
 from codecompanion.store.question import has_words
-from codecompanion.transcript_format import decode_line, read_objects, split_lines
 
 MOST_RESULTS = 20
 A_JOB = '{"messages": […], "queries": ["…"]}'

@@ -15,10 +15,10 @@ from typing import Any, TextIO
 
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_transcript, token_count
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_schema import Policy
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.schema import Policy
 from codecompanion.errors import InputError
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
 from codecompanion.reports.cache_price import LIFETIME_S, READ_PRICE, WRITE_PRICE, CacheKind
 from codecompanion.reports.replay import Figures, read_recording, walk
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from codecompanion.errors import InputError, StoreError
-from codecompanion.history import LogEvent
-from codecompanion.session.from_checkpoint import describe, read_state
+from codecompanion.formats.transcript_format import write_message
+from codecompanion.model.history import LogEvent
+from codecompanion.session.storage.from_checkpoint import describe, read_state
 from codecompanion.store.checkpoints import FOLDER, CheckpointFiles
 from codecompanion.store.opening import open_store
-from codecompanion.transcript_format import write_message
 
 
 def add_restore(actions: Any) -> None:

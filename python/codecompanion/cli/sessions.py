@@ -15,15 +15,15 @@ from codecompanion.cli import progress
 from codecompanion.cli.arguments import tell_nothing_found
 from codecompanion.cli.restore import add_restore, in_column, state_dir
 from codecompanion.errors import InputError
-from codecompanion.history import LogEvent, MessageAdded, TitleSet, payload_type, project
-from codecompanion.messages import Message
-from codecompanion.plural import counted
-from codecompanion.session.stored_chats import given_title
+from codecompanion.formats.plural import counted
+from codecompanion.formats.transcript_format import write_message
+from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, payload_type, project
+from codecompanion.model.messages import Message
+from codecompanion.session.storage.stored_chats import given_title
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
 from codecompanion.store.question import has_words
 from codecompanion.store.store import Store
-from codecompanion.transcript_format import write_message
 
 
 def add_parser(commands: Any) -> None:

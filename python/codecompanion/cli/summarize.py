@@ -6,9 +6,9 @@ import argparse
 from typing import Any, TextIO
 
 from codecompanion.cli.arguments import read_transcript, token_count
-from codecompanion.context.ledger import summarise
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.tokens import MessageCounter
 
 MAX_TOKENS = 4000
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from codecompanion.context.budget import ALWAYS, Trigger, room_of, threshold_tokens
-from codecompanion.context.oversized import FitToolResults, fit_tool_results, unseen_results
-from codecompanion.context.policy import OLDER_RESULTS, arrival_stages
-from codecompanion.context.policy_schema import Policy, Stage, Step
+from codecompanion.context.editing.fit_tool_results import FitToolResults, fit_tool_results, unseen_results
+from codecompanion.context.policy.budget import ALWAYS, Trigger, room_of, threshold_tokens
+from codecompanion.context.policy.catalog import OLDER_RESULTS, arrival_stages
+from codecompanion.context.policy.schema import Policy, Stage, Step
 from codecompanion.context.work import Env, Messages, Work
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 
 
 def new_results(messages: Messages) -> Messages:

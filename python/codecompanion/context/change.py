@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from codecompanion.context.editing.repair_pairs import Repair
 from codecompanion.context.pipeline import StageReport
-from codecompanion.context.repair import Repair
 from codecompanion.context.work import Messages, Work
-from codecompanion.history import ChangeKind, Insertion, ViewChanged
-from codecompanion.messages import Message
+from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
+from codecompanion.model.messages import Message
 from codecompanion.placeholders import kept_percent
 
 

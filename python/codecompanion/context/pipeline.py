@@ -22,9 +22,10 @@ from typing import Literal
 import msgspec
 
 from codecompanion.context.arriving import arrival, cut_anew, most_without_summary, new_results, with_results
-from codecompanion.context.budget import aim_tokens, is_crossed, room_of
-from codecompanion.context.policy import NEWEST_RESULTS, arrival_stages, recovery_stages
-from codecompanion.context.policy_schema import (
+from codecompanion.context.editing.repair_pairs import Repair, repair_pairs
+from codecompanion.context.policy.budget import aim_tokens, is_crossed, room_of
+from codecompanion.context.policy.catalog import NEWEST_RESULTS, arrival_stages, recovery_stages
+from codecompanion.context.policy.schema import (
     CHAT_ADAPTER,
     Card,
     Effects,
@@ -35,8 +36,8 @@ from codecompanion.context.policy_schema import (
     Step,
     Tier,
 )
-from codecompanion.context.repair import Repair, repair_pairs
 from codecompanion.context.strategies import STRATEGIES
+from codecompanion.context.summary.writers import Writers
 from codecompanion.context.work import (
     Env,
     Failed,
@@ -50,10 +51,9 @@ from codecompanion.context.work import (
     Trigger,
     Work,
 )
-from codecompanion.context.writers import Writers
-from codecompanion.history import View
-from codecompanion.invariants import violations
-from codecompanion.messages import SUMMARY_TAG, is_protected, is_system_prompt
+from codecompanion.model.history import View
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import SUMMARY_TAG, is_protected, is_system_prompt
 
 
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):

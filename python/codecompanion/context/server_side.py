@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from codecompanion.context.running_turn import is_answering
-from codecompanion.context.window_selection import first_pending
+from codecompanion.context.selection.running_turn import is_answering
+from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.work import Messages, Work
-from codecompanion.history import LogEvent, ViewChanged
-from codecompanion.invariants import with_partners
-from codecompanion.messages import SUMMARY_TAG, CompactionPart, Message, is_protected, is_typed_by_user, with_changes
+from codecompanion.model.history import LogEvent, ViewChanged
+from codecompanion.model.invariants import with_partners
+from codecompanion.model.messages import (
+    SUMMARY_TAG,
+    CompactionPart,
+    Message,
+    is_protected,
+    is_typed_by_user,
+    with_changes,
+)
 
 SMALLEST_THRESHOLD = 50_000
 """Both providers refuse a smaller one (R-536, R-539)."""

@@ -10,25 +10,13 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.context.artifact import SummarizeArtifact, summarize_artifact
-from codecompanion.context.attachments import ReplaceAttachments, replace_attachments
-from codecompanion.context.chat_window import RollingChatWindow, rolling_chat_window
-from codecompanion.context.chunked_summary import SummarizeChunked, summarize_chunked
-from codecompanion.context.editing import ClearToolResults, clear_tool_results
-from codecompanion.context.fit_summary import FitSummary, fit_summary
-from codecompanion.context.ledger_below import AppendLedger, append_ledger
-from codecompanion.context.memory_flush import SummarizeFlush, summarize_flush
-from codecompanion.context.oversized import FitToolResults, fit_tool_results
-from codecompanion.context.packet import ContextPacket
-from codecompanion.context.paying_edits import ClearWhenItPays, clear_when_it_pays
-from codecompanion.context.placement import InsertSummary, insert_summary
-from codecompanion.context.plain_description import DescribePlain, describe_plain
-from codecompanion.context.prompt_shape import ShapeFragments, ShapeSchemas
-from codecompanion.context.raw_transcript import SummarizeRaw, summarize_raw
-from codecompanion.context.savings import RequireSavings, RequireTarget, require_savings, require_target
-from codecompanion.context.summary import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
-from codecompanion.context.transcript import FormatTranscript, format_transcript
-from codecompanion.context.trimming import (
+from codecompanion.context.artifact.summarize_artifact import SummarizeArtifact, summarize_artifact
+from codecompanion.context.editing.clear_tool_results import ClearToolResults, clear_tool_results
+from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays
+from codecompanion.context.editing.fit_tool_results import FitToolResults, fit_tool_results
+from codecompanion.context.editing.replace_attachments import ReplaceAttachments, replace_attachments
+from codecompanion.context.editing.savings import RequireSavings, RequireTarget, require_savings, require_target
+from codecompanion.context.editing.trimming import (
     PruneToolErrors,
     RequireRoom,
     StripToolArgs,
@@ -38,10 +26,22 @@ from codecompanion.context.trimming import (
     strip_tool_args,
     trim_to_fit,
 )
-from codecompanion.context.truncation import TruncateToolResults, truncate_tool_results
-from codecompanion.context.user_quotes import QuoteUserMessages, quote_user_messages
-from codecompanion.context.verification import VerifySummary, verify_summary
-from codecompanion.context.window_selection import SelectWindow, select_window
+from codecompanion.context.editing.truncate_tool_results import TruncateToolResults, truncate_tool_results
+from codecompanion.context.grounding.quote_user_messages import QuoteUserMessages, quote_user_messages
+from codecompanion.context.grounding.verify_summary import VerifySummary, verify_summary
+from codecompanion.context.ledger.append_ledger import AppendLedger, append_ledger
+from codecompanion.context.selection.rolling_chat_window import RollingChatWindow, rolling_chat_window
+from codecompanion.context.selection.select_window import SelectWindow, select_window
+from codecompanion.context.shaping.context_packet import ContextPacket
+from codecompanion.context.shaping.prompt_shape import ShapeFragments, ShapeSchemas
+from codecompanion.context.summary.fit_summary import FitSummary, fit_summary
+from codecompanion.context.summary.insert_summary import InsertSummary, insert_summary
+from codecompanion.context.summary.summarize_chunked import SummarizeChunked, summarize_chunked
+from codecompanion.context.summary.summarize_flush import SummarizeFlush, summarize_flush
+from codecompanion.context.summary.summarize_one import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
+from codecompanion.context.transcript.describe_plain import DescribePlain, describe_plain
+from codecompanion.context.transcript.format_transcript import FormatTranscript, format_transcript
+from codecompanion.context.transcript.summarize_raw import SummarizeRaw, summarize_raw
 from codecompanion.context.work import Env, Outcome, Steps, Work
 
 

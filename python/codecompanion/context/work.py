@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.messages import Message, Usage
+from codecompanion.model.messages import Message, Usage
 
 Messages = tuple[Message, ...]
 Trigger = Literal["proactive", "reactive", "manual"]

@@ -26,13 +26,14 @@ from typing import Any, Protocol
 import msgspec
 import pynvim
 
-from codecompanion import __version__, requests
+from codecompanion import __version__
 from codecompanion.engine import log
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.events import Event, HostReady, Notice, Reply, RequestFailed, Severity
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.wire import requests
+from codecompanion.wire.events import Event, HostReady, Notice, Reply, RequestFailed, Severity
 
 DELIVER = "return require('codecompanion.host').on_events(...)"
 GRACE_S = 0.3  # for requests that arrived just before the editor left

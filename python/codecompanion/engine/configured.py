@@ -18,20 +18,20 @@ from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_options import COMMON_OPTIONS, flatten, known_options, with_options
-from codecompanion.context.table_checks import nearest
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.options import COMMON_OPTIONS, flatten, known_options, with_options
+from codecompanion.context.policy.table_checks import nearest
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.errors import ConfigError, InputError
-from codecompanion.requests import Hello
-from codecompanion.session.effects import Keeping
+from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
 from codecompanion.settings import Settings
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.memory import MemoryFiles, compile_exclusions
 from codecompanion.tools.command_environment import problem_with_pattern
 from codecompanion.tools.command_prefix import problem_with
+from codecompanion.wire.requests import Hello
 
 PREFIXES_KEY = "interactions.chat.tools.{}.opts.allowed_prefixes"
 VARIABLES_KEY = "interactions.chat.tools.{}.opts.{}"

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from codecompanion.context.policy import policy_names
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
-from codecompanion.session.usage_check import ADVICE
 from codecompanion.store.db import RESTORE
 from codecompanion.store.salvage import kept_files
 from codecompanion.store.store import Store

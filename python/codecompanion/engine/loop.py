@@ -17,7 +17,7 @@ from typing import Any
 
 from codecompanion.engine.log import logger, redact
 from codecompanion.errors import CodeCompanionError
-from codecompanion.events import Event, Notice, Severity
+from codecompanion.wire.events import Event, Notice, Severity
 
 REPEAT_S = 10.0  # the same failure within this time is logged but not shown again
 LAST_MOMENT_S = 0.1  # for cancelled tasks to clean up

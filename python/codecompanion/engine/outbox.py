@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.events import Event, Reasoning, Text
+from codecompanion.wire.events import Event, Reasoning, Text
 
 SLICE_CHARS = 4096  # pieces are stored in slices of this size, so that a batch can be cut cheaply
 TARGET_MS = 4.0

@@ -9,20 +9,49 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from codecompanion import text_files, tokens
 from codecompanion.adapters import catalog
 from codecompanion.adapters.known_secrets import KnownSecrets
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
-from codecompanion.context.ledger import summarise
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.counting import tokens
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.engine.configured import configure, take_settings
 from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
-from codecompanion.events import Event, Notice, Severity
-from codecompanion.messages import Message, Usage
-from codecompanion.models import ModelLimits
-from codecompanion.requests import (
+from codecompanion.formats import text_files
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.accounts.reporting import Reports
+from codecompanion.session.attachments.attached import (
+    document_attachment,
+    image_attachment,
+    is_document_path,
+    text_attachment,
+)
+from codecompanion.session.attachments.outside_rules import settle_outside_rules
+from codecompanion.session.compaction.forecast import forecast
+from codecompanion.session.compaction.preview import compare_with_last, preview
+from codecompanion.session.files.editor_asks import EditorAsks
+from codecompanion.session.history import forking
+from codecompanion.session.history.inspection import inspect, original, state_of
+from codecompanion.session.history.redraw import redraw
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.session.storage import stored_chats
+from codecompanion.session.storage.from_checkpoint import restore_chat
+from codecompanion.session.storage.lost_history import LostHistory
+from codecompanion.session.storage.open_chat import open_new, open_stored
+from codecompanion.session.turn.going_on import check_incomplete
+from codecompanion.session.window.policy_choice import choose_policy, list_policies
+from codecompanion.store.opening import open_memory_store, open_store
+from codecompanion.store.store import Store, durable
+from codecompanion.store.vocabulary import load_encoder
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.command_environment import is_plain_name
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.wire.events import Event, Notice, Severity
+from codecompanion.wire.requests import (
     AddRules,
     Answer,
     Approve,
@@ -71,28 +100,6 @@ from codecompanion.requests import (
     ShowTrace,
     Submit,
 )
-from codecompanion.session import forking, stored_chats
-from codecompanion.session.attached import document_attachment, image_attachment, is_document_path, text_attachment
-from codecompanion.session.editor_asks import EditorAsks
-from codecompanion.session.forecast import forecast
-from codecompanion.session.from_checkpoint import restore_chat
-from codecompanion.session.going_on import check_incomplete
-from codecompanion.session.inspection import inspect, original, state_of
-from codecompanion.session.lost_history import LostHistory
-from codecompanion.session.opening import open_new, open_stored
-from codecompanion.session.outside_rules import settle_outside_rules
-from codecompanion.session.policy_choice import choose_policy, list_policies
-from codecompanion.session.preview import compare_with_last, preview
-from codecompanion.session.redraw import redraw
-from codecompanion.session.reporting import Reports
-from codecompanion.session.services import Services
-from codecompanion.session.session import Session
-from codecompanion.store.opening import open_memory_store, open_store
-from codecompanion.store.store import Store, durable
-from codecompanion.store.vocabulary import load_encoder
-from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.command_environment import is_plain_name
-from codecompanion.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.2

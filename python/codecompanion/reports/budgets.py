@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
 from codecompanion.reports.markdown import PRICE_UNKNOWN, usd_text
 
 CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.total_budget"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from codecompanion.history import PolicyEvent
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import PolicyEvent
 from codecompanion.reports.budgets import Budget
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,

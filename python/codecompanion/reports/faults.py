@@ -20,8 +20,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from codecompanion.context.ledger_facts import read_arguments, strings_in
-from codecompanion.messages import Message
+from codecompanion.context.ledger.facts import read_arguments, strings_in
+from codecompanion.model.messages import Message
 
 _OLD_KEYS = frozenset({"oldstr", "oldtext", "oldstring", "old", "oldcontent", "oldcode"})
 _SEARCH_KEYS = frozenset({"search", "find", "searchtext", "original"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from codecompanion.history import (
+from codecompanion.model.history import (
     ChangeUndone,
     ChatForked,
     CompactionBegan,
@@ -27,7 +27,7 @@ from codecompanion.history import (
     UsageReported,
     ViewChanged,
 )
-from codecompanion.messages import GO_ON_TAG, Usage, is_typed_by_user
+from codecompanion.model.messages import GO_ON_TAG, Usage, is_typed_by_user
 
 _CONTINUED = "(continued)"
 _AFTER_COMPACTION = "(continued after a compaction)"

@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 
 RATIOS = (0.5, 2.5)
 """Within these a provider's count differs from an estimate; what lies outside is no count of these messages."""

@@ -20,19 +20,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from codecompanion.context.change import repair_change, view_change
-from codecompanion.context.ledger import summarise
+from codecompanion.context.editing.repair_pairs import repair_pairs
+from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import Prepared, prepare
-from codecompanion.context.policy_schema import Policy
-from codecompanion.context.repair import repair_pairs
-from codecompanion.context.shaping import Kept, Parts, shape
+from codecompanion.context.policy.schema import Policy
+from codecompanion.context.shaping.shape import Kept, Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
-from codecompanion.history import View, append, apply_change, with_messages
-from codecompanion.messages import Message, ToolCall, with_changes
-from codecompanion.models import reply_reserve
+from codecompanion.counting.model_windows import reply_reserve
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.history import View, append, apply_change, with_messages
+from codecompanion.model.messages import Message, ToolCall, with_changes
 from codecompanion.reports.cache_price import OUTPUT_PRICE, CacheKind, PrefixCache
 from codecompanion.reports.faults import LineIndex, needed_texts, readable_texts
 from codecompanion.reports.recorded_sizes import RecordedSizes, find_sizes
-from codecompanion.tokens import MessageCounter
 
 NO_WINDOW_LIMIT = 1 << 40
 """The window of the ledger: everything fits."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codecompanion.history import ViewChanged
-from codecompanion.messages import Usage
+from codecompanion.model.history import ViewChanged
+from codecompanion.model.messages import Usage
 from codecompanion.reports.record import Call, Record
 
 PER_MILLION = 1_000_000

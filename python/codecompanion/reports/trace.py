@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codecompanion.errors import InputError
-from codecompanion.history import PolicyEvent, ViewChanged
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
     Page,

@@ -2,7 +2,7 @@
 
 A repository is not trusted with the user's other files: what it links to or includes outside of itself is read only
 when it is a Markdown or text file in a place that rules come from, and marked as `outside`: the user is asked first
-(`rules.groups`, `session.rules_sync`). What the user's own configuration names by an
+(`rules.groups`, `session.attachments.rules_sync`). What the user's own configuration names by an
 absolute or `~` path is read wherever it is.
 """
 

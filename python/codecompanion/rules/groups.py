@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from codecompanion import text_files
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats import text_files
 from codecompanion.rules.discovery import Found, Missing, Problem, find_files, find_include
 from codecompanion.rules.parsers import find_includes
 from codecompanion.settings import RuleGroup, RulesSettings

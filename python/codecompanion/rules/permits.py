@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.rules.groups import RulesItem
 
 KEPT = 200

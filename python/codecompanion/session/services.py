@@ -14,18 +14,16 @@ import msgspec
 from codecompanion.adapters.known_secrets import KnownSecrets
 from codecompanion.adapters.redact import plain_url
 from codecompanion.adapters.registry import AdapterRegistry
-from codecompanion.calibration import FIGURES, Calibration, start_marks
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_options import known_options, unknown_options, with_options
-from codecompanion.context.policy_schema import Policy
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.options import known_options, unknown_options, with_options
+from codecompanion.context.policy.schema import Policy
+from codecompanion.counting.calibration import FIGURES, Calibration, start_marks
+from codecompanion.counting.model_windows import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.errors import ConfigError
-from codecompanion.events import Event
-from codecompanion.history import Prices, UsageReported
-from codecompanion.messages import Usage
-from codecompanion.models import ModelLimits, ResolvedLimits, resolve_limits
-from codecompanion.requests import Snapshot
-from codecompanion.session.effects import Keeping
-from codecompanion.session.usage_check import Doubt, UsageDoubts
+from codecompanion.model.history import Prices, UsageReported
+from codecompanion.model.messages import Usage
+from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
+from codecompanion.session.compaction.effects import Keeping
 from codecompanion.settings import Settings
 from codecompanion.store.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
@@ -33,6 +31,8 @@ from codecompanion.tools.base import ToolContext
 from codecompanion.tools.command_environment import HiddenVariables
 from codecompanion.tools.open_files import Editor, NoEditor
 from codecompanion.tools.registry import ToolRegistry
+from codecompanion.wire.events import Event
+from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
 

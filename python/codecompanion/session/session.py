@@ -18,11 +18,10 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.adapters.offline import OfflineAdapter
+from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.events import Event, ModelChanged, Notice, Queued, Severity, TurnFinished
-from codecompanion.events import State as StateEvent
-from codecompanion.history import MessageAdded, ModelSet, is_of_answer
-from codecompanion.messages import (
+from codecompanion.model.history import MessageAdded, ModelSet, is_of_answer
+from codecompanion.model.messages import (
     GO_ON_TAG,
     RULES_TAG,
     SUMMARY_TAG,
@@ -31,29 +30,30 @@ from codecompanion.messages import (
     ToolSpec,
     is_typed_by_user,
 )
-from codecompanion.models import ResolvedLimits
-from codecompanion.requests import Snapshot, Submit
-from codecompanion.session.accounting import RequestParts
-from codecompanion.session.answer import Answer
-from codecompanion.session.approval_desk import ApprovalDesk
-from codecompanion.session.context_block import ContextBlock
-from codecompanion.session.context_control import ContextControl
-from codecompanion.session.entries import ASKED_TO_GO_ON
-from codecompanion.session.file_log import FileLog
-from codecompanion.session.grants import Grants
-from codecompanion.session.log import ChatLog
-from codecompanion.session.meter import ContextMeter
-from codecompanion.session.outbound import OutboundQueue
-from codecompanion.session.redraw import redraw
-from codecompanion.session.reverting import Reverter
+from codecompanion.session.accounts.accounting import RequestParts
+from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.accounts.spending import Spending
+from codecompanion.session.attachments.context_block import ContextBlock
+from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.files.reverting import Reverter
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.entries import ASKED_TO_GO_ON
+from codecompanion.session.history.redraw import redraw
+from codecompanion.session.history.view_edits import ViewEdits
 from codecompanion.session.services import Services
-from codecompanion.session.spending import Spending
 from codecompanion.session.state import State, step
-from codecompanion.session.tool_round import Recorded, RoundServices, ToolRound
-from codecompanion.session.turn import Turn
-from codecompanion.session.view_edits import ViewEdits
+from codecompanion.session.turn.answer import Answer
+from codecompanion.session.turn.approval_desk import ApprovalDesk
+from codecompanion.session.turn.grants import Grants
+from codecompanion.session.turn.outbound import OutboundQueue
+from codecompanion.session.turn.tool_round import Recorded, RoundServices, ToolRound
+from codecompanion.session.turn.turn import Turn
+from codecompanion.session.window.context_control import ContextControl
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
+from codecompanion.wire.events import Event, ModelChanged, Notice, Queued, Severity, TurnFinished
+from codecompanion.wire.events import State as StateEvent
+from codecompanion.wire.requests import Snapshot, Submit
 
 BUSY = "Wait until the reply is complete, or stop it with q, then change the context."
 

@@ -8,7 +8,7 @@ import itertools
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
-from codecompanion.messages import Message, ToolCall
+from codecompanion.model.messages import Message, ToolCall
 from codecompanion.store.inner_words import inner_words
 from codecompanion.store.migrations import TOKENIZER
 from codecompanion.store.periods import date_of

@@ -24,9 +24,9 @@ from typing import Any
 
 import msgspec
 
-from codecompanion import checkpoint as payloads
 from codecompanion.errors import StoreCorrupt, StoreError
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model import checkpoint as payloads
 from codecompanion.store.db import make_private_folder, told_as_ours
 from codecompanion.store.durable_files import append_durably, remove_drafts, write_durably
 

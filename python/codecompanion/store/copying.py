@@ -1,4 +1,4 @@
-"""Copying the beginning of a chat's log into a new chat, inside one transaction (`session.forking`).
+"""Copying the beginning of a chat's log into a new chat, inside one transaction (`session.history.forking`).
 
 Rows are copied as they are, with their times, and are found by the index entries of those they were copied from; only
 what the totals need is read.
@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from codecompanion.errors import StoreUnavailable
-from codecompanion.history import EventPayload
+from codecompanion.model.history import EventPayload
 from codecompanion.store import sessions
 
 _TAKEN = "chat_id = ?2 AND seq <= ?3 AND type <> 'chat_forked' AND seq NOT IN (SELECT value FROM json_each(?4))"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from codecompanion.history import MessageAdded
+from codecompanion.model.history import MessageAdded
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.sessions import from_bytes, is_searchable, storable
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from codecompanion.messages import Message, ToolCall
+from codecompanion.model.messages import Message, ToolCall
 
 MOST_CALL_CHARS = 2_000
 """Of the arguments of one call: a file that is written whole is found by its path and its beginning."""

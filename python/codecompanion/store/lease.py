@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import LeaseHeld
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.store.db import create_private_file, primary_code
 from codecompanion.store.durable_files import write_whole
 

@@ -2,7 +2,7 @@
 
 SQLite goes on writing to a deleted file, and everything written would end with the process. What the open connections
 still hold is copied into a new file; of an emptied one that is seldom all of it. Then the open chats are written again
-(`rebuild`), and the others come back from their checkpoints (`session.lost_history`).
+(`rebuild`), and the others come back from their checkpoints (`session.storage.lost_history`).
 
 A file that somebody put there is theirs: it is used once it has stopped changing and proves sound; until then, and when
 it never does, the open one goes on. Nothing is ever put in the place of a file that has something in it.

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.store.db import create_private_file, is_damage
 from codecompanion.store.durable_files import flush_folder, write_whole
 

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.sanitise import sanitise_memory
+from codecompanion.formats.sanitise import sanitise_memory
 from codecompanion.store.db import make_private_folder, told_as_ours
 from codecompanion.store.durable_files import write_durably
 from codecompanion.store.lease import FileLock

@@ -13,7 +13,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 PREVIEW_CHARS = 160
 _BLOB_NAME = re.compile(rb'"([0-9a-f]{64})"')

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 from codecompanion.store.question import Question
 
 PREVIOUS = 0.35

@@ -16,9 +16,18 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import LeaseHeld
-from codecompanion.history import EventPayload, Insertion, LogEvent, MessageAdded, View, ViewChanged, apply, project
-from codecompanion.messages import Message
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import (
+    EventPayload,
+    Insertion,
+    LogEvent,
+    MessageAdded,
+    View,
+    ViewChanged,
+    apply,
+    project,
+)
+from codecompanion.model.messages import Message
 from codecompanion.store import lease, scratch, sessions
 from codecompanion.store.db import SEE_RESTORE
 from codecompanion.store.lease import Owner

@@ -21,8 +21,8 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import StoreCorrupt
-from codecompanion.history import LogEvent
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import LogEvent
 from codecompanion.store import scratch
 from codecompanion.store.carve import PAGE_BYTES, CarvedRow, carve_events
 from codecompanion.store.db import SEE_RESTORE, connect, create_private_file

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from codecompanion.messages import Message, is_typed_by_user
+from codecompanion.model.messages import Message, is_typed_by_user
 
 Kind = Literal["draft", "partial", "grants", "permits"]
 BETWEEN = "\n\n"

@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 import msgspec
 
-from codecompanion.history import MessageAdded
-from codecompanion.messages import Message
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import Message
 from codecompanion.store.question import Question, Term, read_question
 from codecompanion.store.ranking import Matches, Row, Surroundings, own_scores, score_rows
 from codecompanion.store.sessions import from_bytes, storable

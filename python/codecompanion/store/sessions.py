@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from codecompanion.history import (
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.history import (
     ChatCreated,
     ChatForked,
     EventPayload,
@@ -27,8 +28,7 @@ from codecompanion.history import (
     encode_payload,
     payload_type,
 )
-from codecompanion.messages import RULES_TAG, Message, ToolCall, is_typed_by_user
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.model.messages import RULES_TAG, Message, ToolCall, is_typed_by_user
 from codecompanion.store import scratch
 from codecompanion.store.db import is_damage
 from codecompanion.store.inner_words import inner_words

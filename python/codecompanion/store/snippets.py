@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 from codecompanion.store.migrations import TOKENIZER
 from codecompanion.store.question import Question
 from codecompanion.store.sessions import storable

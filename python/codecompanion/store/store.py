@@ -25,8 +25,8 @@ from typing import TypeVar
 import msgspec
 
 from codecompanion.errors import StoreCorrupt, StoreError
-from codecompanion.history import EventPayload, LogEvent
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import EventPayload, LogEvent
 from codecompanion.store import copying, deletion, lease, scratch, search, sessions
 from codecompanion.store.blobs import Blobs
 from codecompanion.store.db import SEE_RESTORE, Database, create_private_file, explain

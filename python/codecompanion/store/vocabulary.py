@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from codecompanion.tokens import estimate_text
+from codecompanion.counting.tokens import estimate_text
 
 # Name → (file name tiktoken looks for, sha256 of its content).
 VOCABULARIES = {

@@ -12,11 +12,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from codecompanion.history import FileChangeState
-from codecompanion.messages import ToolSpec
-from codecompanion.requests import Snapshot
+from codecompanion.model.history import FileChangeState
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.command_environment import HiddenVariables
 from codecompanion.tools.open_files import Editor, NoEditor, Opened
+from codecompanion.wire.requests import Snapshot
 
 
 class Walk(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import takewhile
 
-from codecompanion.text_files import printable, split_lines
+from codecompanion.formats.text_files import printable, split_lines
 
 CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 4000

@@ -21,7 +21,7 @@ from threading import Event
 from typing import TypeVar
 
 from codecompanion.errors import ToolError
-from codecompanion.text_files import reason
+from codecompanion.formats.text_files import reason
 
 T = TypeVar("T")
 Check = Callable[[], None]

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher, get_close_matches
 import msgspec
 
 from codecompanion.errors import ToolError
-from codecompanion.text_files import TextFile, printable, split_lines
+from codecompanion.formats.text_files import TextFile, printable, split_lines
 
 _NUMBERED = re.compile(r"^ *\d+\t", re.MULTILINE)
 _MAX_SHOWN_LINES = 12

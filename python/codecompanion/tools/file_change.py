@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from codecompanion import text_files
 from codecompanion.errors import ToolError
-from codecompanion.history import FileChangeState
-from codecompanion.text_files import TextFile
+from codecompanion.formats import text_files
+from codecompanion.formats.text_files import TextFile
+from codecompanion.model.history import FileChangeState
 from codecompanion.tools.base import FileChange, HowEnded, ToChange, ToolContext, ToolOutput
 from codecompanion.tools.diff import count_lines, file_diff
 from codecompanion.tools.disk import in_thread, opened_folder, remove_file, write_atomic

@@ -18,7 +18,7 @@ from typing import IO
 import msgspec
 
 from codecompanion.errors import ToolError
-from codecompanion.text_files import reason
+from codecompanion.formats.text_files import reason
 
 TERMINATE_S = 0.5
 """How long a process group has to end after SIGTERM."""

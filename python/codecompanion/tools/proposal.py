@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import ToolError
-from codecompanion.text_files import TextFile, printable, split_lines
+from codecompanion.formats.text_files import TextFile, printable, split_lines
 from codecompanion.tools.base import Accepted, ApprovalQuestion
 from codecompanion.tools.diff import common_length, file_diff
 

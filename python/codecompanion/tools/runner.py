@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import CodeCompanionError, ToolError
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.limit import STORED_PREFIX

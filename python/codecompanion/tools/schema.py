@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),

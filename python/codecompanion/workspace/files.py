@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 from pathspec import GitIgnoreSpec
 
-from codecompanion import text_files
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats import text_files
 
 IGNORED_NAMES = frozenset(
     {".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".DS_Store"}

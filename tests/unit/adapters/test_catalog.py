@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 
 from codecompanion.adapters.catalog import limits_of, lookup
-from codecompanion.messages import Usage
-from codecompanion.models import (
+from codecompanion.counting.model_windows import (
     EXACT_WINDOWS,
     FAMILY_WINDOWS,
     ModelLimits,
@@ -17,6 +16,7 @@ from codecompanion.models import (
     find_window,
     resolve_limits,
 )
+from codecompanion.model.messages import Usage
 
 
 @pytest.fixture(autouse=True)

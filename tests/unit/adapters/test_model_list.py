@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.model_list import ANY_MODEL, find_limits, read_model_limits, read_model_names
-from codecompanion.models import ModelLimits
+from codecompanion.counting.model_windows import ModelLimits
 
 
 @pytest.mark.parametrize(

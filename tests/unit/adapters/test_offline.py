@@ -23,7 +23,7 @@ from codecompanion.adapters.offline import AFTER_COMPACTION, THE_END, OfflineAda
 from codecompanion.adapters.offline_report import HELP
 from codecompanion.adapters.playback import Playback
 from codecompanion.errors import AdapterError, RequestRejected
-from codecompanion.messages import Message, ReasoningPart, TextPart, ToolCall, ToolSpec, Usage
+from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, ToolSpec, Usage
 
 TOOLS = tuple(
     ToolSpec(name, "", {"type": "object"}) for name in ("read_file", "grep_search", "insert_edit", "run_command")

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from codecompanion.cli.demo import SESSION
-from codecompanion.invariants import pair_tool_calls
-from codecompanion.messages import IMAGE_TAG, RULES_TAG, Message
-from codecompanion.tokens import MessageCounter
-from codecompanion.transcript_format import read_lines
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.formats.transcript_format import read_lines
+from codecompanion.model.invariants import pair_tool_calls
+from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, Message
 
 BENCH = Path(__file__).resolve().parents[3] / "bench"
 TOOLS = {

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
-from codecompanion.context.policy import load_policy
-from codecompanion.context.policy_schema import Policy
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.schema import Policy
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
-from codecompanion.cycles import assign_cycles, current_cycle
-from codecompanion.history import View, with_messages
-from codecompanion.messages import Message, ToolCall
+from codecompanion.model.cycles import assign_cycles, current_cycle
+from codecompanion.model.history import View, with_messages
+from codecompanion.model.messages import Message, ToolCall
 
 Script = Callable[[Ask], SummaryReply]
 

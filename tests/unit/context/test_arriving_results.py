@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from codecompanion.context.pipeline import Prepared, prepare
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_schema import Policy
-from codecompanion.context.shaping import Parts, shape
-from codecompanion.history import View, with_messages
-from codecompanion.invariants import violations
-from codecompanion.messages import Message
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.schema import Policy
+from codecompanion.context.shaping.shape import Parts, shape
+from codecompanion.model.history import View, with_messages
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message
 from codecompanion.placeholders import kept_percent
 from tests.unit.context.builders import SUMMARISES, assistant, chat, count, drive, env, system, tool, turns, user
 

@@ -10,12 +10,12 @@ import json
 import pytest
 
 from codecompanion.cli.context import Options, prepare_transcript
-from codecompanion.context.policy import load_policy
-from codecompanion.context.policy_events import Occasion, applies
-from codecompanion.context.policy_table import policy_from_table, policy_to_table
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.named_events import Occasion, applies
+from codecompanion.context.policy.table import policy_from_table, policy_to_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.errors import ConfigError
-from codecompanion.transcript_format import read_objects
+from codecompanion.formats.transcript_format import read_objects
 from tests.unit.context.builders import run
 
 SUMMARY = "The port is 8089."

@@ -9,14 +9,14 @@ import re
 import msgspec
 import pytest
 
-from codecompanion.context.artifact_schema import read_consolidated
-from codecompanion.context.budget import Room, aim_tokens, threshold_tokens
-from codecompanion.context.policy import load_policy
-from codecompanion.context.policy_options import with_options
-from codecompanion.context.policy_table import policy_from_table, policy_to_table
+from codecompanion.context.artifact.schema import read_consolidated
+from codecompanion.context.policy.budget import Room, aim_tokens, threshold_tokens
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.table import policy_from_table, policy_to_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.errors import ConfigError
-from codecompanion.messages import SUMMARY_TAG
+from codecompanion.model.messages import SUMMARY_TAG
 from tests.unit.context.builders import assistant, chat, count, run, system, tool, turns, user
 
 POLICY = load_policy("kodacode")

@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from codecompanion.context.pipeline import prepare
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.shaping import Parts, shape
-from codecompanion.context.window_selection import first_pending
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.selection.select_window import first_pending
+from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Measure, SummaryReply
-from codecompanion.history import View, append, with_messages
-from codecompanion.invariants import violations
-from codecompanion.messages import Message, ToolCall, is_protected
-from codecompanion.models import ResolvedLimits
+from codecompanion.counting.model_windows import ResolvedLimits
+from codecompanion.model.history import View, append, with_messages
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message, ToolCall, is_protected
 from tests.unit.context.builders import chars4, count, drive, env
 
 HISTORIES = int(os.environ.get("HISTORIES", "500"))

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from codecompanion.context.policy import load_policy
-from codecompanion.context.policy_options import with_options
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.options import with_options
 from codecompanion.context.work import SummaryReply
-from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, with_changes
+from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, with_changes
 from codecompanion.placeholders import FILE_CLEARED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED, quote_request
 from tests.unit.context.builders import (
     assistant,

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.cli.context import Options, prepare_with_policy
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_options import COMMON_OPTIONS, with_options
-from codecompanion.context.policy_schema import Policy, Stage
-from codecompanion.context.policy_table import policy_from_table, policy_to_table
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.options import COMMON_OPTIONS, with_options
+from codecompanion.context.policy.schema import Policy, Stage
+from codecompanion.context.policy.table import policy_from_table, policy_to_table
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.errors import ConfigError
-from codecompanion.transcript_format import read_objects
+from codecompanion.formats.transcript_format import read_objects
 
 POLICIES = policy_names()
 OPTIONS = sorted({*COMMON_OPTIONS, *(name for policy in POLICIES for name in load_policy(policy).options)})

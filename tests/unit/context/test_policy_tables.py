@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 import codecompanion.context
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_options import with_options
-from codecompanion.context.policy_table import policy_from_table, policy_to_table
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.table import policy_from_table, policy_to_table
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.errors import ConfigError
 

@@ -8,13 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.context.change import view_change
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.policy_options import with_options
-from codecompanion.context.policy_table import policy_from_table
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
-from codecompanion.history import View, apply_change, with_messages
-from codecompanion.invariants import pair_tool_calls, violations
-from codecompanion.messages import SUMMARY_TAG, ImagePart, Message, TextPart, ToolCall, is_protected, is_typed_by_user
+from codecompanion.model.history import View, apply_change, with_messages
+from codecompanion.model.invariants import pair_tool_calls, violations
+from codecompanion.model.messages import (
+    SUMMARY_TAG,
+    ImagePart,
+    Message,
+    TextPart,
+    ToolCall,
+    is_protected,
+    is_typed_by_user,
+)
 from tests.unit.context.builders import chat, count, run
 
 TEXT = st.text(max_size=12).flatmap(lambda s: st.integers(1, 60).map(lambda n: (s or "x") * n))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.policy import load_policy, policy_names
+from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.work import SummaryReply
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 from tests.unit.context.builders import assistant, chat, count, run, system, user
 
 RULES = (

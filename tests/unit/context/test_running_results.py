@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from codecompanion.context.pipeline import Ask, prepare
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.shaping import Parts, shape
-from codecompanion.history import View, with_messages
-from codecompanion.invariants import pair_tool_calls, violations
-from codecompanion.messages import Message
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.shaping.shape import Parts, shape
+from codecompanion.model.history import View, with_messages
+from codecompanion.model.invariants import pair_tool_calls, violations
+from codecompanion.model.messages import Message
 from tests.unit.context.builders import (
     SUMMARISES,
     assistant,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.budget import Room, is_crossed, threshold_tokens
-from codecompanion.context.policy import load_policy, policy_names
-from codecompanion.context.shaping import Parts, shape
+from codecompanion.context.policy.budget import Room, is_crossed, threshold_tokens
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.context.work import Measure, SummaryReply
-from codecompanion.invariants import violations
-from codecompanion.messages import Message
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message
 from tests.unit.context.builders import SUMMARISES, assistant, chars4, chat, count, env, run, texts, tool, turns, user
 
 DOCUMENTED = {

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from codecompanion.context.policy_schema import Policy
-from codecompanion.context.policy_table import policy_from_table
+from codecompanion.context.policy.schema import Policy
+from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
-from codecompanion.messages import SUMMARY_TAG
+from codecompanion.model.messages import SUMMARY_TAG
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from tests.unit.context.builders import assistant, chat, count, run, turns, user
 

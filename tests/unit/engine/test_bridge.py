@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from codecompanion import requests
 from codecompanion.engine import log
 from codecompanion.engine.bridge import Bridge
+from codecompanion.wire import requests
 
 
 class Recorder:

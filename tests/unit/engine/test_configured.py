@@ -9,8 +9,8 @@ import pytest
 
 from codecompanion import settings
 from codecompanion.engine.runtime import Runtime
-from codecompanion.events import ChatOpened, Notice
-from codecompanion.requests import GiveEnvironment, GiveSecrets, Hello, OpenChat, Snapshot
+from codecompanion.wire.events import ChatOpened, Notice
+from codecompanion.wire.requests import GiveEnvironment, GiveSecrets, Hello, OpenChat, Snapshot
 
 
 async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 from codecompanion.engine import log
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.errors import RateLimited
-from codecompanion.events import Event, Notice
+from codecompanion.wire.events import Event, Notice
 
 
 class Ears:

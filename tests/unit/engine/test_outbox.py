@@ -18,7 +18,7 @@ from codecompanion.engine.outbox import (
     Outbox,
     Pacer,
 )
-from codecompanion.events import Event, Notice, Reasoning, Reply, State, Text
+from codecompanion.wire.events import Event, Notice, Reasoning, Reply, State, Text
 
 
 def drain(outbox: Outbox, limit: int = FIRST_LIMIT_BYTES) -> list[list[dict[str, Any]]]:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion import settings, tokens
+from codecompanion import settings
+from codecompanion.counting import tokens
 from codecompanion.engine import runtime
 from codecompanion.engine.runtime import Runtime
-from codecompanion.requests import Hello
+from codecompanion.wire.requests import Hello
 
 
 def hello(root: Path, tokenizer: str) -> Hello:

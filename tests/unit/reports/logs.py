@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from codecompanion.history import (
+from codecompanion.model.history import (
     ChatCreated,
     CompactionBegan,
     EventPayload,
@@ -22,7 +22,7 @@ from codecompanion.history import (
     UsageReported,
     ViewChanged,
 )
-from codecompanion.messages import Message, Usage
+from codecompanion.model.messages import Message, Usage
 from codecompanion.reports.record import LogReader, Record
 
 

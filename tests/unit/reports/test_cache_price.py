@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.messages import Message, with_changes
+from codecompanion.model.messages import Message, with_changes
 from codecompanion.reports.cache_price import PrefixCache
 
 

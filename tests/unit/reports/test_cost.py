@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.history import PolicyEvent
-from codecompanion.messages import Usage
+from codecompanion.model.history import PolicyEvent
+from codecompanion.model.messages import Usage
 from codecompanion.reports.budgets import Budget
 from codecompanion.reports.cost import EMPTY, cost_report
 from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, cells, cut, table, tokens_text, usd_text

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codecompanion.messages import Message, ToolCall, with_changes
+from codecompanion.model.messages import Message, ToolCall, with_changes
 from codecompanion.reports.faults import LineIndex, needed_texts
 
 READ = Message(id="m0", role="tool", tool_call_id="r", content="1\tdef area(r):\n2\t    return 3 * r\n3\t\n")

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from codecompanion.context.policy import load_policy
-from codecompanion.context.policy_options import with_options
-from codecompanion.context.policy_table import policy_from_table
-from codecompanion.messages import Message, ToolCall, Usage, with_changes
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.table import policy_from_table
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.messages import Message, ToolCall, Usage, with_changes
 from codecompanion.reports.cache_price import OUTPUT_PRICE
 from codecompanion.reports.recorded_sizes import find_sizes
 from codecompanion.reports.replay import Figures, read_recording, walk
-from codecompanion.tokens import MessageCounter
 
 
 def session(reads: int, *, lines: int = 40) -> list[Message]:

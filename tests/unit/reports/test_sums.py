@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.history import ChangeUndone, LogEvent, UsageReported
-from codecompanion.messages import Usage
+from codecompanion.model.history import ChangeUndone, LogEvent, UsageReported
+from codecompanion.model.messages import Usage
 from codecompanion.reports.sums import estimate_savings, sum_calls
 
 from .logs import LogWriter, price, read_log, worked_chat
@@ -181,7 +181,7 @@ def test_a_log_of_an_older_version_counts_the_same(monkeypatch: pytest.MonkeyPat
     """R-360: without request ids and ends of requests, calls and sums are the same."""
     import msgspec
 
-    from codecompanion.history import RequestEnded, RequestSent
+    from codecompanion.model.history import RequestEnded, RequestSent
 
     old: list[LogEvent] = []
     for event in worked_chat().events:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.policy_events import Occasion, fields_of
+from codecompanion.context.policy.named_events import Occasion, fields_of
 from codecompanion.errors import InputError
-from codecompanion.history import (
+from codecompanion.model.history import (
     CompactionEnded,
     MessageAdded,
     PolicyEvent,
@@ -17,7 +17,7 @@ from codecompanion.history import (
     UsageReported,
     ViewChanged,
 )
-from codecompanion.messages import GO_ON_TAG, Message, Usage
+from codecompanion.model.messages import GO_ON_TAG, Message, Usage
 from codecompanion.reports.markdown import Page, cells
 from codecompanion.reports.trace import find_turn, trace_report
 

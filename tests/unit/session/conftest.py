@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codecompanion.session import compaction
+from codecompanion.session.compaction import compaction
 
 JUDGING = frozenset({"test_scripted_summarisers", "test_failing_summariser"})
 """Modules whose summarisers are judged as models are (R-526)."""

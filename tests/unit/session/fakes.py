@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from codecompanion import settings as settings_module
-from codecompanion import tokens
 from codecompanion.adapters.base import (
     AdapterSettings,
     ChatRequest,
@@ -21,18 +20,19 @@ from codecompanion.adapters.base import (
     TextDelta,
 )
 from codecompanion.adapters.registry import AdapterRegistry
-from codecompanion.events import Event
-from codecompanion.messages import ToolCall, Usage
-from codecompanion.models import ModelLimits
-from codecompanion.requests import OpenChat, Snapshot, Submit
-from codecompanion.session.opening import open_new, open_stored
+from codecompanion.counting import tokens
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.model.messages import ToolCall, Usage
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
+from codecompanion.session.storage.open_chat import open_new, open_stored
 from codecompanion.store.opening import open_memory_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.registry import ToolRegistry
+from codecompanion.wire.events import Event
+from codecompanion.wire.requests import OpenChat, Snapshot, Submit
 
 Step = StreamEvent | Exception | asyncio.Event
 Reply = Sequence[Step]

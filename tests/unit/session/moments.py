@@ -23,8 +23,7 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.context.server_side import live_blocks
 from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded, StoreUnavailable, StreamCut
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, SubmitFailed
-from codecompanion.history import (
+from codecompanion.model.history import (
     CompactionBegan,
     CompactionEnded,
     EventPayload,
@@ -33,14 +32,15 @@ from codecompanion.history import (
     ViewChanged,
     project,
 )
-from codecompanion.invariants import violations
-from codecompanion.messages import CompactionPart, Message, Usage
-from codecompanion.session.effects import Keeping
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import CompactionPart, Message, Usage
+from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.memory import MemoryFiles
 from codecompanion.store.store import Store
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, SubmitFailed
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
 MOST_STEPS = 2000

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from codecompanion.errors import InputError
-from codecompanion.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
-from codecompanion.requests import Approve, ListGrants, RevokeGrant
+from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
+from codecompanion.wire.requests import Approve, ListGrants, RevokeGrant
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 

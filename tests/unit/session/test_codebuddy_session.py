@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.base import ChatRequest
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import AdapterError
-from codecompanion.events import Compacted, Meter, Notice, PolicyEvent
-from codecompanion.history import PolicyEvent as Logged
-from codecompanion.messages import Message, Usage
-from codecompanion.session.compaction import AT_ONCE
+from codecompanion.model.history import PolicyEvent as Logged
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.compaction.compaction import AT_ONCE
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
-from codecompanion.tokens import MessageCounter
+from codecompanion.wire.events import Compacted, Meter, Notice, PolicyEvent
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, says, submit
 
 PATIENCE = "word " * 400

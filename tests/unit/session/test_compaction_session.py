@@ -6,11 +6,18 @@ import asyncio
 
 import pytest
 
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, MessageSent, SubmitFailed, TurnFinished
-from codecompanion.invariants import violations
+from codecompanion.model.invariants import violations
 from codecompanion.session.state import State
+from codecompanion.wire.events import (
+    Compacted,
+    CompactionFailed,
+    CompactionStarted,
+    MessageSent,
+    SubmitFailed,
+    TurnFinished,
+)
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
-from tests.unit.session.test_turn import READ, SMALL, long_chat, stored_view, talk
+from tests.unit.session.turn.test_turn import READ, SMALL, long_chat, stored_view, talk
 
 
 @pytest.mark.parametrize("stop", ["cancel", "clear"])
@@ -117,7 +124,7 @@ async def test_editing_still_runs_when_compact_was_asked_for_in_a_turn_and_did_n
 async def test_a_compaction_that_cannot_be_stored_is_told_as_failed(tmp_path, monkeypatch):
     """R-530, R-543: the editor does not wait for an end that never comes."""
     from codecompanion.errors import StoreUnavailable
-    from codecompanion.history import ViewChanged
+    from codecompanion.model.history import ViewChanged
 
     bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop"})
     session = await bench.open()

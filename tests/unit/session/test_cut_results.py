@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from codecompanion.events import ContextEdited, Restored, ViewMarks
-from codecompanion.requests import UndoChange
-from codecompanion.session.inspection import inspect, original
-from codecompanion.session.recall import taken_out
+from codecompanion.session.history.inspection import inspect, original
+from codecompanion.session.history.recall import taken_out
+from codecompanion.wire.events import ContextEdited, Restored, ViewMarks
+from codecompanion.wire.requests import UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
 from tests.unit.session.test_native_compaction import talk
 

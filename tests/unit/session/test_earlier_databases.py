@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.context.policy import policy_names
+from codecompanion.context.policy.catalog import policy_names
 from codecompanion.store.db import FILE_NAME
 from tests.unit.session.stored.story import EXPECTED, HERE, go_on
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from codecompanion.events import CompactionFailed
-from codecompanion.invariants import violations
+from codecompanion.model.invariants import violations
 from codecompanion.session.state import State
+from codecompanion.wire.events import CompactionFailed
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 from tests.unit.session.moments import MOST_STEPS, STORIES, Stage, check_log
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from codecompanion.context.policy import policy_names
+from codecompanion.context.policy.catalog import policy_names
 from codecompanion.errors import ContextOverflow, NetworkFailed
-from codecompanion.events import Compacted, CompactionFailed, Notice
+from codecompanion.wire.events import Compacted, CompactionFailed, Notice
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 WINDOW, LOOP = 8_000, 6

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from codecompanion.adapters.base import ChatRequest
-from codecompanion.events import Compacted, ContextEdited, Meter, ReplyFinished
-from codecompanion.messages import Usage
-from codecompanion.tokens import MessageCounter
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.messages import Usage
+from codecompanion.wire.events import Compacted, ContextEdited, Meter, ReplyFinished
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
 CLAUDE = 1.3

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from codecompanion.events import ToolFinished
+from codecompanion.wire.events import ToolFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 KEY = "sk-proj-Zq8vT1mWbR5xY2nK7pL4cD9f"

@@ -10,9 +10,9 @@ from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
-from codecompanion.events import ToolFinished, TurnFinished
-from codecompanion.messages import Message, ToolCall
-from codecompanion.session.tame_calls import LONGEST_ARGUMENTS, LONGEST_ID, LONGEST_NAME
+from codecompanion.model.messages import Message, ToolCall
+from codecompanion.session.turn.tame_calls import LONGEST_ARGUMENTS, LONGEST_ID, LONGEST_NAME
+from codecompanion.wire.events import ToolFinished, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import talk
 
@@ -131,7 +131,7 @@ async def test_a_tool_that_is_switched_off_is_not_run(tmp_path):
 def test_calls_that_are_as_they_should_be_stay_the_same_object():
     """Nothing is copied for nothing."""
     from codecompanion.adapters.base import Finished
-    from codecompanion.session.tame_calls import tame
+    from codecompanion.session.turn.tame_calls import tame
 
     finished = Finished("tool_calls", (ToolCall("c1", "read_file", '{"path": "a.txt"}'),))
     assert tame(finished) is finished

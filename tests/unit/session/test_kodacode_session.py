@@ -6,11 +6,14 @@ import subprocess
 
 import pytest
 
-from codecompanion.context.artifact_schema import read_consolidated
-from codecompanion.context.prompt_shape import TERSE
-from codecompanion.context.request_parts import text_bytes, turn_of
+from codecompanion.context.artifact.schema import read_consolidated
+from codecompanion.context.shaping.prompt_shape import TERSE
+from codecompanion.context.shaping.request_parts import text_bytes, turn_of
 from codecompanion.errors import ConfigError, ContextOverflow, StoreUnavailable
-from codecompanion.events import (
+from codecompanion.model.history import ChangeUndone, CompactionBegan, PolicyEvent, RequestSent, ViewChanged, project
+from codecompanion.model.messages import SUMMARY_TAG, Usage
+from codecompanion.session.compaction.summary_sources import full_history
+from codecompanion.wire.events import (
     Compacted,
     CompactionFailed,
     CompactionStarted,
@@ -19,11 +22,8 @@ from codecompanion.events import (
     SubmitFailed,
     TurnFinished,
 )
-from codecompanion.events import PolicyEvent as Told
-from codecompanion.history import ChangeUndone, CompactionBegan, PolicyEvent, RequestSent, ViewChanged, project
-from codecompanion.messages import SUMMARY_TAG, Usage
-from codecompanion.requests import Buffer, Diagnostic, Snapshot, Submit
-from codecompanion.session.summary_sources import full_history
+from codecompanion.wire.events import PolicyEvent as Told
+from codecompanion.wire.requests import Buffer, Diagnostic, Snapshot, Submit
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 KODACODE = {"policy": "kodacode"}
@@ -629,6 +629,6 @@ async def test_diagnostics_come_from_the_editor(tmp_path):
 
 async def test_without_sections_git_is_not_even_asked(tmp_path, monkeypatch):
     """R-350: disabled by default."""
-    monkeypatch.setattr("codecompanion.session.request_shaper.read_status", lambda root: pytest.fail("asked"))
+    monkeypatch.setattr("codecompanion.session.window.request_shaper.read_status", lambda root: pytest.fail("asked"))
     _, _, adapter = await with_packet(tmp_path, "hello", sections=())
     assert packets(adapter.requests[0]) == []

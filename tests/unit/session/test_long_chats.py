@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.events import Compacted
-from codecompanion.history import PolicyEvent, ViewChanged
-from codecompanion.messages import Message, Usage
-from codecompanion.session import native_side
-from codecompanion.tokens import MessageCounter
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.window import native_side
+from codecompanion.wire.events import Compacted
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says
 from tests.unit.session.test_native_compaction import talk
 

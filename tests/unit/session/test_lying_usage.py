@@ -14,19 +14,19 @@ import pytest
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.adapters.openai_chat.usage import normalise_usage
-from codecompanion.calibration import FIGURES, Calibration
-from codecompanion.context.policy import policy_names
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.counting.calibration import FIGURES, Calibration
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.engine.doctor import examine
 from codecompanion.errors import ContextOverflow
-from codecompanion.events import Meter, Notice, TurnFinished
-from codecompanion.history import with_messages
-from codecompanion.messages import Message, Usage
-from codecompanion.session.policy_choice import choose_policy
-from codecompanion.session.usage_check import Doubt, UsageDoubts, sentence
+from codecompanion.model.history import with_messages
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts, sentence
+from codecompanion.session.window.policy_choice import choose_policy
 from codecompanion.store.scratch import Calibration as StoredCalibration
-from codecompanion.tokens import MessageCounter
+from codecompanion.wire.events import Meter, Notice, TurnFinished
+from tests.unit.session.accounts.test_meter import LINE, Chat, Provider
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
-from tests.unit.session.test_meter import LINE, Chat, Provider
 
 Lie = Callable[[int, int, int, int], Usage | None]
 """(prompt, prompt before, schemas, number of the request) → what is reported instead of the prompt."""

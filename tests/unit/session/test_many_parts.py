@@ -6,9 +6,9 @@ import asyncio
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, TextDelta
 from codecompanion.context.work import SummaryRequest
-from codecompanion.events import Compacted, CompactionFailed
+from codecompanion.session.compaction.summarise import ask_summary
 from codecompanion.session.state import State
-from codecompanion.session.summarise import ask_summary
+from codecompanion.wire.events import Compacted, CompactionFailed
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 

@@ -7,14 +7,14 @@ import pytest
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
 from codecompanion.context.server_side import live_blocks, threshold
 from codecompanion.errors import Overloaded, RequestRejected, StreamCut
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, Restored
-from codecompanion.history import CompactionEnded, UsageReported, ViewChanged, project
-from codecompanion.messages import CompactionPart, Message, Usage
-from codecompanion.session.inspection import inspect
-from codecompanion.session.preview import preview
+from codecompanion.model.history import CompactionEnded, UsageReported, ViewChanged, project
+from codecompanion.model.messages import CompactionPart, Message, Usage
+from codecompanion.session.compaction.preview import preview
+from codecompanion.session.history.inspection import inspect
 from codecompanion.session.state import State
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, Restored
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
-from tests.unit.session.test_turn import READ, stored_view
+from tests.unit.session.turn.test_turn import READ, stored_view
 
 BLOCK = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
 USAGE = Usage(input_tokens=400, output_tokens=20)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
-from codecompanion.context.recall_keys import without_span
+from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.context.server_side import live_blocks
 from codecompanion.errors import ContextOverflow, Overloaded
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Notice
-from codecompanion.history import ViewChanged
-from codecompanion.messages import CompactionPart, Message, Usage
+from codecompanion.model.history import ViewChanged
+from codecompanion.model.messages import CompactionPart, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
-from codecompanion.session import fitting
+from codecompanion.session.window import fitting
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, native, talk
 from tests.unit.session.test_recovery import LONG

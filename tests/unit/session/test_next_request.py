@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.messages import Usage
-from codecompanion.session.inspection import inspect
-from codecompanion.session.preview import compare_with_last
+from codecompanion.model.messages import Usage
+from codecompanion.session.compaction.preview import compare_with_last
+from codecompanion.session.history.inspection import inspect
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 

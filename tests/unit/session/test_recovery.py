@@ -7,15 +7,15 @@ import asyncio
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, Finished, ReasoningDelta, ReasoningSealed, TextDelta
-from codecompanion.context.compaction_notes import NO_MODEL
-from codecompanion.context.recall_keys import without_span
+from codecompanion.context.grounding.recall_keys import without_span
+from codecompanion.context.summary.compaction_notes import NO_MODEL
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded, RequestRejected
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
-from codecompanion.messages import GO_ON_TAG, Message, ReasoningPart, Usage
-from codecompanion.models import ModelLimits
+from codecompanion.model.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
-from codecompanion.session import window_watch
 from codecompanion.session.state import State
+from codecompanion.session.window import window_watch
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import USAGE, compacts_and_says, talk
 

@@ -12,16 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import InputError
-from codecompanion.events import Redrawn, Restored, ViewMarks
-from codecompanion.history import project
-from codecompanion.invariants import violations
-from codecompanion.messages import Message
-from codecompanion.requests import Pin, RedoChange, RestoreMessage, Snapshot, UndoChange
-from codecompanion.session.forking import fork
+from codecompanion.model.history import project
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message
+from codecompanion.session.history.forking import fork
 from codecompanion.store import open_store
+from codecompanion.wire.events import Redrawn, Restored, ViewMarks
+from codecompanion.wire.requests import Pin, RedoChange, RestoreMessage, Snapshot, UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
-from tests.unit.session.test_forking import opened, request, typed
-from tests.unit.session.test_undo import ask, redo, undo
+from tests.unit.session.history.test_forking import opened, request, typed
+from tests.unit.session.history.test_undo import ask, redo, undo
 
 CHAT = "chat-1"
 

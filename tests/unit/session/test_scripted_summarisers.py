@@ -11,14 +11,14 @@ import asyncio
 import pytest
 
 from codecompanion.adapters.base import Finished, TextDelta
-from codecompanion.context.policy import policy_names
+from codecompanion.context.policy.catalog import policy_names
 from codecompanion.errors import NetworkFailed
-from codecompanion.events import Compacted, CompactionFailed, CompactionStarted, Notice
-from codecompanion.invariants import violations
-from codecompanion.messages import SUMMARY_TAG
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import SUMMARY_TAG
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
-from tests.unit.session.test_turn import stored_view
+from tests.unit.session.turn.test_turn import stored_view
 
 GOOD = nine_sections("The user asks each question, question 1 and question 2, and gets a word for an answer.")
 REPLIES = {

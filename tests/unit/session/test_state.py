@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from codecompanion.context.policy_schema import Cooldown
+from codecompanion.context.policy.schema import Cooldown
 from codecompanion.errors import InvalidTransition
-from codecompanion.messages import ToolCall
-from codecompanion.session.guards import CompactionGuard, over_request_limit, repeated_call
+from codecompanion.model.messages import ToolCall
 from codecompanion.session.state import TRANSITIONS, State, step
+from codecompanion.session.turn.guards import CompactionGuard, over_request_limit, repeated_call
 
 
 @pytest.mark.parametrize(("current", "wanted"), list(itertools.product(State, State)))

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from codecompanion.context.policy import policy_names
-from codecompanion.history import MessageAdded
-from codecompanion.messages import GO_ON_TAG, SUMMARY_TAG
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 KEYS = re.compile(r"\br(\d+)(?: to r(\d+))?")

@@ -6,9 +6,9 @@ import asyncio
 
 from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
 from codecompanion.errors import ContextOverflow, Overloaded
-from codecompanion.events import Meter, TurnFinished
-from codecompanion.history import UsageReported
-from codecompanion.messages import GO_ON_TAG, Usage
+from codecompanion.model.history import UsageReported
+from codecompanion.model.messages import GO_ON_TAG, Usage
+from codecompanion.wire.events import Meter, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 BIG = Usage(input_tokens=50_000, output_tokens=100)

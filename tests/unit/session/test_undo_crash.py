@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codecompanion.history import MessageAdded, ViewChanged, project
-from codecompanion.invariants import violations
-from codecompanion.requests import Pin, RedoChange, RestoreMessage, UndoChange, Unpin
+from codecompanion.model.history import MessageAdded, ViewChanged, project
+from codecompanion.model.invariants import violations
 from codecompanion.store.opening import open_store
+from codecompanion.wire.requests import Pin, RedoChange, RestoreMessage, UndoChange, Unpin
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says
-from tests.unit.session.test_undo import KEEP_ALL, ask, reader, talked
+from tests.unit.session.history.test_undo import KEEP_ALL, ask, reader, talked
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAT = "chat-1"
@@ -62,10 +62,10 @@ async def test_each_change_by_hand_is_one_write_and_a_kill_behind_any_leaves_the
 KILLED = """
 import asyncio, sys
 from pathlib import Path
-from codecompanion.requests import Pin, RedoChange, RestoreMessage, UndoChange
+from codecompanion.wire.requests import Pin, RedoChange, RestoreMessage, UndoChange
 from codecompanion.store.opening import open_store
 from tests.unit.session.fakes import Bench, says
-from tests.unit.session.test_undo import KEEP_ALL, reader, talked
+from tests.unit.session.history.test_undo import KEEP_ALL, reader, talked
 
 async def main():
     root = Path(sys.argv[1])

@@ -19,15 +19,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.errors import InputError
-from codecompanion.history import ChangeUndone, MessageAdded, ViewChanged, project
-from codecompanion.invariants import violations
-from codecompanion.messages import Message
-from codecompanion.requests import Pin, RedoChange, Request, RestoreMessage, UndoChange, Unpin
-from codecompanion.session.undo import UNDOABLE, chain_of
+from codecompanion.model.history import ChangeUndone, MessageAdded, ViewChanged, project
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message
+from codecompanion.session.history.undo import UNDOABLE, chain_of
 from codecompanion.store.opening import open_store
+from codecompanion.wire.requests import Pin, RedoChange, Request, RestoreMessage, UndoChange, Unpin
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
+from tests.unit.session.history.test_undo import say
 from tests.unit.session.moments import BLOCK
-from tests.unit.session.test_undo import say
 
 SETTINGS = {
     "context_management": {

@@ -10,11 +10,11 @@ import pytest
 
 from codecompanion.adapters.base import TextDelta, ToolCallStarted
 from codecompanion.errors import StoreUnavailable, StreamCut
-from codecompanion.events import Notice, TurnFinished
-from codecompanion.history import MessageAdded
-from codecompanion.invariants import violations
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.invariants import violations
+from codecompanion.wire.events import Notice, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
-from tests.unit.session.test_turn import READ, stored_view
+from tests.unit.session.turn.test_turn import READ, stored_view
 
 
 async def unstored(tmp_path, monkeypatch, *replies):

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreError
-from codecompanion.history import ChatCreated, LogEvent, MessageAdded
-from codecompanion.messages import Message, Role
+from codecompanion.model.history import ChatCreated, LogEvent, MessageAdded
+from codecompanion.model.messages import Message, Role
 from codecompanion.store import Store, open_store
 from codecompanion.store.scratch import Calibration
 
@@ -96,8 +96,8 @@ Start = Callable[..., subprocess.Popen[str]]
 PREAMBLE = """
 import os, resource, signal, sys
 from pathlib import Path
-from codecompanion.history import ChatCreated, LogEvent, MessageAdded
-from codecompanion.messages import Message
+from codecompanion.model.history import ChatCreated, LogEvent, MessageAdded
+from codecompanion.model.messages import Message
 from codecompanion.store import open_store
 def said(text, role="user"):
     return MessageAdded(message=Message(id="m0", role=role, content=text))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion import checkpoint as payloads
-from codecompanion.checkpoint import Checkpoint, Snapshot
 from codecompanion.errors import StoreUnavailable
+from codecompanion.model import checkpoint as payloads
+from codecompanion.model.checkpoint import Checkpoint, Snapshot
 from codecompanion.store import checkpoints as module
 from codecompanion.store.checkpoints import CheckpointFiles, file_name
 

@@ -11,8 +11,8 @@ from threading import Event
 import pytest
 
 from codecompanion.errors import LeaseHeld
-from codecompanion.history import ChatForked, EventPayload, MessageAdded, TitleSet, UsageReported
-from codecompanion.messages import ImagePart, Message, TextPart, Usage
+from codecompanion.model.history import ChatForked, EventPayload, MessageAdded, TitleSet, UsageReported
+from codecompanion.model.messages import ImagePart, Message, TextPart, Usage
 from codecompanion.store import Store, deletion
 from codecompanion.store.sessions import Spent
 

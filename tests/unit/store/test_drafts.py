@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.history import MessageAdded
-from codecompanion.messages import Message
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import Message
 from codecompanion.store.opening import open_memory_store
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.messages import Message, ToolCall
+from codecompanion.model.messages import Message, ToolCall
 from codecompanion.store.inner_words import MOST_CALL_CHARS, inner_words, pairs_of, pieces_of
 
 

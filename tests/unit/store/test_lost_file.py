@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreError
-from codecompanion.history import MessageAdded, project
-from codecompanion.messages import Message
+from codecompanion.model.history import MessageAdded, project
+from codecompanion.model.messages import Message
 from codecompanion.store import lost_file
 from codecompanion.store.lease import is_locked
 from codecompanion.store.migrations import MIGRATIONS, migrate

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreError
-from codecompanion.history import project
+from codecompanion.model.history import project
 from codecompanion.store import lost_file, marks, open_store, salvage, writer
 from codecompanion.store.rebuild import LiveChat, Loss
 from codecompanion.store.store import Store
@@ -21,7 +21,7 @@ from codecompanion.store.store import Store
 from .conftest import Desk, Start, said, sound
 
 HOST = """
-    from codecompanion.history import project
+    from codecompanion.model.history import project
     from codecompanion.store.rebuild import LiveChat
     store = open_store(folder, report=lambda problem: tell(problem))
     store.acquire("open").result()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError, StoreUnavailable
-from codecompanion.sanitise import REMOVED
+from codecompanion.formats.sanitise import REMOVED
 from codecompanion.store import memory as module
 from codecompanion.store.memory import MemoryFiles, add_bullets, compile_exclusions, looks_sensitive, why_refused
 

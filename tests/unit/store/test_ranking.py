@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from codecompanion.messages import Message, Role
+from codecompanion.model.messages import Message, Role
 from codecompanion.store.question import read_question
 from codecompanion.store.ranking import NEXT, ONLY_ASKS, PREVIOUS, Matches, Surroundings, asks, asks_only, score_rows
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.history import ChatForked, MessageAdded
-from codecompanion.messages import ImagePart, Message, TextPart, ToolCall
+from codecompanion.model.history import ChatForked, MessageAdded
+from codecompanion.model.messages import ImagePart, Message, TextPart, ToolCall
 from codecompanion.store import Store, inner_index, open_memory_store, search
 from codecompanion.store.migrations import MIGRATIONS, migrate
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.history import CompactionBegan, RequestEnded, UsageReported, decode_payload, encode_payload
-from codecompanion.messages import Usage
+from codecompanion.model.history import CompactionBegan, RequestEnded, UsageReported, decode_payload, encode_payload
+from codecompanion.model.messages import Usage
 from codecompanion.store.sessions import Spent
 
 from .conftest import CREATED, Desk, said

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import StoreUnavailable
-from codecompanion.history import (
+from codecompanion.model.history import (
     ChangeUndone,
     EventPayload,
     LogEvent,
@@ -25,7 +25,7 @@ from codecompanion.history import (
     TurnBegan,
     ViewChanged,
 )
-from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
+from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.store import Store, durable, open_memory_store, open_store
 from codecompanion.store.scratch import Calibration, save_calibration
 from codecompanion.store.writer import CHECKPOINT_BYTES

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreCorrupt, StoreUnavailable
-from codecompanion.history import LogEvent
+from codecompanion.model.history import LogEvent
 from codecompanion.store import Store, open_store
 from codecompanion.store.migrations import MIGRATIONS, migrate
 from codecompanion.store.scratch import Calibration

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.counting.tokens import estimate_text
 from codecompanion.store import vocabulary
 from codecompanion.store.vocabulary import SLICE_BYTES, count_in_slices, load_encoder, seed_vocabulary
-from codecompanion.tokens import estimate_text
 
 NAME = "cl100k_base"
 KEY, DIGEST = vocabulary.VOCABULARIES[NAME]

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.requests import Snapshot
 from codecompanion.tools.base import ApprovalQuestion, ToolContext, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.runner import run_call
+from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
 

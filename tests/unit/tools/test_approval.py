@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from codecompanion.errors import InputError
-from codecompanion.messages import ToolSpec
+from codecompanion.model.messages import ToolSpec
 from codecompanion.settings import ToolSettings
 from codecompanion.tools.approval import Approvals, check_prefix
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.errors import ToolError
-from codecompanion.text_files import TextFile, decode, encode
+from codecompanion.formats.text_files import TextFile, decode, encode
 from codecompanion.tools.edit import replace_text
 
 _raw = st.lists(st.sampled_from(["a", "b", " ", "é", "\n", "\r\n", "\udc80"]), max_size=40).map("".join)

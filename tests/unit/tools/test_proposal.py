@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import ToolError
-from codecompanion.text_files import TextFile, decode, encode
+from codecompanion.formats.text_files import TextFile, decode, encode
 from codecompanion.tools.base import Accepted
 from codecompanion.tools.proposal import MAX_SHOWN_CHARS, Proposal, as_accepted, question, shown
 

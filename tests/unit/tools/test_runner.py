@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from codecompanion.errors import StoreUnavailable, ToolError
-from codecompanion.messages import ToolSpec
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.disk import Check, in_thread

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.text_files import UnreadableFile
+from codecompanion.formats.text_files import UnreadableFile
 from codecompanion.workspace.files import read_lines, walk
 
 

@@ -16,8 +16,8 @@ import msgspec
 from codecompanion.adapters.anthropic_messages.block_check import read_block
 from codecompanion.adapters.anthropic_messages.blocks import Block, tagged
 from codecompanion.adapters.openai_chat.render import encode
-from codecompanion.messages import SUMMARY_TAG, CompactionPart, Message, with_changes
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import SUMMARY_TAG, CompactionPart, Message, with_changes
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from codecompanion.adapters.anthropic_messages.media import MOST_PIXELS_OF_MANY,
 from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
-from codecompanion.messages import (
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import (
     CallMark,
     CompactionPart,
     DocumentPart,
@@ -26,7 +27,6 @@ from codecompanion.messages import (
     TextPart,
     ToolCall,
 )
-from codecompanion.outside_text import NOT_READABLE
 
 WireRole = Literal["user", "assistant"]
 _ID = "\x00id"

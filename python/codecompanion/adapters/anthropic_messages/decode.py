@@ -29,8 +29,8 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
-from codecompanion.messages import CompactionPart
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import CompactionPart
 
 THINKING_FIELD = "thinking"
 """`ReasoningDelta.field` of all reasoning here."""

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
-from codecompanion.messages import ToolCall
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import ToolCall
 
 
 class StreamedEvent(msgspec.Struct):

@@ -15,7 +15,7 @@ from typing import Any
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.base import BlobReader
 from codecompanion.errors import StoreError
-from codecompanion.messages import DocumentPart, ImagePart
+from codecompanion.model.messages import DocumentPart, ImagePart
 
 _log = logging.getLogger(__name__)
 

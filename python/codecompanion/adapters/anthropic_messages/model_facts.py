@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.models import ModelLimits
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.formats.outside_text import NOT_READABLE
 
 Ability = Literal["threshold", "on_demand"]
 """Compaction during a request (`compact_20260112`), and when asked for (`compaction`)."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions, ToolClearing
-from codecompanion.messages import ToolSpec
+from codecompanion.model.messages import ToolSpec
 from codecompanion.prompts import load
 
 THRESHOLD_BETA = "compact-2026-01-12"

@@ -29,7 +29,7 @@ from codecompanion.adapters.base import ChatRequest
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.adapters.pairing import mend_pairs
 from codecompanion.errors import RequestRejected
-from codecompanion.messages import CompactionPart, Message
+from codecompanion.model.messages import CompactionPart, Message
 from codecompanion.prompts import load
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.base import ServerEdit
-from codecompanion.messages import Usage
+from codecompanion.model.messages import Usage
 
 MOST_TOKENS = 10**12
 """A report beyond this is no count: nothing that has a window comes near."""

@@ -42,10 +42,10 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
 from codecompanion.adapters.openai_chat.wire import new_call_id
-from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
+from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, RequestRejected
-from codecompanion.models import ModelLimits
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.adapters.pairing import find_broken_pairs, mend_pairs
-from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart
+from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart
 
 
 def check_request(messages: Sequence[Message]) -> list[str]:

@@ -31,7 +31,7 @@ from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, To
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, REASONING_FIELDS
-from codecompanion.messages import Message, ReasoningPart
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import Message, ReasoningPart
 
 SendReasoning = bool | Literal["tool_turns"]
 REQUIRED_FIELD = "reasoning_content"

@@ -26,7 +26,7 @@ from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
 from codecompanion.adapters.openai_chat.summary_turn import summary_as_turn
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.errors import StoreError
-from codecompanion.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
+from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
 
 _log = logging.getLogger(__name__)
 

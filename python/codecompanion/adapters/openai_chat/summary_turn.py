@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from codecompanion.messages import SUMMARY_TAG, Message, with_changes
+from codecompanion.model.messages import SUMMARY_TAG, Message, with_changes
 
 PREFIX = "[System context]\n"
 ANSWER = "Understood."

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.messages import ToolCall
-from codecompanion.outside_text import NOT_READABLE, is_too_deep
+from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
+from codecompanion.model.messages import ToolCall
 
 
 class FunctionDelta(msgspec.Struct):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from codecompanion.messages import Usage
+from codecompanion.model.messages import Usage
 
 MOST_TOKENS = 10**12  # A report beyond this is no count: nothing that has a window comes near.
 

@@ -11,9 +11,9 @@ from codecompanion.adapters.model_list import find_limits, read_model_limits, re
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned, learn
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
-from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
+from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, RequestRejected
-from codecompanion.models import ModelLimits
 
 PATH = "/chat/completions"
 

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 
 LONGEST_ID = 64
 _VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_ID}}}")

@@ -20,7 +20,7 @@ from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody, Out
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
 # Between the beginning of a compaction and its end nothing else was recorded.

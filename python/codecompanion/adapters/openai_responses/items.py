@@ -21,7 +21,8 @@ from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.errors import StoreError
-from codecompanion.messages import (
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import (
     CallMark,
     CompactionPart,
     DocumentPart,
@@ -32,7 +33,6 @@ from codecompanion.messages import (
     TextPart,
     ToolCall,
 )
-from codecompanion.outside_text import NOT_READABLE
 
 _log = logging.getLogger(__name__)
 

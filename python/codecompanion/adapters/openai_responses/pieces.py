@@ -20,8 +20,8 @@ from codecompanion.adapters.openai_responses.check_items import check_item
 from codecompanion.adapters.openai_responses.items import ItemRenderer, is_empty
 from codecompanion.adapters.pairing import mend_pairs
 from codecompanion.errors import ContextOverflow, OpaqueRefused, RequestRejected
-from codecompanion.invariants import with_partners
-from codecompanion.messages import Message, is_protected
+from codecompanion.model.invariants import with_partners
+from codecompanion.model.messages import Message, is_protected
 
 _log = logging.getLogger(__name__)
 _CHATS_KEPT = 4

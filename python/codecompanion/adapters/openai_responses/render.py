@@ -22,8 +22,8 @@ from codecompanion.adapters.openai_responses.options import (
     may_reason,
 )
 from codecompanion.adapters.openai_responses.pieces import PieceRenderer
-from codecompanion.invariants import with_partners
-from codecompanion.messages import Message, ToolSpec, is_protected
+from codecompanion.model.invariants import with_partners
+from codecompanion.model.messages import Message, ToolSpec, is_protected
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _COUNTED = ("reasoning", "text", "tool_choice")

@@ -21,7 +21,7 @@ from codecompanion.adapters.base import (
     ToolCallStarted,
 )
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
-from codecompanion.messages import CompactionPart, ToolCall
+from codecompanion.model.messages import CompactionPart, ToolCall
 
 _BETWEEN_PARTS = "\n\n"
 

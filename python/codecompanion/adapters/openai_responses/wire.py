@@ -14,10 +14,10 @@ from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.render import ENCRYPTED_REASONING, ResponsesRenderer
-from codecompanion.adapters.wire import HttpCall, WireFormat, origin_of
+from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, OpaqueRefused, RequestRejected
-from codecompanion.messages import CompactionPart
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import CompactionPart
 
 PATH = "/responses"
 _COMPACT = "/compact"

@@ -12,7 +12,7 @@ from codecompanion.cli.importing.anthropic_blocks import A_BLOCK, read_assistant
 from codecompanion.cli.importing.conversation import Conversation, find_conversation
 from codecompanion.cli.importing.fields import Skipped, expect_list, expect_object, joined, numbered, with_meta
 from codecompanion.errors import InputError
-from codecompanion.json_words import wrong_field
+from codecompanion.formats.json_words import wrong_field
 
 EXPECTED = 'a Messages request, {"messages": […]}, a pair {"request", "response"}, or one message per line'
 

@@ -18,8 +18,8 @@ from codecompanion.cli.importing.fields import (
     with_meta,
 )
 from codecompanion.cli.importing.openai_api import read_messages
-from codecompanion.messages import TAGS
-from codecompanion.transcript_format import read_message, write_message
+from codecompanion.formats.transcript_format import read_message, write_message
+from codecompanion.model.messages import TAGS
 
 EXPECTED = 'an export of a session (one message per line), or a saved chat, {"messages": […]}'
 

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from codecompanion.outside_text import NOT_READABLE
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+(?P<closed>")?|[][{},]')
 _CLOSING = {"{": "}", "[": "]"}

@@ -10,10 +10,10 @@ import msgspec
 
 from codecompanion.cli.importing.cut_document import read_cut_document
 from codecompanion.errors import InputError
-from codecompanion.iso_time import read_time
-from codecompanion.json_words import kind, wrong_field
-from codecompanion.outside_text import NOT_READABLE
-from codecompanion.transcript_format import decode_line, split_lines
+from codecompanion.formats.iso_time import read_time
+from codecompanion.formats.json_words import kind, wrong_field
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.transcript_format import decode_line, split_lines
 
 
 class Found(msgspec.Struct, frozen=True):

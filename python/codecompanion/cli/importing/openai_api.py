@@ -23,7 +23,7 @@ from codecompanion.cli.importing.fields import (
     with_meta,
 )
 from codecompanion.errors import InputError
-from codecompanion.json_words import wrong_field
+from codecompanion.formats.json_words import wrong_field
 
 EXPECTED = 'a Chat request, {"messages": […]}, a pair {"request", "response"}, or one message per line'
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")

@@ -23,7 +23,7 @@ from codecompanion.cli.importing.fields import (
 )
 from codecompanion.cli.importing.openai_api import read_content, read_messages
 from codecompanion.errors import InputError
-from codecompanion.json_words import wrong_field
+from codecompanion.formats.json_words import wrong_field
 
 EXPECTED = 'a trajectory, {"history": […]}, {"trajectory": […]} or {"messages": […]}'
 

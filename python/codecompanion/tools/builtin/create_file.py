@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codecompanion import text_files
 from codecompanion.errors import ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
+from codecompanion.formats import text_files
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, parameters, shown_path
 from codecompanion.tools.file_change import Plan, change_file, current_text, is_there

@@ -9,8 +9,8 @@ from typing import Any
 from pathspec import GitIgnoreSpec
 
 from codecompanion.errors import ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters, path_below
 from codecompanion.tools.disk import Check, in_thread

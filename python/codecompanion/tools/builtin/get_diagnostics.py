@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
-from codecompanion.requests import Diagnostic
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters, shown_path
 from codecompanion.tools.disk import Check, in_thread
+from codecompanion.wire.requests import Diagnostic
 
 SEVERITIES = ("error", "warning", "information", "hint")
 _OTHER_NAMES = {"err": "error", "warn": "warning", "info": "information"}

@@ -21,9 +21,9 @@ from typing import IO, Any
 import msgspec
 
 from codecompanion.errors import ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
-from codecompanion.text_files import printable
+from codecompanion.formats.plural import counted
+from codecompanion.formats.text_files import printable
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.file_search import compile_glob, matches
 from codecompanion.tools.builtin.wording import missing_file, one_line, parameters, path_below

@@ -6,10 +6,10 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from codecompanion import text_files
 from codecompanion.errors import ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
+from codecompanion.formats import text_files
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, missing_file, parameters, shown_path
 from codecompanion.tools.edit import Edited, replace_text

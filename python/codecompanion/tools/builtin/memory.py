@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from codecompanion import text_files
 from codecompanion.errors import OutsideWorkspace, ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
+from codecompanion.formats import text_files
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters
 from codecompanion.tools.disk import Check, in_thread, opened_folder, write_atomic

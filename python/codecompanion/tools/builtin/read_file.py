@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from codecompanion import text_files
 from codecompanion.errors import CodeCompanionError, ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
+from codecompanion.formats import text_files
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import missing_file, parameters, shown_path
 from codecompanion.tools.disk import Check, in_thread

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion import text_files
 from codecompanion.errors import ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
+from codecompanion.formats import text_files
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, RemovedMessage, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters
 from codecompanion.tools.disk import Check, in_thread

@@ -14,9 +14,9 @@ from typing import Any
 
 import codecompanion
 from codecompanion.errors import ToolError
-from codecompanion.messages import ToolSpec
-from codecompanion.plural import counted
-from codecompanion.text_files import printable, split_lines
+from codecompanion.formats.plural import counted
+from codecompanion.formats.text_files import printable, split_lines
+from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
 from codecompanion.tools.command_environment import clean_environment

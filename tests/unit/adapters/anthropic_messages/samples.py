@@ -9,7 +9,7 @@ import msgspec
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.messages import CompactionPart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
+from codecompanion.model.messages import CompactionPart, Message, ReasoningPart, TextPart, ToolCall, ToolSpec
 
 MODEL = "claude-opus-4-6"
 ORIGIN = "anthropic@api.anthropic.com"

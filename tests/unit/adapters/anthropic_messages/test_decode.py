@@ -21,7 +21,7 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.adapters.error_map import Endpoint
 from codecompanion.errors import MalformedReply, Overloaded, StreamCut
-from codecompanion.messages import CompactionPart, ToolCall, Usage
+from codecompanion.model.messages import CompactionPart, ToolCall, Usage
 
 ORIGIN = "anthropic@api.test"
 

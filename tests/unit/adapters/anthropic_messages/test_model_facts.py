@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.anthropic_messages.model_facts import ModelFacts
-from codecompanion.models import ModelLimits
+from codecompanion.counting.model_windows import ModelLimits
 
 NEW = (
     *("claude-opus-4-6", "claude-opus-5-5", "claude-sonnet-4-6", "claude-sonnet-5", "claude-haiku-5-5"),

@@ -9,7 +9,7 @@ import pytest
 
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.errors import RequestRejected
-from codecompanion.messages import (
+from codecompanion.model.messages import (
     CallMark,
     CompactionPart,
     DocumentPart,

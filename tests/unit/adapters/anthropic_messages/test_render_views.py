@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codecompanion.adapters.anthropic_messages.check import check_body
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.base import ChatRequest
-from codecompanion.messages import (
+from codecompanion.model.messages import (
     CallMark,
     CompactionPart,
     DocumentPart,

@@ -13,7 +13,7 @@ from codecompanion.adapters.anthropic_messages.usage import (
     read_server_edits,
 )
 from codecompanion.adapters.base import ServerEdit
-from codecompanion.messages import Usage
+from codecompanion.model.messages import Usage
 
 
 def entry(kind: str, fresh: int, output: int, **more: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.error_map import Endpoint, error_from_status
 from codecompanion.adapters.registry import make_wire
 from codecompanion.errors import ConfigError, NetworkFailed, RequestRejected
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 from tests.unit.adapters.anthropic_messages.samples import (
     MODEL,
     SIGNED,

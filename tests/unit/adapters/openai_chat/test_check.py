@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
-from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
+from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.placeholders import INTERRUPTED
 from tests.providers.chat.rules import refusal_of
 

@@ -11,7 +11,7 @@ from codecompanion.adapters.base import Finished, ReasoningDelta, StreamEvent, T
 from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, ChatDecoder
 from codecompanion.errors import ContextOverflow, MalformedReply, StreamCut
-from codecompanion.messages import ToolCall, Usage
+from codecompanion.model.messages import ToolCall, Usage
 from tests.providers.chat.answers import Call, reply
 
 

@@ -19,7 +19,7 @@ from codecompanion.adapters.openai_chat.render import (
     encode,
     reserved_parameters,
 )
-from codecompanion.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
+from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 
 
 def renderer(options: RenderOptions | None = None, **settings: Any) -> ChatRenderer:

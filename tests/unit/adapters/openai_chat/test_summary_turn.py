@@ -8,7 +8,7 @@ import pytest
 from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
-from codecompanion.messages import Message
+from codecompanion.model.messages import Message
 
 PROMPT = Message("p", "system", "Prompt.")
 SUMMARY = Message(

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.openai_chat.tool_deltas import FunctionDelta, ToolCallAssembler, ToolDelta, is_json_object
-from codecompanion.messages import ToolCall
+from codecompanion.model.messages import ToolCall
 
 
 def assemble(*deltas: dict[str, Any], cut_by_limit: bool = False) -> tuple[ToolCall, ...]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.adapters.openai_chat.usage import normalise_usage
-from codecompanion.messages import Usage
+from codecompanion.model.messages import Usage
 
 
 @pytest.mark.parametrize(

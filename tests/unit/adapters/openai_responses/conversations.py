@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
-from codecompanion.messages import (
+from codecompanion.model.messages import (
     CallMark,
     CompactionPart,
     DocumentPart,

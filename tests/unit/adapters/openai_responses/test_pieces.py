@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import codecompanion.adapters.openai_responses.items as items_module
 from codecompanion.adapters.openai_responses.check import MOST_IMAGES, check_body
 from codecompanion.errors import AdapterError, ContextOverflow
-from codecompanion.messages import ImagePart, Message, ToolCall, with_changes
+from codecompanion.model.messages import ImagePart, Message, ToolCall, with_changes
 from codecompanion.placeholders import INTERRUPTED
 from tests.unit.adapters.openai_responses.conversations import (
     agent_loop,

@@ -11,7 +11,7 @@ from codecompanion.adapters.openai_chat.render import NO_OUTPUT
 from codecompanion.adapters.openai_responses.check import check_body
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.errors import StoreError
-from codecompanion.messages import (
+from codecompanion.model.messages import (
     CallMark,
     DocumentPart,
     ImagePart,

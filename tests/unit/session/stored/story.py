@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.adapters.base import ChatRequest
-from codecompanion.context.policy import policy_names
-from codecompanion.messages import Message
-from codecompanion.requests import OpenChat, RedoChange, Snapshot, Submit, UndoChange
-from codecompanion.session.opening import open_new, open_stored
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.model.messages import Message
 from codecompanion.session.session import Session
+from codecompanion.session.storage.open_chat import open_new, open_stored
 from codecompanion.store.db import FILE_NAME
 from codecompanion.store.migrations import MIGRATIONS
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
+from codecompanion.wire.requests import OpenChat, RedoChange, Snapshot, Submit, UndoChange
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.requests import Diagnostic, Snapshot
+from codecompanion.wire.requests import Diagnostic, Snapshot
 from tests.unit.tools.conftest import Call
 
 

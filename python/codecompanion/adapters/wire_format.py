@@ -1,0 +1,103 @@
+"""What a wire format is: how requests become bytes and replies become events, one class per format.
+
+Rendering and decoding are pure but for a cache of what was rendered and what the endpoint has told about its models.
+The transport (`http_adapter.py`), retries and errors are the same for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from codecompanion.adapters.base import ChatRequest, CompactionDone
+from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.errors import AdapterError
+
+KEY_TEMPLATE = "${api_key}"
+
+
+def origin_of(origin_name: str, base_url: str) -> str:
+    """Return the `origin` of parts that only this endpoint can read: its wire format, host and port.
+
+    Two servers on one machine are two endpoints, which know nothing of each other's signatures.
+    """
+    return f"{origin_name}@{urlsplit(base_url).netloc.rpartition('@')[2].lower()}"
+
+
+class HttpCall(msgspec.Struct, frozen=True):
+    """One POST. `path` is below the base address, `headers` come on top of the key and the user's own."""
+
+    path: str
+    body: bytes
+    headers: dict[str, str] = {}
+
+
+class WireFormat:
+    """Base of all wire formats: what most of them do not have."""
+
+    key_header = "Authorization"
+    key_value = f"Bearer {KEY_TEMPLATE}"
+    models_path = "/models"
+    """Where the endpoint lists its models, below the base address."""
+    models_headers: Mapping[str, str] = MappingProxyType({})
+    """What that request needs beside the key."""
+    listing_tells = False
+    """Whether the listing says what a model can do: worth reading before the first request."""
+    returns_readable_reasoning = False
+    """As in `Adapter`."""
+    cache_lifetime_s = 300.0
+    """As in `Adapter`; what most providers say is five to ten minutes."""
+    origin_name = ""
+    """What `origin` of opaque parts begins with; the host of the endpoint follows."""
+
+    def render(self, request: ChatRequest) -> HttpCall:
+        """Return the request as sent."""
+        raise NotImplementedError
+
+    def decoder(self, endpoint: Endpoint) -> ReplyDecoder:
+        """Return a fresh decoder for one reply."""
+        raise NotImplementedError
+
+    def compacts_natively(self, model: str) -> bool:
+        """Return whether `ChatRequest.compact_at` means something to this model."""
+        return False
+
+    def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
+        """Return the request that compacts on demand, None when the model has no such thing."""
+        return None
+
+    def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
+        """Return what came back; raises `MalformedReply`."""
+        raise NotImplementedError
+
+    def render_count(self, request: ChatRequest) -> HttpCall | None:
+        """Return the request that counts a prompt, None when the endpoint cannot."""
+        return None
+
+    def read_count(self, body: bytes) -> int | None:
+        """Return the count, None when the answer holds none."""
+        return None
+
+    def read_models(self, body: bytes) -> list[str]:
+        """Return the model names in a listing, and remember what it says about them."""
+        raise NotImplementedError
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint has told about the model."""
+        return None
+
+    def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
+        """Take in why `render_compaction` or `render_count` failed: an endpoint that has no such thing says so."""
+
+    def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
+        """Take in why a request was refused; return whether rendering it again gives one that avoids that.
+
+        For features that a model turned out not to have.
+        """
+        return False

@@ -1,0 +1,274 @@
+"""S10 `summarize_artifact`: the summary of a chat as a typed artifact, written by code and carried on (R-313…R-326).
+
+What is new is merged into the artifact of the last summary; a summary that does not fit the turns any more is written
+again from the whole log. A utility model may say it better; without one, or when it fails, code's summary stands, so
+that this step never fails for want of a model. Neither places nor stores anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.context.artifact.merge import merge, overlay, read_artifact
+from codecompanion.context.artifact.render import (
+    CONSTRAINTS,
+    FILE_BYTES,
+    WARNINGS,
+    SummarySize,
+    budget_bytes,
+    cut_bytes,
+    render,
+)
+from codecompanion.context.artifact.runtime import TurnMessages, extract, split_turns
+from codecompanion.context.artifact.schema import (
+    EARLIER,
+    Artifact,
+    Consolidated,
+    WorkspaceFact,
+    read_consolidated,
+)
+from codecompanion.context.grounding.quote_user_messages import read_quotes
+from codecompanion.context.grounding.recall_keys import without_keys
+from codecompanion.context.ledger.demands import find_demands
+from codecompanion.context.ledger.facts import gather
+from codecompanion.context.ledger.goal import goal_of_all
+from codecompanion.context.summary.reply import accept_reply
+from codecompanion.context.transcript.format_transcript import format_entry, shorten_middle, wrap
+from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, is_protected, is_system_prompt
+
+ALGORITHM = "artifact_v1"
+_SAFETY = 0.9
+_ENTRY_CHARS = (3000, 800, 200)
+_LEAST_ROOM = 500
+_EARLIER_LINES = 12
+_INSTRUCTIONS = "The user asks for this in particular:\n\n"
+
+
+class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S10.
+
+    `reason` is what an automatic run calls itself (R-325). `overlay`: whether a utility model is asked, `configured` =
+    when one is; `overlay_in_target`: only when the result fits the stage's target, because it is thrown away otherwise.
+    """
+
+    reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
+    overlay: Literal["never", "configured", "always"] = "configured"
+    overlay_in_target: bool = False
+    overlay_tokens: int = 2000
+    size: SummarySize = SummarySize()
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What a summary is made from: the artifact that is carried on, and the turns that are new to it (R-319, R-324)."""
+
+    older: Artifact
+    turns: tuple[TurnMessages, ...]
+    covered: int
+    reason: str
+
+    @property
+    def frontier(self) -> str:
+        """Return the last turn the new summary covers."""
+        return self.turns[-1].turn_id if self.turns else ""
+
+
+def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps:
+    """Return the work with `summary`, `artifact` and, in `details`, what its update event says of them (R-325)."""
+    if all(message.tag == SUMMARY_TAG for message in work.removed):
+        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+    scope = find_scope(work, params, env)
+    seen = merge(scope.older, extract(scope.turns), closed=_closed(scope.turns))
+    limit = budget_bytes(params.size, env.input_limit or env.window, env.target)
+    written, source, detail = seen, "runtime", ""
+    if _wants_model(work, params, env, render(seen, limit)):
+        known = scope.older.turn_ids | {turn.turn_id for turn in scope.turns}
+        prompt = overlay_prompt(scope, params, env)
+        if prompt:
+            reply = yield SummaryRequest(prompt=prompt, subject=work.removed, max_output_tokens=params.overlay_tokens)
+            said = _read_reply(reply, known)
+        else:
+            said = Failed("the utility model's window is too small")
+        if isinstance(said, Failed):
+            detail = said.reason
+        else:
+            written, source = overlay(seen, said, _rules(work, env)), "utility"
+    consolidated = Consolidated(scope.frontier, scope.covered, written)
+    text = render(written, limit)
+    details = {
+        **work.details,
+        "frontier_turn_id": scope.frontier,
+        "consolidated_turn_count": scope.covered,
+        "newly_consolidated_turn_count": len(scope.turns),
+        "update_reason": scope.reason,
+        "summary_source": source,
+        "algorithm": ALGORITHM,
+    }
+    if detail:
+        details["summary_detail"] = detail
+    return msgspec.structs.replace(
+        work,
+        summary=text,
+        artifact=consolidated.as_table(),
+        details=details,
+    )
+
+
+def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
+    """Return what the new summary is made from (R-319, R-324, R-326).
+
+    By hand, or when the last summary does not fit the turns, it is made from turn 1. What is readable of a summary is
+    carried on where the turns it stands for are in no log: none is at hand, or it begins with that summary because the
+    chat was restored from a checkpoint.
+    """
+    removed = split_turns(message for message in work.removed if message.tag != RULES_TAG)
+    last = read_consolidated(env.artifact)
+    summary = next((message for message in work.removed if message.tag == SUMMARY_TAG), None)
+    logged = env.history() if env.history is not None else ()
+    history = split_turns(logged)
+    fits = last is not None and summary is not None and _fits(last, removed, history)
+    if last is not None and fits and not (env.manual and history):
+        covered = last.consolidated_turn_count + len(removed)
+        return Scope(last.artifact, removed, covered, "manual_request" if env.manual else params.reason)
+    reason = "manual_request" if env.manual else params.reason if summary is None else "rebuild"
+    if history:
+        end = removed[-1].turn_id if removed else last.frontier_turn_id if last else ""
+        names = [turn.turn_id for turn in history]
+        turns = history[: names.index(end) + 1] if end in names else removed
+        restored = next((message for message in logged if message.tag == SUMMARY_TAG), None)
+        if restored is None:
+            return Scope(Artifact(), turns, len(turns), reason)
+        is_first = last is None and not env.manual
+        why = "checkpoint_restore" if is_first else reason
+        return Scope(artifact_from_text(restored.text), turns, len(turns), why)
+    older = artifact_from_text(summary.text) if summary is not None else Artifact()
+    return Scope(older, removed, len(removed), reason)
+
+
+def _fits(last: Consolidated, removed: Sequence[TurnMessages], history: Sequence[TurnMessages]) -> bool:
+    """Return whether the turns the last summary covers are still the first ones (R-324)."""
+    if history:
+        names = [turn.turn_id for turn in history]
+        count = last.consolidated_turn_count
+        return 0 < count <= len(names) and names[count - 1] == last.frontier_turn_id
+    frontier = _turn_order(last.frontier_turn_id)
+    return all(_turn_order(turn.turn_id) > frontier for turn in removed)
+
+
+_HEADING = re.compile(r"^#{2,3} (.+)$")
+_EVIDENCE = re.compile(r"(?:turn-\S+: |failed: |recall )")
+
+
+def artifact_from_text(text: str) -> Artifact:
+    """Return what can be carried on of a summary whose artifact is gone or never was.
+
+    Goal, constraints and warnings of one of ours stay what they are; of another policy's the user's quoted words are
+    read again. Every other line becomes a fact, up to a number.
+    """
+    said = [quote.text for quote in read_quotes(text).quotes]
+    objective, section = "", ""
+    constraints, warnings, facts = dict.fromkeys(find_demands(said)), dict[str, None](), dict[str, None]()
+    for line in without_keys(text).splitlines():
+        heading = _HEADING.match(line)
+        if heading:
+            section = heading.group(1)
+            continue
+        item = line.strip().removeprefix("- ").strip()
+        if not item or item == "(none)" or item.endswith(":"):
+            continue
+        if section == "Goal" and not objective:
+            objective = item
+        elif section == CONSTRAINTS:
+            constraints[item] = None
+        elif section == WARNINGS and not _EVIDENCE.match(item) and not item.startswith(EARLIER):
+            warnings[item] = None
+        else:
+            facts.setdefault(cut_bytes(EARLIER + item.removeprefix(EARLIER), FILE_BYTES))
+    earlier = [*reversed(list(facts)[:_EARLIER_LINES]), *warnings]
+    return Artifact(
+        session_objective=objective or goal_of_all(said),
+        constraints=tuple(constraints),
+        workspace_facts=tuple(WorkspaceFact("", fact) for fact in earlier),
+    )
+
+
+def _closed(turns: Sequence[TurnMessages]) -> frozenset[str]:
+    """Return the texts of tasks that a later list of tasks calls done."""
+    done: set[str] = set()
+    for turn in turns:
+        for text, is_done in gather(turn.messages).todos:
+            (done.add if is_done else done.discard)(cut_bytes(text, 320))
+    return frozenset(done)
+
+
+def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> bool:
+    """Return whether a utility model is asked: one is there, and what it writes would be used."""
+    if params.overlay == "never" or (params.overlay == "configured" and not env.has_utility):
+        return False
+    if not params.overlay_in_target or env.target <= 0:
+        return True
+    placed = Message(id="", role="assistant", content=text, tag=SUMMARY_TAG)
+    kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
+    return env.measure((*kept, *work.pending, placed)).tokens <= env.target
+
+
+def _read_reply(reply: SummaryReply, known: frozenset[str]) -> Artifact | Failed:
+    text = accept_reply(reply)
+    return text if isinstance(text, Failed) else read_artifact(text, known)
+
+
+def overlay_prompt(scope: Scope, params: SummarizeArtifact, env: Env) -> str:
+    """Return what the utility model is asked, within its window; "" when not even the frame fits (lesson 3)."""
+    window = env.summariser_window or env.window
+    older = msgspec.json.encode(scope.older).decode() if scope.older != Artifact() else "none"
+    frame = "\n\n".join(
+        (
+            prompts.load("summary_artifact"),
+            *([_INSTRUCTIONS + env.instructions.strip()] if env.instructions.strip() else []),
+            "Turn ids: " + ", ".join(sorted(scope.older.turn_ids | {t.turn_id for t in scope.turns}, key=_turn_order)),
+            "Summary so far:\n" + older,
+            "Extracted by the program:\n" + msgspec.json.encode(extract(scope.turns)).decode(),
+        )
+    )
+    room = int((window - params.overlay_tokens) * _SAFETY / env.summariser_ratio) - env.count_text(frame)
+    if room < _LEAST_ROOM:
+        return ""
+    entries = [
+        (turn.turn_id, message)
+        for turn in scope.turns
+        for message in turn.messages
+        if message.role != "system" and not is_protected(message)
+    ]
+    for limit in _ENTRY_CHARS:
+        texts = [f"[{name}] {shorten_middle(format_entry(message), limit)}" for name, message in entries]
+        if sum(map(env.count_text, texts)) + 20 <= room:
+            return f"{frame}\n\n{wrap(tuple(texts))}"
+    return f"{frame}\n\n{wrap(tuple(_newest(texts, room, env)))}"
+
+
+def _newest(texts: Sequence[str], room: int, env: Env) -> list[str]:
+    """Return the newest entries that fit."""
+    kept: list[str] = []
+    left = room - 20
+    for text in reversed(texts):
+        left -= env.count_text(text) + 1
+        if left < 0:
+            break
+        kept.append(text)
+    return kept[::-1]
+
+
+def _turn_order(name: str) -> tuple[int, str]:
+    number = name.removeprefix("turn-")
+    return (int(number), "") if number.isdecimal() and len(number) < 19 else (0, name)
+
+
+def _rules(work: Work, env: Env) -> str:
+    """Return the texts whose constraints need not be repeated: they stand in every prompt anyway."""
+    own = [m.text for m in work.before if m.tag == RULES_TAG or is_system_prompt(m)]
+    return "\n".join((env.prompt_text, *own))

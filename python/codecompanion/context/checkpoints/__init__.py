@@ -1,0 +1,1 @@
+"""The stored state of a chat: built from the log, and which of them is restored."""

@@ -1,0 +1,96 @@
+"""The last resort of a restore (R-473, source 5): a conversation told from the events of the log (R-475)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from codecompanion.model.checkpoint import Span, UsageTotals
+from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, ToolRan, TurnEnded, UsageReported
+from codecompanion.model.messages import Message, is_typed_by_user
+
+ASSISTANT_CHARS, RESULT_CHARS = 500, 1000
+HEADER = "What follows was put together from the record of an earlier chat{title}. It is a record, not a request."
+ACKNOWLEDGED = "I have read the record of the earlier chat and go on from there."
+
+
+def conversation_from_events(events: Sequence[LogEvent], now: float) -> tuple[Message, ...]:
+    """Return the two messages of the fallback, () when the log has nothing to tell."""
+    title = next((event.payload.title for event in reversed(events) if isinstance(event.payload, TitleSet)), "")
+    return _conversation(title, list(_event_lines(events)), now)
+
+
+def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message, ...]:
+    """Return the same from the stored spans alone: the database is gone (R-478)."""
+    lines = []
+    for span in spans:
+        match span.type:
+            case "user_message":
+                lines.append(f"User: {_told(span.text)}")
+            case "assistant_message":
+                lines.append(f"Assistant: {_told(_cut(span.text, ASSISTANT_CHARS))}")
+            case "tool_result":
+                lines.append(f"[Tool result: {_told(_cut(span.text, RESULT_CHARS))}]")
+            case _:
+                lines.append(f"System: {_told(_cut(span.text, ASSISTANT_CHARS))}")
+    return _conversation("", lines, now)
+
+
+def usage_from_events(events: Sequence[LogEvent]) -> UsageTotals:
+    """Return what the events say was used: for payloads whose totals are zero (R-475)."""
+    reports = [event.payload for event in events if isinstance(event.payload, UsageReported)]
+    passes = [usage for report in reports for usage in (report.usage, *report.other_passes)]
+    return UsageTotals(
+        input_tokens=sum(usage.prompt_tokens for usage in passes),
+        output_tokens=sum(usage.output_tokens for usage in passes),
+        cost=sum(report.cost_usd or 0.0 for report in reports),
+    )
+
+
+def _conversation(title: str, lines: Sequence[str], now: float) -> tuple[Message, ...]:
+    if not lines:
+        return ()
+    header = HEADER.format(title=f" ({title})" if title else "")
+    told = Message(id="restored-events", role="user", content="\n".join([header, "", *lines]), cycle=1, ts=now)
+    return told, Message(id="restored-reply", role="assistant", content=ACKNOWLEDGED, cycle=1, ts=now)
+
+
+def _event_lines(events: Sequence[LogEvent]) -> Iterator[str]:
+    names = {
+        call.id: call.name
+        for event in events
+        if isinstance(event.payload, MessageAdded)
+        for call in event.payload.message.tool_calls
+    }
+    for event in events:
+        match event.payload:
+            case MessageAdded(message=message):
+                yield from _message_lines(message, names)
+            case TurnEnded(error=error) if error:
+                yield f"[Error: {_told(error)}]"
+            case ToolRan(status="error", title=tool):
+                yield f"[Error: {_told(tool)} failed]"
+            case _:
+                continue
+
+
+def _message_lines(message: Message, names: dict[str, str]) -> Iterator[str]:
+    text = message.text.strip()
+    if message.role == "assistant":
+        if text:
+            yield f"Assistant: {_told(_cut(text, ASSISTANT_CHARS))}"
+        yield from (f"[Used tool: {call.name}]" for call in message.tool_calls)
+    elif message.role == "tool":
+        name = names.get(message.tool_call_id or "", "tool")
+        yield f"[Tool result from {name}: {_told(_cut(text, RESULT_CHARS))}]"
+    elif text:
+        role = "User" if is_typed_by_user(message) else "System"
+        yield f"{role}: {_told(text if role == 'User' else _cut(text, ASSISTANT_CHARS))}"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _told(text: str) -> str:
+    """Return the text so that no line of it can pass for another speaker's."""
+    return text.replace("\n", "\n  ")

@@ -1,0 +1,106 @@
+"""Evidence packets: the exact words a checkpoint stands for (R-468, R-469), and how two are told apart (R-470)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.model.checkpoint import EvidencePacket, Span
+from codecompanion.model.messages import Message
+
+MAX_EXCERPT_CHARS = 500
+MAX_SPANS = 12
+CAP_BYTES = 64 * 1024
+_FIRST_TO_GO = ("tool_result", "attachment", "assistant_message", "user_message")
+
+
+def is_meaningful(message: Message) -> bool:
+    """Return whether the message is part of the exchange (R-465): the user's or the model's, with text."""
+    return message.role in ("user", "assistant") and bool(message.text.strip())
+
+
+def newest_meaningful(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return what a packet covers when nothing is removed: the last 12 meaningful messages (R-468)."""
+    return tuple([message for message in messages if is_meaningful(message)][-MAX_SPANS:])
+
+
+def build_packet(messages: Sequence[Message], chat_id: str, now_ms: int, cap_bytes: int = CAP_BYTES) -> EvidencePacket:
+    """Return the packet that covers **all** of these messages.
+
+    Texts and excerpts together have at most `cap_bytes` (UTF-8): tool results lose their ends first, the oldest
+    before newer ones, then attachments, then the model's words, then the user's. The hash is over the whole texts.
+    """
+    whole = [_span(message, chat_id) for message in messages]
+    return EvidencePacket(
+        generated_at=now_ms, span_hash=hash_spans(whole), span_count=len(whole), spans=_fitted(whole, cap_bytes)
+    )
+
+
+def hash_spans(spans: Sequence[Span]) -> str:
+    """Return the sha256 over `objectId:timestamp:type:text` of every span, joined by `|` (R-468, R-470)."""
+    joined = "|".join(f"{span.object_id}:{span.timestamp}:{span.type}:{span.text}" for span in spans)
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def exact_text(message: Message) -> str:
+    """Return what the message says: its text, and the calls it makes as JSON lines."""
+    calls = [json.dumps({"tool_call": call.name, "arguments": call.arguments}) for call in message.tool_calls]
+    return "\n".join([message.text, *calls] if message.text else calls)
+
+
+def _span(message: Message, chat_id: str) -> Span:
+    text = exact_text(message)
+    return Span(
+        object_id=message.id,
+        task_id=chat_id,
+        timestamp=round(message.ts * 1000),
+        type=_type(message),
+        excerpt=" ".join(text.split())[:MAX_EXCERPT_CHARS],
+        text=text,
+        end=len(text),
+    )
+
+
+def _type(message: Message) -> str:
+    if message.role == "tool":
+        return "tool_result"
+    if message.role == "assistant":
+        return "assistant_message"
+    return "attachment" if message.role == "system" or message.tag else "user_message"
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _fitted(whole: Sequence[Span], cap_bytes: int) -> tuple[Span, ...]:
+    spans = list(whole)
+    over = sum(_size(span.text) + _size(span.excerpt) for span in spans) - cap_bytes
+    for kind in _FIRST_TO_GO:
+        for index, span in enumerate(spans):
+            if over <= 0:
+                return tuple(spans)
+            if span.type == kind and span.text:
+                spans[index] = _shorter(span, _size(span.text) - over)
+                over -= _size(span.text) - _size(spans[index].text)
+    if over > 0:
+        # So many messages that even their excerpts are too much: each keeps its share.
+        share = cap_bytes // max(1, len(spans))
+        spans = [msgspec.structs.replace(span, excerpt=_head(span.excerpt, share)) for span in spans]
+    return tuple(spans)
+
+
+def _shorter(span: Span, keep_bytes: int) -> Span:
+    text = _head(span.text, max(0, keep_bytes))
+    return msgspec.structs.replace(span, text=text, end=len(text), truncated=True)
+
+
+def _head(text: str, limit_bytes: int) -> str:
+    """Return as much of the text as has at most so many bytes, whole characters only."""
+    head = text[:limit_bytes]
+    while _size(head) > limit_bytes:
+        head = head[: len(head) - max(1, (_size(head) - limit_bytes) // 4)]
+    return head

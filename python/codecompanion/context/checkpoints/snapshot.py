@@ -1,0 +1,263 @@
+"""Build the snapshot and the checkpoint of a chat from what its log says (R-461…R-463, R-467).
+
+`read_tally` folds events into figures; a session keeps the tally and hands in only what is new. Pure: the session
+writes the result, and knows the time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from codecompanion.context.checkpoints.event_conversation import usage_from_events
+from codecompanion.context.checkpoints.evidence import is_meaningful
+from codecompanion.context.checkpoints.stored_conversation import MAX_TEXT_CHARS, cut_text, write_conversation
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.checkpoint import (
+    Checkpoint,
+    EvidencePacket,
+    FilesState,
+    Kind,
+    LoopState,
+    QueueState,
+    RecoveryState,
+    Snapshot,
+    SourceMetadata,
+    StructuredSummary,
+    ToolingState,
+    ToolResultRef,
+    TranscriptState,
+    UsageTotals,
+    VerificationState,
+)
+from codecompanion.model.history import (
+    ChangeUndone,
+    ChatCreated,
+    ChatForked,
+    LogEvent,
+    MessageAdded,
+    ModelSet,
+    TitleSet,
+    ToolRan,
+    TurnEnded,
+    ViewChanged,
+)
+from codecompanion.model.messages import SUMMARY_TAG, Message, is_typed_by_user
+
+MAX_RESULTS, MAX_VERIFICATIONS = 50, 8
+LAST_TEXT_CHARS = 4000
+EDIT_TOOLS = frozenset({"insert_edit", "create_file", "delete_file"})
+CHECK_TOOLS = frozenset({"run_command", "get_diagnostics"})
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the log of one chat has come to, so far as a snapshot tells it. Grows; read with `read_tally`."""
+
+    last_seq: int = 0
+    last_change: int = 0
+    """The last entry that changed what a snapshot says of the conversation."""
+    title: str = ""
+    cwd: str = ""
+    adapter: str = ""
+    model: str = ""
+    policy: str = ""
+    cycle: int = 0
+    meaningful: int = 0
+    edits: int = 0
+    last_user: str = ""
+    last_assistant: str = ""
+    last_failure: str = ""
+    retries: int = 0
+    compactions: int = 0
+    last_compaction: tuple[int, int, int] = (0, 0, 0)
+    """When (ms), tokens before, tokens after."""
+    summarised: int = 0
+    """How many messages were summarised so far."""
+    usage: UsageTotals = field(default_factory=UsageTotals)
+    tool_counts: dict[str, int] = field(default_factory=dict)
+    results: list[ToolResultRef] = field(default_factory=list)
+    checks: list[tuple[str, str]] = field(default_factory=list)
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _reads: dict[str, str] = field(default_factory=dict)
+
+
+def read_tally(tally: Tally, events: Iterable[LogEvent]) -> None:
+    """Take in events after those that were read."""
+    fresh = [event for event in events if event.seq > tally.last_seq]
+    forked = max((event.seq for event in fresh if isinstance(event.payload, ChatForked)), default=0)
+    if forked:  # what was copied was paid for in another chat
+        tally.usage = UsageTotals()
+    used = usage_from_events([event for event in fresh if event.seq > forked])
+    tally.usage = UsageTotals(
+        input_tokens=tally.usage.input_tokens + used.input_tokens,
+        output_tokens=tally.usage.output_tokens + used.output_tokens,
+        cost=tally.usage.cost + used.cost,
+    )
+    for event in fresh:
+        _read(tally, event)
+        tally.last_seq = event.seq
+        if isinstance(event.payload, MessageAdded | ViewChanged | ChangeUndone):
+            tally.last_change = event.seq
+
+
+def _read(tally: Tally, event: LogEvent) -> None:
+    match event.payload:
+        case ChatCreated(adapter=adapter, model=model, policy=policy, cwd=cwd):
+            tally.adapter, tally.model, tally.policy, tally.cwd = adapter, model, policy, cwd
+        case ModelSet(adapter=adapter, model=model):
+            tally.adapter, tally.model = adapter, model
+        case TitleSet(title=title):
+            tally.title = title
+        case MessageAdded(message=message):
+            _read_message(tally, message)
+        case ToolRan() as ran:
+            _read_tool(tally, ran)
+        case TurnEnded(reason=reason, error=error):
+            failed = reason in ("failed", "limit")
+            tally.retries = tally.retries + 1 if failed else 0
+            tally.last_failure = error if failed else tally.last_failure
+        case ViewChanged(kind="compacted") as change:
+            tally.compactions += 1
+            tally.last_compaction = (round(event.ts * 1000), change.tokens_before, change.tokens_after)
+            tally.summarised += int(change.report.get("messages", 0))
+        case _:
+            return
+
+
+def _read_message(tally: Tally, message: Message) -> None:
+    tally.cycle = max(tally.cycle, message.cycle or 0)
+    if is_meaningful(message) and (message.role == "assistant" or is_typed_by_user(message)):
+        tally.meaningful += 1
+        if message.role == "user":
+            tally.last_user = cut_text(message.text, LAST_TEXT_CHARS)
+        else:
+            tally.last_assistant = cut_text(message.text, LAST_TEXT_CHARS)
+    for call in message.tool_calls:
+        path = _path_of(call.arguments) if call.name == "read_file" else ""
+        if path:
+            tally._reads[call.id] = path
+    path = tally._reads.pop(message.tool_call_id or "", "") if message.role == "tool" else ""
+    if path and not message.is_error:
+        tally.files[path] = (message.cycle or 0, len(message.text.encode("utf-8", "surrogatepass")))
+
+
+def _read_tool(tally: Tally, ran: ToolRan) -> None:
+    tally.tool_counts[ran.name] = tally.tool_counts.get(ran.name, 0) + 1
+    ref = ToolResultRef(call_id=ran.call_id, message_id=ran.message_id, name=ran.name, status=ran.status)
+    tally.results = [*tally.results, ref][-MAX_RESULTS:]
+    if ran.name in CHECK_TOOLS:
+        tally.checks = [*tally.checks, (ran.title, ran.summary or ran.status)][-MAX_VERIFICATIONS:]
+    if ran.name in EDIT_TOOLS and ran.status == "ok":
+        tally.edits += 1
+
+
+def _path_of(arguments: str) -> str:
+    try:
+        path = json.loads(arguments).get("path", "")
+    except (*NOT_READABLE, AttributeError):  # what a model writes need not be an object
+        return ""
+    return path if isinstance(path, str) else ""
+
+
+def build_snapshot(
+    tally: Tally,
+    messages: Sequence[Message],
+    chat_id: str,
+    now_ms: int,
+    *,
+    pending: Sequence[str] = (),
+    last_flush: tuple[int, int] = (0, 0),
+) -> Snapshot | None:
+    """Return the state of the chat, None when there is nothing to keep (R-463).
+
+    `messages` is the view, `pending` what waits to be sent, `last_flush` when (ms) and at how many tokens the memory
+    was flushed last. A summary that stands in the view is told apart, too (R-459).
+    """
+    if not messages:
+        return None
+    at, before, after = tally.last_compaction
+    return Snapshot(
+        timestamp=now_ms,
+        chat_id=chat_id,
+        title=tally.title,
+        cwd=tally.cwd,
+        adapter=tally.adapter,
+        model_id=tally.model,
+        policy=tally.policy,
+        message_count=len(messages),
+        conversation_history=write_conversation(messages),
+        transcript=_transcript(tally, messages),
+        tooling=ToolingState(usage_counts=dict(tally.tool_counts), results=tuple(tally.results)),
+        files=FilesState(read=dict(tally.files)),
+        loop=LoopState(
+            cycle=tally.cycle,
+            compaction_count=tally.compactions,
+            last_compaction_at=at,
+            last_compaction_tokens_before=before,
+            last_compaction_tokens_after=after,
+            last_pre_compaction_flush_at=last_flush[0],
+            last_pre_compaction_flush_token_count=last_flush[1],
+        ),
+        recovery=RecoveryState(last_failure=tally.last_failure, retries=tally.retries),
+        queues=QueueState(pending_follow_ups=tuple(pending)),
+        verification=VerificationState(last_results=tuple(tally.checks)),
+        usage_totals=tally.usage,
+    )
+
+
+def _transcript(tally: Tally, messages: Sequence[Message]) -> TranscriptState:
+    """Return what was said last, and the summary that stands in the view."""
+    last = TranscriptState(last_user_message=tally.last_user, last_assistant_text=tally.last_assistant)
+    summary = next((message for message in reversed(messages) if message.tag == SUMMARY_TAG), None)
+    if summary is None:
+        return last
+    return msgspec.structs.replace(
+        last,
+        explicit_chat_summary_block=cut_text(summary.text, MAX_TEXT_CHARS),
+        explicit_chat_summary_created_at=round(summary.ts * 1000),
+        explicit_chat_summary_source_message_count=tally.summarised,
+    )
+
+
+def build_checkpoint(
+    snapshot: Snapshot,
+    kind: Kind,
+    checkpoint_id: str,
+    summary: StructuredSummary,
+    packet: EvidencePacket,
+    *,
+    trigger: str,
+    source_event_id: str = "",
+    meaningful: int = 0,
+) -> Checkpoint:
+    """Return the checkpoint made of the snapshot, a structured summary and an evidence packet (R-467)."""
+    fields: Mapping[str, Any] = {name: getattr(snapshot, name) for name in Snapshot.__struct_fields__}
+    return Checkpoint(
+        **fields,
+        id=checkpoint_id,
+        checkpoint_kind=kind,
+        source_event_id=source_event_id,
+        source_timestamp=snapshot.timestamp,
+        structured_summary=summary,
+        evidence_packet=packet,
+        dedupe_hash=packet.span_hash,
+        source_metadata=SourceMetadata(trigger_event_type=trigger, meaningful_exchange_count=meaningful),
+    )
+
+
+def is_periodic_due(before: int, now: int, every: int) -> bool:
+    """Return whether a multiple of `every` meaningful messages was reached since there were `before` (R-464, R-465)."""
+    return every > 0 and now // every > before // every
+
+
+def is_worth_completing(tally: Tally) -> bool:
+    """Return whether a chat that ends did something: a file was changed, or the last answer is long (R-466)."""
+    return tally.edits > 0 or len(tally.last_assistant) >= NON_TRIVIAL_CHARS
+
+
+NON_TRIVIAL_CHARS = 160

@@ -1,0 +1,87 @@
+"""Read the compact half of a checkpoint out of a summary's text (R-471).
+
+Either the four labelled lists that a memory flush asks for, or the nine numbered sections of a compaction: section 6 is
+decisions, 7 open loops, 9 next actions, 4 and 5 key findings. Text that has neither gives its beginning as one finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from codecompanion.model.checkpoint import StructuredSummary, SummarySource
+from codecompanion.placeholders import NO_ROOM
+
+FALLBACK_CHARS = 400
+_LABEL = re.compile(
+    r"^\s*(?:#{1,6}\s*)?(?:\*\*)?(decisions|open loops|next actions|key findings)(?:\*\*)?\s*:?(?:\*\*)?\s*$",
+    re.IGNORECASE,
+)
+_FIELDS = {
+    "decisions": "decisions",
+    "open loops": "open_loops",
+    "next actions": "next_actions",
+    "key findings": "key_findings",
+}
+_HEADING = re.compile(r"^\s*(#{1,6}\s*)?(?:\*\*)?(?:([1-9])[.)]\s*)?(?:\*\*)?\s*(\S.*?)\s*(?:\*\*)?:?\s*$")
+_TITLES = (
+    "primary",
+    "user messages",
+    "work",
+    "errors",
+    "key technical",
+    "decisions",
+    "pending",
+    "current",
+    "recommended",
+)
+_SECTION_FIELDS = {4: "key_findings", 5: "key_findings", 6: "decisions", 7: "open_loops", 9: "next_actions"}
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+(.*\S)\s*$")
+_NOTHING = re.compile(r"^\W*(?:none|n/a|nothing|keine?)\b[^a-z]*$", re.IGNORECASE)
+
+
+def parse_summary(text: str, source: SummarySource) -> StructuredSummary:
+    """Return the lists of the summary; deterministic, never fails."""
+    found: dict[str, list[str]] = {}
+    for name, item in _labelled(text) if any(_LABEL.match(line) for line in text.splitlines()) else _numbered(text):
+        if item != NO_ROOM and not _NOTHING.match(item) and item not in found.setdefault(name, []):
+            found[name].append(item)
+    lists = {name: tuple(items) for name, items in found.items() if items}
+    if not lists and text.strip():
+        lists = {"key_findings": (text.strip()[:FALLBACK_CHARS],)}
+    return StructuredSummary(source=source, raw_text=text, **lists)
+
+
+def _labelled(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (list, bullet) of `Decisions:` and its like."""
+    name = ""
+    for line in text.splitlines():
+        label = _LABEL.match(line)
+        if label:
+            name = _FIELDS[label[1].lower()]
+        elif _heading(line):
+            name = ""
+        elif name and (bullet := _BULLET.match(line)):
+            yield name, bullet[1]
+
+
+def _numbered(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (list, item) of the sections that map to a list; a paragraph without bullets is one item."""
+    name = ""
+    for line in text.splitlines():
+        heading = _heading(line)
+        if heading:
+            name = _SECTION_FIELDS.get(heading, "")
+        elif name and line.strip():
+            bullet = _BULLET.match(line)
+            yield name, bullet[1] if bullet else line.strip()
+
+
+def _heading(line: str) -> int:
+    """Return the number of the section that the line opens, 0 when it opens none; a bare number is a list item."""
+    match = _HEADING.match(line)
+    if not match or not (match[1] or match[2]):
+        return 0
+    title = match[3].strip("* ").lower()
+    number = next((place for place, word in enumerate(_TITLES, 1) if title.startswith(word)), 0)
+    return number if not match[2] or int(match[2]) == number else 0

@@ -1,0 +1,96 @@
+"""Which messages are old enough for a cheap reduction (K7, K12): one question, asked in five units.
+
+    cycles      outside the newest `count` cycles                                               (R-510, R-512)
+    messages    outside the newest `count` messages, system messages not counted                (R-116)
+    turns       in a finished turn, but not in the newest `count` finished ones                 (R-342)
+    tool_step   in the running turn, in front of its newest `count` replies that call tools     (R-341)
+    rounds      in front of the newest `count` replies that call tools, in whatever turn        (R-524)
+
+A turn is a cycle (R-002). What a message is (tools, size, protection) is the strategies' part.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from codecompanion.context.work import Env, Messages
+from codecompanion.model.cycles import is_aged
+from codecompanion.model.messages import is_system_prompt
+
+
+class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is old: outside the newest `count` of a unit."""
+
+    unit: Literal["cycles", "messages", "turns", "tool_step", "rounds"] = "cycles"
+    count: int = 3
+
+
+def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: float = 0.0) -> range | frozenset[int]:
+    """Return the indexes of the messages that are old.
+
+    Of tool steps so many more are new as take no more than that `share` (0..1) of the window with their results; of
+    rounds, as take no more beside the `count` that are new in any case.
+    """
+    match older_than.unit:
+        case "cycles":
+            return _up_to_cycle(messages, env.cycle, older_than.count)
+        case "turns":
+            return _up_to_cycle(messages, newest_finished_turn(messages, env), older_than.count)
+        case "messages":
+            return range(_newest_messages_start(messages, older_than.count))
+        case "tool_step":
+            return _before_tool_steps(messages, older_than.count, env, share)
+        case "rounds":
+            return _before_rounds(messages, older_than.count, env, share)
+        case _:
+            assert_never(older_than.unit)
+
+
+def newest_finished_turn(messages: Messages, env: Env) -> int:
+    """Return the newest cycle that has its final reply: the running one only when nothing waits for an answer."""
+    if not env.turn_id:
+        last = next((message for message in reversed(messages) if not is_system_prompt(message)), None)
+        if last is not None and last.role == "assistant" and not last.tool_calls and not last.cut:
+            return env.cycle
+    return env.cycle - 1
+
+
+def _up_to_cycle(messages: Messages, newest: int, keep: int) -> frozenset[int]:
+    return frozenset(index for index, message in enumerate(messages) if is_aged(message.cycle, newest, keep))
+
+
+def _newest_messages_start(messages: Messages, keep: int) -> int:
+    """Return the index at which the newest `keep` messages begin, system messages not counted."""
+    counted = [index for index, message in enumerate(messages) if message.role != "system"]
+    if keep <= 0:
+        return len(messages)
+    return counted[-keep] if len(counted) >= keep else 0
+
+
+def _before_tool_steps(messages: Messages, keep: int, env: Env, share: float) -> frozenset[int]:
+    running = env.cycle if newest_finished_turn(messages, env) < env.cycle else None
+    turn = [index for index, message in enumerate(messages) if running is not None and message.cycle == running]
+    steps = [index for index in turn if messages[index].tool_calls]
+    if keep <= 0 or len(steps) < keep:
+        return frozenset(turn) if keep <= 0 else frozenset()
+    start, end, used = steps[-keep], len(messages), 0
+    for step in reversed(steps) if share else ():
+        used += sum(message.tokens or env.count(message) for message in messages[step:end])
+        if used > share * env.window:
+            break
+        start, end = min(start, step), step
+    return frozenset(index for index in turn if index < start)
+
+
+def _before_rounds(messages: Messages, keep: int, env: Env, share: float) -> range:
+    rounds = [index for index, message in enumerate(messages) if message.tool_calls]
+    start = end = rounds[-keep] if 0 < keep <= len(rounds) else (len(messages) if keep <= 0 else 0)
+    used = 0
+    for step in reversed(rounds[:-keep] if keep > 0 else rounds):
+        used += sum(message.tokens or env.count(message) for message in messages[step:end])
+        if used > share * env.window:
+            break
+        start = end = step
+    return range(start)

@@ -1,0 +1,124 @@
+"""S2 `clear_tool_results`: replace the content of old tool results by a placeholder.
+
+The rules of four documents are parameters of one strategy (K12, K13): by cycle (R-511…R-514), by message and size
+(R-116, R-117), by tool step within a turn (R-339…R-341), by finished turn until a budget is met (R-342). It never
+removes a message and never touches a call.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from codecompanion.context.editing.age import OlderThan, newest_finished_turn, old_messages
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.model.invariants import pair_tool_calls
+from codecompanion.model.messages import SUMMARY_TAG, Message, is_protected, with_changes
+from codecompanion.placeholders import TEMPLATES, fill_tool_template
+
+
+class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of the finished turns may stay raw, in tokens (R-342): `share` (0..1) of the input limit.
+
+    `cap` (0 = none) bounds it from above, `least` from below; half of the stage's target bounds all of it.
+    """
+
+    share: float = 0.125
+    cap: int = 0
+    least: int = 512
+
+
+class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S2.
+
+    `keep_share` (0..1 of the window): with tool steps and rounds, as many more of the newest stay as that has room for.
+
+    A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
+    = all), `exclude_tools` never do (R-512). With `stop_when` results are cleared from the oldest on, and only until
+    the finished turns are within that budget. `template` names a placeholder text.
+    """
+
+    older_than: OlderThan = OlderThan()
+    keep_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    min_size: int = 0
+    size_unit: Literal["chars", "bytes"] = "chars"
+    tools: tuple[str, ...] = ()
+    exclude_tools: tuple[str, ...] = ()
+    include_errors: bool = True
+    template: str = "tool_result_cleared"
+    only_if_shorter: bool = True
+    stop_when: RawTail | None = None
+
+
+def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:
+    """Return the work with old results cleared; calls, user text and replies are not touched (R-511).
+
+    A result is cleared iff it answers a call, no placeholder stands for it yet, its tool counts, it is old and large
+    enough, and the placeholder is shorter than it (R-514). Running it again clears nothing.
+    """
+    old = old_messages(work.messages, params.older_than, env, params.keep_share)
+    excess = _raw_excess(work.messages, params.stop_when, env)
+    messages = list(work.messages)
+    cleared: list[Message] = []
+    for index, position in sorted(pair_tool_calls(work.messages).call_of.items()):
+        if excess is not None and excess <= 0:
+            break
+        message = work.messages[index]
+        is_cleared = message.compacted or (message.edited and not message.left_out)
+        if index not in old or is_cleared or is_protected(message):
+            continue
+        tool = work.messages[position[0]].tool_calls[position[1]].name
+        if tool in params.exclude_tools or (params.tools and tool not in params.tools):
+            continue
+        if message.is_error and not params.include_errors:
+            continue
+        placeholder = fill_tool_template(TEMPLATES[params.template], message, tool)
+        if not _is_worth_it(message, placeholder, params):
+            continue
+        edited = with_changes(message, content=placeholder, edited=True)
+        edited = with_changes(edited, tokens=env.count(edited))
+        if excess is not None:
+            excess -= _tokens(message, env) - edited.tokens
+        messages[index] = edited
+        cleared.append(message)
+    if not cleared:
+        return Skipped("nothing_to_clear", "no tool result is old enough to be cleared")
+    return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *cleared))
+
+
+def _is_worth_it(message: Message, placeholder: str, params: ClearToolResults) -> bool:
+    """Return whether the result is large enough, and larger than what would stand in for it."""
+    size = _size(message.text, params.size_unit)
+    if size <= params.min_size:
+        return False
+    return not params.only_if_shorter or size > _size(placeholder, params.size_unit) or bool(message.images)
+
+
+def _size(text: str, unit: Literal["chars", "bytes"]) -> int:
+    return len(text) if unit == "chars" else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _raw_excess(messages: Messages, budget: RawTail | None, env: Env) -> int | None:
+    """Return by how many tokens the finished turns exceed what may stay raw of them, None without such a budget."""
+    if budget is None:
+        return None
+    newest = newest_finished_turn(messages, env)
+    raw = sum(
+        _tokens(message, env)
+        for message in messages
+        if message.cycle is not None
+        and message.cycle <= newest
+        and message.tag != SUMMARY_TAG
+        and not is_protected(message)
+    )
+    allowed = max(budget.least, int((env.input_limit or env.window) * budget.share))
+    if budget.cap:
+        allowed = min(allowed, budget.cap)
+    if env.target:
+        allowed = min(allowed, env.target // 2)
+    return raw - allowed
+
+
+def _tokens(message: Message, env: Env) -> int:
+    return message.tokens or env.count(message)

@@ -1,0 +1,106 @@
+"""`fit_tool_results`: cut the largest tool results until the request fits (R-524; issue 9).
+
+Head and tail stay with a note between them; the log keeps the whole. All results are cut to one level, so that one
+huge result is cut and small ones beside it stay as they are. One that was cut before loses more of its head and tail:
+there is one note, and it tells all that is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.model.messages import Message, is_protected, replaced_text, with_changes
+from codecompanion.placeholders import RESULT_CUT
+
+_HEAD_SHARE = 2 / 3
+_WORTH_CUTTING = 1.25
+"""A result that is this much larger than what it may be cut to; cut by less it makes no room to speak of."""
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: which results are cut, and how far at most, in estimated tokens.
+
+    `newest_only`: those no reply has followed yet, which the model has not seen. No result is cut below `least`
+    tokens, nor below `least_share` (0..1) of the window: what makes room then is the rest of the history.
+    """
+
+    newest_only: bool = False
+    least: Positive = 200
+    least_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+
+
+def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
+    """Return the work with its large tool results cut to the highest level at which the request fits the target.
+
+    When even the lowest level is not enough they are cut to that; `Skipped` when no result is larger.
+    """
+    lowest = max(params.least, int(params.least_share * env.window))
+    sizes = {
+        index: env.count(work.messages[index])
+        for index in (unseen_results(work.messages) if params.newest_only else range(len(work.messages)))
+        if _may_be_cut(work.messages[index]) and (work.messages[index].tokens or lowest + 1) > lowest
+    }
+    smallest = int(_WORTH_CUTTING * lowest) if params.newest_only else lowest
+    sizes = {index: size for index, size in sizes.items() if size > smallest}
+    if not sizes:
+        return Skipped("nothing_to_truncate", "no tool result is larger than what fits")
+    measure = env.sent or env.measure
+    low, high = lowest, max(sizes.values())
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(_cut(work.messages, sizes, middle, env)).tokens <= env.target:
+            low = middle
+        else:
+            high = middle - 1
+    messages = _cut(work.messages, sizes, low, env)
+    cut = tuple(old for old, new in zip(work.messages, messages, strict=True) if old != new)
+    if not cut:
+        return Skipped("nothing_to_truncate", "no tool result is larger than what fits")
+    return msgspec.structs.replace(work, messages=messages, cleared=(*work.cleared, *cut))
+
+
+def unseen_results(messages: Messages) -> list[int]:
+    """Return the indexes of the tool results that no reply has followed yet: the model has not seen them."""
+    first = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), 0)
+    return [index for index in range(first, len(messages)) if _may_be_cut(messages[index])]
+
+
+def _may_be_cut(message: Message) -> bool:
+    return message.role == "tool" and not is_protected(message)
+
+
+def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Messages:
+    """Return the messages with every sized result of more than `level` tokens cut to about that."""
+    changed = list(messages)
+    for index, size in sizes.items():
+        if size > level:
+            changed[index] = _shortened(messages[index], level / size, env)
+    return tuple(changed)
+
+
+def _shortened(message: Message, share: float, env: Env) -> Message:
+    """Return the result with that share of its text: head, note, tail; images and documents in it stay."""
+    before, behind = _ends(message)
+    keep = max(0, int(share * len(message.text)) - len(RESULT_CUT))
+    head = before[: int(keep * _HEAD_SHARE)]
+    tail = behind[max(0, len(behind) - (keep - len(head))) :]
+    left_out = message.left_out + len(before) - len(head) + len(behind) - len(tail)
+    shorter = head + RESULT_CUT.format(chars=left_out) + tail
+    if len(shorter) >= len(message.text):
+        return message
+    cut = with_changes(message, content=replaced_text(message, shorter), left_out=left_out, tokens=0)
+    return with_changes(cut, tokens=env.count(cut))
+
+
+def _ends(message: Message) -> tuple[str, str]:
+    """Return what a result keeps its head of, and its tail: the two parts of its text, or what an earlier cut left."""
+    head, note, tail = message.text.partition(RESULT_CUT.format(chars=message.left_out))
+    if message.left_out and note:
+        return head, tail
+    middle = int(_HEAD_SHARE * len(message.text))
+    return message.text[:middle], message.text[middle:]

@@ -1,0 +1,67 @@
+"""S16 `repair_pairs`: make every call and result have its partner (R-004, lessons 25, 28, 35)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.work import Messages
+from codecompanion.model.invariants import pair_tool_calls
+from codecompanion.model.messages import Message
+from codecompanion.placeholders import INTERRUPTED
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """What was mended: results that were added for calls without one, results dropped that had no call."""
+
+    messages: Messages
+    completed: tuple[Message, ...] = ()
+    dropped: tuple[Message, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Return whether anything had to be mended."""
+        return bool(self.completed or self.dropped)
+
+
+def repair_pairs(messages: Messages, note: str = INTERRUPTED) -> Repair:
+    """Return the messages with every unanswered call completed by `note` and every orphaned result dropped.
+
+    The added result stands after the last result of its assistant message that is already there. Nothing else is
+    touched; a sound list comes back as it is.
+    """
+    pairing = pair_tool_calls(messages)
+    if not pairing.unanswered and not pairing.orphans:
+        return Repair(messages)
+    added: dict[int, list[Message]] = {}
+    for index, position in pairing.unanswered:
+        assistant = messages[index]
+        call = assistant.tool_calls[position]
+        result = Message(
+            id=f"{assistant.id}.{position}.completed",
+            role="tool",
+            content=note,
+            tool_call_id=call.id,
+            cycle=assistant.cycle,
+            turn_id=assistant.turn_id,
+            is_error=True,
+        )
+        added.setdefault(_last_result_behind(messages, index), []).append(result)
+    orphans = frozenset(pairing.orphans)
+    repaired: list[Message] = []
+    for index, message in enumerate(messages):
+        if index not in orphans:
+            repaired.append(message)
+        repaired.extend(added.get(index, ()))
+    return Repair(
+        tuple(repaired),
+        completed=tuple(result for results in added.values() for result in results),
+        dropped=tuple(messages[index] for index in pairing.orphans),
+    )
+
+
+def _last_result_behind(messages: Messages, assistant: int) -> int:
+    """Return the index of the last tool message that directly follows the assistant message, or its own."""
+    last = assistant
+    while last + 1 < len(messages) and messages[last + 1].role == "tool":
+        last += 1
+    return last

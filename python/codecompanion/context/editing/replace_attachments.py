@@ -1,0 +1,55 @@
+"""S5 `replace_attachments`: files, buffers and images become reference placeholders (R-521…R-523)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.model.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, Message, with_changes
+from codecompanion.placeholders import TEMPLATES, image_cleared
+
+
+class ReplaceAttachments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S5: names of the templates in `placeholders.py`."""
+
+    file: str = "file_cleared"
+    buffer: str = "buffer_cleared"
+
+
+def replace_attachments(work: Work, params: ReplaceAttachments, env: Env) -> Outcome:
+    """Return the work with the removed attachments back in their place as placeholders, marked compacted.
+
+    They stay part of `removed` too: their content is what the summary may speak of.
+    """
+    placeholders: dict[str, Message] = {}
+    for message in work.removed:
+        text = _placeholder(message, params)
+        if text is not None:
+            marked = with_changes(
+                message, content=text, compacted=True, tag=message.tag or IMAGE_TAG, tool_calls=(), role="user"
+            )
+            placeholders[message.id] = with_changes(marked, tokens=env.count(marked))
+    if not placeholders:
+        return work
+    kept = {message.id: message for message in work.messages}
+    messages = tuple(
+        kept.get(message.id) or placeholders[message.id]
+        for message in work.before
+        if message.id in kept or message.id in placeholders
+    )
+    return msgspec.structs.replace(work, messages=messages)
+
+
+def _placeholder(message: Message, params: ReplaceAttachments) -> str | None:
+    """Return what stands in for an attachment, None for any other message. Without a path the id names it."""
+    if message.role != "user":
+        return None
+    name = message.path or message.id
+    if message.tag in FILE_TAGS or message.documents:
+        return TEMPLATES[params.file].format(path=name)
+    if message.tag in BUFFER_TAGS:
+        return TEMPLATES[params.buffer].format(path=name)
+    if message.tag == IMAGE_TAG or message.images:
+        paths = [image.path for image in message.images if image.path]
+        return image_cleared(message.path or ", ".join(paths) or None)
+    return None

@@ -1,0 +1,165 @@
+"""Reductions without a model: S3 `strip_tool_args` (R-117), S15 `trim_to_fit` (R-133), S17 `prune_tool_errors` (R-425).
+
+`require_room` asks beforehand whether S15 could succeed at all. S2 and S4 are in `clear_tool_results` and
+`truncate_tool_results`. Results and calls keep their partners (R-004); protected messages stay as they are.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.editing.age import OlderThan, old_messages
+from codecompanion.context.grounding.recall_keys import note_keys
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.model.invariants import pair_tool_calls, with_partners
+from codecompanion.model.messages import (
+    SUMMARY_TAG,
+    Message,
+    ToolCall,
+    has_opaque,
+    is_protected,
+    with_changes,
+    without_opaque,
+)
+from codecompanion.placeholders import ARGUMENTS_TRUNCATED, ERROR_PRUNED
+
+
+class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S3: arguments longer than `min_size` characters (strict) become `placeholder`, valid JSON."""
+
+    older_than: OlderThan = OlderThan("messages", 4)
+    min_size: int = 200
+    placeholder: str = ARGUMENTS_TRUNCATED
+
+
+def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
+    """Return the work with the large arguments of old calls replaced (R-117); ids and names stay.
+
+    A reply whose reasoning only its provider can read is changed as a whole or not at all (lesson 26): in the running
+    turn it stays, in older turns it loses the sealed parts with the arguments.
+    """
+    old = old_messages(work.messages, params.older_than, env)
+    messages = list(work.messages)
+    stripped = 0
+    for index, message in enumerate(work.messages):
+        if index not in old or is_protected(message) or message.compacted:
+            continue
+        large = sum(len(call.arguments) > params.min_size for call in message.tool_calls)
+        if not large or (has_opaque(message) and message.cycle == env.cycle):
+            continue
+        calls = tuple(
+            ToolCall(call.id, call.name, params.placeholder) if len(call.arguments) > params.min_size else call
+            for call in message.tool_calls
+        )
+        edited = with_changes(message, tool_calls=calls, edited=True)
+        messages[index] = _recounted(without_opaque(edited) if has_opaque(message) else edited, env)
+        stripped += large
+    if not stripped:
+        return Skipped("nothing_to_strip", "no old tool call has large arguments")
+    details = {**work.details, "stripped_arguments": stripped}
+    return msgspec.structs.replace(work, messages=tuple(messages), details=details)
+
+
+class TrimToFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S15: how many of the newest messages are never dropped."""
+
+    protect: int = 4
+
+
+def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
+    """Return the work without its oldest messages, as few as make it fit the stage's target (R-133).
+
+    The summary, protected messages and the newest stay; a call goes with its results. What fits comes back as it is;
+    when even all of it does not help, the work comes back trimmed and over the target.
+    """
+    groups = _droppable(work.messages, params, env)
+    if not groups or not env.target or env.measure(work.messages).tokens <= env.target:
+        return work
+    low, high = 1, len(groups)
+    while low < high:
+        middle = (low + high) // 2
+        if env.measure(_without(work.messages, groups[:middle])).tokens <= env.target:
+            high = middle
+        else:
+            low = middle + 1
+    gone = frozenset[int]().union(*groups[:low])
+    dropped = tuple(message for index, message in enumerate(work.messages) if index in gone)
+    trimmed = msgspec.structs.replace(
+        work,
+        messages=_without(work.messages, groups[:low]),
+        removed=(*work.removed, *dropped),
+        details={**work.details, "trimmed": len(dropped)},
+    )
+    return note_keys(trimmed, env)
+
+
+class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: how many of the newest messages are never dropped (as S15)."""
+
+    protect: int = 4
+
+
+def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
+    """Return the work, or `Skipped` when what must stay is over the stage's target by itself (R-115).
+
+    No summary could make it fit then, so no model is asked for one in vain.
+    """
+    kept = (*work.messages, *work.pending)
+    least = env.measure(_without(kept, _droppable(kept, TrimToFit(params.protect), env))).tokens
+    if env.target and least > env.target:
+        return Skipped("no_room", f"what must stay takes {least} tokens, more than the target of {env.target}")
+    return work
+
+
+def _droppable(messages: Messages, params: TrimToFit, env: Env) -> list[frozenset[int]]:
+    """Return what may be dropped, oldest first: single messages, and calls together with their results."""
+    old = old_messages(messages, OlderThan("messages", params.protect), env)
+    staying = with_partners(
+        messages,
+        frozenset(
+            index
+            for index, message in enumerate(messages)
+            if index not in old or is_protected(message) or message.tag == SUMMARY_TAG
+        ),
+    )
+    call_of = pair_tool_calls(messages).call_of
+    groups: dict[int, set[int]] = {}
+    for index in range(len(messages)):
+        if index not in staying:
+            groups.setdefault(call_of[index][0] if index in call_of else index, set()).add(index)
+    return [frozenset(group) for group in groups.values()]
+
+
+def _without(messages: Messages, groups: list[frozenset[int]]) -> Messages:
+    gone = frozenset[int]().union(*groups)
+    return tuple(message for index, message in enumerate(messages) if index not in gone)
+
+
+class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S17: which errors are noise (`markers`, in any case of letters), and which are old."""
+
+    older_than: OlderThan = OlderThan("messages", 4)
+    markers: tuple[str, ...] = ("duplicate", "blocked")
+
+
+def prune_tool_errors(work: Work, params: PruneToolErrors, env: Env) -> Outcome:
+    """Return the work with old errors that carry a marker replaced by `{"error":"pruned"}` (R-425)."""
+    old = old_messages(work.messages, params.older_than, env)
+    messages = list(work.messages)
+    pruned: list[Message] = []
+    for index, message in enumerate(work.messages):
+        if index not in old or message.role != "tool" or not message.is_error or is_protected(message):
+            continue
+        text = message.text.lower()
+        if len(text) <= len(ERROR_PRUNED) or not any(marker.lower() in text for marker in params.markers):
+            continue
+        messages[index] = _recounted(with_changes(message, content=ERROR_PRUNED, edited=True), env)
+        pruned.append(message)
+    if not pruned:
+        return Skipped("nothing_to_prune", "no old tool error can be pruned")
+    return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *pruned))
+
+
+def _recounted(message: Message, env: Env) -> Message:
+    """Return the message with its count; the cached one belonged to what it was before (R-112)."""
+    return with_changes(message, tokens=env.count(message))

@@ -1,0 +1,118 @@
+"""S4 `truncate_tool_results`: cut results that are too large on their own, the newest included (R-412…R-415).
+
+A result that is JSON stays readable: a list keeps its first items, an object the head of its `content`; anything else
+keeps its head. Sizes are in tokens of `CHARS_PER_TOKEN` characters, as the rule prints them, so that the cut does not
+depend on the counter.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from codecompanion.context.work import Env, Outcome, Skipped, Work
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import Message, is_protected, replaced_text, with_changes
+from codecompanion.placeholders import CONTENT_TRUNCATED
+
+CHARS_PER_TOKEN = 4
+_CUT_RESERVE_CHARS = 100
+_DOCUMENT_RESERVE_TOKENS = 1500
+_DOCUMENT_LEAST_TOKENS = 4000
+_DOCUMENT_KINDS = ("docx", "pdf", "pptx")
+_DOCUMENT_KEYS = ("format", "type", "mime", "path", "file_path", "filename", "file")
+
+
+class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S4. `max_tokens` is the limit of one result, `document_max` of an expanded docx, pdf or pptx.
+
+    `array_items` is what stays of a JSON list. `json_aware` false cuts everything as plain text.
+    """
+
+    max_tokens: int = 10_000
+    document_max: int = 30_000
+    json_aware: bool = True
+    array_items: int = 50
+
+
+def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> Outcome:
+    """Return the work with every result within its limit; running it again changes nothing.
+
+    `details["tools_truncated"]` says how many were cut, and the tokens of the request before and after (R-411).
+    """
+    messages = list(work.messages)
+    cut: list[Message] = []
+    for index, message in enumerate(work.messages):
+        if message.role != "tool" or is_protected(message):
+            continue
+        text = shorten_result(message.text, params)
+        if text != message.text:
+            messages[index] = _with_text(message, text, env)
+            cut.append(message)
+    if not cut:
+        return Skipped("nothing_to_truncate", "no tool result is larger than its limit")
+    before, after = env.measure(work.messages).tokens, env.measure(tuple(messages)).tokens
+    details = {**work.details, "tools_truncated": {"count": len(cut), "before": before, "after": after}}
+    return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *cut), details=details)
+
+
+def _with_text(message: Message, text: str, env: Env) -> Message:
+    """Return the result with its text replaced and counted again; images and documents in it stay."""
+    left_out = message.left_out + max(1, len(message.text) - len(text))
+    edited = with_changes(message, content=replaced_text(message, text), edited=True, left_out=left_out)
+    return with_changes(edited, tokens=env.count(edited))
+
+
+def shorten_result(text: str, params: TruncateToolResults) -> str:
+    """Return the text within its limit, cut the way its kind allows; what fits comes back as it is."""
+    limit = params.max_tokens
+    if len(text) <= limit * CHARS_PER_TOKEN:
+        return text
+    value = _parse(text) if params.json_aware else None
+    if isinstance(value, list):
+        shortened = _first_items(value, params.array_items)
+        if len(shortened) <= limit * CHARS_PER_TOKEN:
+            return shortened
+    if isinstance(value, dict) and isinstance(value.get("content"), str):
+        room = limit // 2
+        if is_document(value):
+            limit = params.document_max
+            room = max(_DOCUMENT_LEAST_TOKENS, limit - _DOCUMENT_RESERVE_TOKENS)
+            if len(text) <= limit * CHARS_PER_TOKEN:
+                return text
+        shortened = json.dumps({**value, "content": cut_text(value["content"], room)}, ensure_ascii=False)
+        if len(shortened) <= limit * CHARS_PER_TOKEN:
+            return shortened
+    return cut_text(text, limit)
+
+
+def is_document(value: dict[str, Any]) -> bool:
+    """Return whether a JSON result is an office document turned into text: one of its fields names the kind."""
+    return any(str(value.get(key, "")).lower().endswith(_DOCUMENT_KINDS) for key in _DOCUMENT_KEYS)
+
+
+def cut_text(text: str, max_tokens: int) -> str:
+    """Return the head of the text and a note, never longer than `max_tokens` (R-413)."""
+    limit = max_tokens * CHARS_PER_TOKEN
+    if len(text) <= limit:
+        return text
+    head = text[: max(0, limit - _CUT_RESERVE_CHARS)] + CONTENT_TRUNCATED
+    return head if len(head) <= limit else text[:limit]
+
+
+def _parse(text: str) -> Any:
+    """Return the JSON list or object the text is, None for anything else."""
+    if text.lstrip()[:1] not in ("[", "{"):
+        return None
+    try:
+        return json.loads(text)
+    except NOT_READABLE:
+        return None
+
+
+def _first_items(items: list[Any], count: int) -> str:
+    """Return the first items as JSON and how many there were."""
+    shown = items[:count]
+    return json.dumps(shown, ensure_ascii=False) + f"\n\n[... showing {len(shown)} of {len(items)} items ...]"

@@ -1,0 +1,334 @@
+"""`quote_user_messages`: what the user said stands in the summary because code copied it (R-431, lesson 11).
+
+Every removed message that the human typed is quoted in order, head and tail of a long one; what earlier summaries
+quoted is carried on. When the room is spent the oldest become one-line excerpts with the key under which `recall` gives
+back the whole, and the oldest excerpts one line that counts them and names their keys: no message is ever dropped
+without a word. What the user demands outlives what the user asked: an excerpt keeps the demands of its message, and
+excerpts with demands are the last to be counted only. Quoted lines start with `>`, so that nothing a user says can be
+taken for a heading.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from codecompanion.context.grounding.recall_keys import Span, is_span_line, no_key, span_of
+from codecompanion.context.ledger.demands import find_demands, is_strict
+from codecompanion.context.ledger.noise import is_noise
+from codecompanion.context.summary.sections import Schema, guess_schema, parse_sections, replace_section
+from codecompanion.context.transcript.format_transcript import shorten_middle
+from codecompanion.context.work import Env, Messages, Outcome, Work
+from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typed_by_user
+from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING, split_notes
+
+_LEFT_OUT = "- […] {count} older messages are not listed"
+_LEFT_OUT_FORM = re.compile(r"- \[…\] (\d+) older messages are not listed(?:: recall r(\d+)(?: to r(\d+))?)?")
+_KEY = " (recall {key})"
+_KEY_FORM = re.compile(r"(.*) \(recall (r\d+)\)")
+_KEY_LINE = re.compile(r"\(recall (r\d+)\)")
+_CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
+_NOTHING = frozenset({"none", "none.", NO_ROOM})
+_SMALLEST_QUOTE = 24
+EXCERPT_CHARS = 120
+_MOST_EXCERPTS = 4
+"""An excerpt with demands may be so many times as long as one without."""
+_LEAST_ROOM = 60
+_LONG = 100
+
+Count = Callable[[str], int]
+
+
+class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters. A message is quoted in at most `max_chars`, an excerpt has `excerpt_chars`.
+
+    Quotes have a budget of their own beside what the model writes (R-431): `share` (0..1) of the window, at most
+    `max_tokens`, and never more than half of what the compaction frees. A text without sections that the caller gave
+    stays as it is, unless `also_given`.
+    """
+
+    max_chars: int = 3000
+    excerpt_chars: int = EXCERPT_CHARS
+    share: float = 0.125
+    max_tokens: int = 16_000
+    also_given: bool = False
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """One message of the user: its words, or with `whole` false one line of them. `key`: `recall` knows the whole."""
+
+    text: str
+    whole: bool = True
+    key: str = ""
+
+
+class Quotes(msgspec.Struct, frozen=True):
+    """What a summary tells of the user's messages, oldest first; `left_out` are counted, `left_keys` are theirs."""
+
+    quotes: tuple[Quote, ...] = ()
+    left_out: int = 0
+    left_keys: Span | None = None
+
+    @property
+    def total(self) -> int:
+        """Return how many messages there were."""
+        return len(self.quotes) + self.left_out
+
+
+def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outcome:
+    """Return the work with the user's messages in the summary as code copied them; `details` say how many and how."""
+    said = gather_quotes(work.removed, params.max_chars, env.key_of)
+    if not said.total or not work.summary or (is_given(work) and not params.also_given):
+        return work
+    freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
+    most = max(_LEAST_ROOM, (freed - env.count_text(work.summary)) // 2)
+    room = min(int(params.share * env.window), params.max_tokens, most)
+    kept = fit_quotes(said, room, params.excerpt_chars, env.count_text)
+    details = {
+        **work.details,
+        "user_messages_quoted": sum(quote.whole for quote in kept.quotes),
+        "user_messages_excerpted": sum(not quote.whole for quote in kept.quotes),
+        "user_messages_left_out": kept.left_out,
+    }
+    summary = put_quotes(work.summary, "\n".join(render_quotes(kept)))
+    return msgspec.structs.replace(work, summary=summary, details=details)
+
+
+def is_given(work: Work) -> bool:
+    """Return whether the summary is a caller's text in no known form: nothing is added to that."""
+    return work.details.get("written_by") == "caller" and _section(work.summary) is None
+
+
+def gather_quotes(
+    removed: Messages | Sequence[Message], max_chars: int, key_of: Callable[[str], str] = no_key
+) -> Quotes:
+    """Return what the human typed in the removed messages, and what an earlier summary among them quoted."""
+    quotes: list[Quote] = []
+    left_out = 0
+    left_keys: Span | None = None
+    for message in removed:
+        if message.tag == SUMMARY_TAG:
+            earlier = read_quotes(message.text)
+            quotes += earlier.quotes
+            left_out += earlier.left_out
+            left_keys = _joined(left_keys, earlier.left_keys)
+        elif is_typed_by_user(message) and not is_noise(message.text):
+            quotes.append(Quote(shorten_middle(_words(message), max_chars), key=key_of(message.id)))
+    return Quotes(tuple(quotes), left_out, left_keys)
+
+
+def _words(message: Message) -> str:
+    """Return the message's text; pictures and documents by their names."""
+    parts = () if isinstance(message.content, str) else message.content
+    shown = [f"[image {part.path or part.mime}]" for part in parts if isinstance(part, ImagePart)]
+    shown += [f"[document {part.path or part.mime}]" for part in message.documents]
+    return "\n".join([*([message.text.strip("\n")] if message.text.strip() else []), *shown]) or "[empty message]"
+
+
+def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Quotes:
+    """Return the quotes in at most `budget` tokens; where that is too little, in the order of what they are worth.
+
+    First comes the newest message, the work goes on there; then what the user demands, word for word as far as most of
+    the room goes, strict demands first; then of the others the newest. What is not whole is an excerpt, and of those
+    without demands the oldest are only counted.
+    """
+    sizes = [_size([quote], count) for quote in said.quotes]
+    room = budget - (_size_left_out(said, count) if said.left_out else 0)
+    if sum(sizes) <= room or not sizes:
+        return said
+    ranks = [_rank(quote) for quote in said.quotes]
+    demands = sorted((i for i in range(len(ranks) - 1) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)
+    short = [_excerpt(quote, excerpt_chars) for quote in said.quotes]
+    short_sizes = [_size([quote], count) for quote in short]
+    for chars in (excerpt_chars // 2, excerpt_chars // 4):
+        for i in demands if sum(short_sizes[i] for i in demands) > room // 2 else ():
+            short[i] = _excerpt(said.quotes[i], chars)
+            short_sizes[i] = _size([short[i]], count)
+    if sum(short_sizes) + sum(sizes[i] - short_sizes[i] for i in demands) > room:
+        all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
+        room = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
+    told = _Told(room, sizes, short_sizes)
+    newest, others = len(short) - 1, [i for i in reversed(range(len(short) - 1)) if not ranks[i]]
+    told.excerpts([newest, *demands], stop=False)
+    told.whole(demands, leaving=budget // 8, stop=False)
+    told.excerpts(others, stop=True)
+    told.whole([newest, *(i for i in reversed(range(newest)) if i in told.size)], leaving=0, stop=True)
+    quotes = {i: said.quotes[i] if size == sizes[i] else short[i] for i, size in told.size.items()}
+    if newest in quotes and quotes[newest] is not said.quotes[newest]:
+        quotes[newest] = _shortened(said.quotes[newest], short[newest], told.left + short_sizes[newest], count)
+    keys = span_of([quote.key for i, quote in enumerate(said.quotes) if i not in quotes])
+    left_out = said.left_out + len(short) - len(quotes)
+    return Quotes(tuple(quotes[i] for i in sorted(quotes)), left_out, _joined(said.left_keys, keys))
+
+
+class _Told:
+    """Which quotes are told, by their places, in how many tokens; `left` is what the room still holds."""
+
+    def __init__(self, room: int, sizes: list[int], short_sizes: list[int]) -> None:
+        self.left, self.size = room, dict[int, int]()
+        self._sizes, self._short_sizes = sizes, short_sizes
+
+    def excerpts(self, places: Iterable[int], *, stop: bool) -> None:
+        """Tell these as excerpts, as many as fit; with `stop` none after the first that does not."""
+        self._take(places, self._short_sizes, 0, stop)
+
+    def whole(self, places: Iterable[int], *, leaving: int, stop: bool) -> None:
+        """Tell those of them whole that are told, as long as so many tokens are left."""
+        self._take((i for i in places if i in self.size), self._sizes, leaving, stop)
+
+    def _take(self, places: Iterable[int], sizes: list[int], leaving: int, stop: bool) -> None:
+        for place in places:
+            more = sizes[place] - self.size.get(place, 0)
+            if more > 0 and self.left - more < leaving:
+                if stop:
+                    return
+                continue
+            self.size[place] = sizes[place]
+            self.left -= more
+
+
+@lru_cache(maxsize=2048)
+def _demands_of(text: str) -> tuple[str, ...]:
+    """Return the demands of one message: a summary is written for several sizes, and each asks for them again."""
+    return find_demands([text])
+
+
+def demands_something(text: str) -> bool:
+    """Return whether the user demands something in a message, or lays down a rule."""
+    return bool(_demands_of(text))
+
+
+def _rank(quote: Quote) -> int:
+    """Return 2 for a message with a strict demand, 1 for one with another demand, 0 for one without."""
+    demands = _demands_of(quote.text)
+    return bool(demands) + any(map(is_strict, demands))
+
+
+def _size_left_out(said: Quotes, count: Count) -> int:
+    return count(_left_out_line(Quotes(left_out=said.total, left_keys=said.left_keys))) + 1
+
+
+def _joined(one: Span | None, other: Span | None) -> Span | None:
+    return one.joined(other) if one is not None else other
+
+
+def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote:
+    """Return head and tail of the newest message in what room there is; its excerpt when there is none."""
+    chars = len(quote.text)
+    while quote.whole and chars > _SMALLEST_QUOTE:
+        chars = chars * 4 // 5
+        shorter = Quote(shorten_middle(quote.text, chars), key=quote.key)
+        if len(shorter.text) > len(excerpt.text) and _size([shorter], count) <= budget:
+            return shorter
+    return excerpt
+
+
+def _excerpt(quote: Quote, chars: int) -> Quote:
+    """Return one line of the message with the demands in it; a message that is one short line stays whole."""
+    line = " ".join(quote.text.split())
+    if line == quote.text and len(line) <= chars:
+        return quote
+    if len(line) <= chars:
+        return Quote(line, whole=False, key=quote.key)
+    head = line[: chars - 1].rstrip() + "…"
+    for demand in sorted(_demands_of(quote.text), key=is_strict, reverse=True):
+        said = " ".join(demand.split())
+        if said not in head and len(head) + len(said) < _MOST_EXCERPTS * chars:
+            head = f"{head} {said}"
+    return Quote(head, whole=False, key=quote.key)
+
+
+def _size(quotes: list[Quote], count: Count) -> int:
+    return count("\n".join(render_quotes(Quotes(tuple(quotes))))) + 2
+
+
+def render_quotes(said: Quotes) -> list[str]:
+    """Return the lines of the section: counted, excerpts as `- `, quotations as `> ` with an empty line between.
+
+    A quotation that a later summary may have to shorten tells its key on a line of its own.
+    """
+    lines = [_left_out_line(said)] if said.left_out else []
+    for quote in said.quotes:
+        key = _KEY.format(key=quote.key) if quote.key else ""
+        if not quote.whole:
+            lines.append(f"- {quote.text}{key}")
+            continue
+        if lines:
+            lines.append("")
+        lines += [f"> {line}" if line else ">" for line in quote.text.split("\n")]
+        if key and (len(quote.text) > _LONG or "\n" in quote.text):
+            lines.append(key.strip())
+    return lines
+
+
+def _left_out_line(said: Quotes) -> str:
+    keys = f": recall {said.left_keys.keys}" if said.left_keys is not None else ""
+    return _LEFT_OUT.format(count=said.left_out) + keys
+
+
+def read_quotes(summary: str) -> Quotes:
+    """Return the quotes of a summary's text; where a model wrote the list, its lines count as excerpts."""
+    return parse_quotes(_quoted_part(summary).split("\n"))
+
+
+def parse_quotes(lines: Iterable[str]) -> Quotes:
+    """Return the quotes that `render_quotes` wrote as these lines; any other line is an excerpt."""
+    quotes: list[Quote] = []
+    left_out, open_quote = 0, False
+    left_keys: Span | None = None
+    for line in lines:
+        counted, key = _LEFT_OUT_FORM.fullmatch(line), _KEY_LINE.fullmatch(line)
+        if line.startswith(">"):
+            words = line[2:] if line.startswith("> ") else line[1:]
+            if open_quote:
+                quotes[-1] = Quote(f"{quotes[-1].text}\n{words}")
+            else:
+                quotes.append(Quote(words))
+        elif counted:
+            left_out += int(counted.group(1))
+            first, last = counted.group(2), counted.group(3)
+            left_keys = _joined(left_keys, span_of([first or "", last or ""]))
+        elif key and open_quote:
+            quotes[-1] = msgspec.structs.replace(quotes[-1], key=key.group(1))
+        elif line.strip() and not is_span_line(line) and line.strip().casefold() not in _NOTHING:
+            quotes.append(_read_excerpt(line.strip().removeprefix("- ")))
+        open_quote = line.startswith(">")
+    return Quotes(tuple(quotes), left_out, left_keys)
+
+
+def _read_excerpt(line: str) -> Quote:
+    found = _KEY_FORM.fullmatch(line)
+    return Quote(found.group(1), whole=False, key=found.group(2)) if found else Quote(line, whole=False)
+
+
+def _quoted_part(summary: str) -> str:
+    """Return the text below the heading of the user's messages, "" when there is none."""
+    section = _section(summary)
+    if section is not None:
+        parts = parse_sections(summary, section[0]).parts
+        return next((part.body.strip("\n") for part in parts if part.number == section[1]), "")
+    _, heading, below = f"\n{summary}".partition(f"\n{QUOTES_HEADING}\n")
+    for end in (LEDGER_HEADING, REQUEST_HEADING):
+        below = below.partition(f"\n{end}")[0]
+    below = split_notes(below)[0]
+    return _CLOSING_TAG.sub("", below).strip("\n") if heading else ""
+
+
+def put_quotes(summary: str, block: str) -> str:
+    """Return the summary with the block as its section of user messages, below the text when it has no sections."""
+    section = _section(summary)
+    if section is not None:
+        return replace_section(summary, *section, block)
+    tail = parse_sections(summary).tail
+    text, notes = split_notes(summary[: len(summary) - len(tail)].rstrip("\n"))
+    return "\n\n".join(part for part in (text, f"{QUOTES_HEADING}\n{block}", notes, tail) if part)
+
+
+def _section(summary: str) -> tuple[Schema, int] | None:
+    """Return the schema a summary is written in and its section of user messages, None when it has none."""
+    schema = guess_schema(summary)
+    number = schema.number_of("user_messages") if schema is not None else 0
+    return (schema, number) if schema is not None and number else None

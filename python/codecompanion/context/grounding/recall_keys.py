@@ -1,0 +1,116 @@
+"""Where what a summary stands for can be read word for word: the keys of `recall` in the view (R-431, R-516, issue 9).
+
+One line tells the first and the last key of everything that left the view, however much that was; a quote that is not
+whole has a key of its own. The line belongs to the summary's form: it stands in the section of the user's messages, as
+the last point of a summary of points, or below a text without sections. Where no log is at hand there are no keys, and
+nothing is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from codecompanion.context.summary.sections import guess_schema, parse_sections, replace_section
+from codecompanion.context.work import Env, Work
+from codecompanion.model.messages import SUMMARY_TAG, with_changes
+from codecompanion.model.summary_frame import split_frame
+from codecompanion.placeholders import split_notes
+
+KeyOf = Callable[[str], str]
+_LINE = "- Word for word in the log: recall {keys}"
+_LINE_FORM = re.compile(r"^- Word for word in the log: recall r(\d+)(?: to r(\d+))?$", re.MULTILINE)
+_WITH_SPACE = re.compile(rf"(?<!\n)\n*{_LINE_FORM.pattern}", re.MULTILINE)
+_MARK_FORM = re.compile(r" ?\(recall r\d+\)|: recall r\d+(?: to r\d+)?(?=$)", re.MULTILINE)
+_POINTS = "Compaction Summary:\n"
+
+
+def no_key(message_id: str) -> str:
+    """Return "": nothing is known of a log."""
+    return ""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """The first and the last place in the log."""
+
+    first: int
+    last: int
+
+    def joined(self, other: Span | None) -> Span:
+        """Return the span that holds both."""
+        return self if other is None else Span(min(self.first, other.first), max(self.last, other.last))
+
+    @property
+    def keys(self) -> str:
+        """Return the keys as a reader may use them."""
+        return f"r{self.first}" + (f" to r{self.last}" if self.last > self.first else "")
+
+    @property
+    def line(self) -> str:
+        """Return the line of a summary that tells them."""
+        return _LINE.format(keys=self.keys)
+
+
+def read_span(text: str) -> Span | None:
+    """Return the span that a summary's text tells, None when it tells none."""
+    span: Span | None = None
+    for first, last in _LINE_FORM.findall(text):
+        span = Span(int(first), int(last or first)).joined(span)
+    return span
+
+
+def span_of(keys: list[str]) -> Span | None:
+    """Return the span of these keys; "" is none."""
+    places = [int(key.removeprefix("r")) for key in keys if key]
+    return Span(min(places), max(places)) if places else None
+
+
+def is_span_line(line: str) -> bool:
+    """Return whether a line is the one that tells the keys."""
+    return _LINE_FORM.fullmatch(line) is not None
+
+
+def without_span(text: str) -> str:
+    """Return a summary's text without that line."""
+    return _WITH_SPACE.sub("", text) if _LINE_FORM.search(text) else text
+
+
+def without_keys(text: str) -> str:
+    """Return a summary's text without any keys: for readers who have another log, or none."""
+    return _MARK_FORM.sub("", without_span(text))
+
+
+def put_span(summary: str, span: Span) -> str:
+    """Return a summary's text with its line, where its form has a place for it."""
+    text = without_span(summary)
+    schema = guess_schema(text)
+    number = schema.number_of("user_messages") if schema is not None else 0
+    if schema is not None and number:
+        body = parse_sections(text, schema).body(number)
+        return replace_section(text, schema, number, f"{body}\n\n{span.line}" if body else span.line)
+    if text.startswith(_POINTS):
+        return f"{text.rstrip()}\n{span.line}"
+    text, notes = split_notes(text)
+    return "\n\n".join(part for part in (text.rstrip(), span.line, notes) if part)
+
+
+def note_keys(work: Work, env: Env) -> Work:
+    """Return the work with the keys of all that has left the view in its summary message."""
+    place = next((i for i, message in enumerate(work.messages) if message.tag == SUMMARY_TAG), None)
+    if place is None:
+        return work
+    here = {message.id for message in (*work.messages, *work.pending)}
+    span = span_of([env.key_of(message.id) for message in work.before if message.id not in here])
+    for message in work.before:
+        if message.tag == SUMMARY_TAG:
+            earlier = read_span(message.text)
+            span = earlier.joined(span) if earlier is not None else span
+    if span is None:
+        return work
+    message = work.messages[place]
+    frame = split_frame(message.text)
+    changed = with_changes(message, content=frame.before + put_span(frame.summary, span) + frame.behind)
+    changed = with_changes(changed, tokens=env.count(changed))
+    return msgspec.structs.replace(work, messages=(*work.messages[:place], changed, *work.messages[place + 1 :]))

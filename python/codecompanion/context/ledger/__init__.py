@@ -1,0 +1,1 @@
+"""The summary without a model: what the log says happened, read and written by code."""

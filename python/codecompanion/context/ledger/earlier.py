@@ -1,0 +1,62 @@
+"""Read back what an earlier ledger says of files, so that it is known after any number of compactions (lesson 21)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from codecompanion.context.ledger.facts import Action
+
+_DONE = r"(created|deleted|edited|read)"
+_ENTRY = re.compile(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
+_PATH = re.compile(rf"(?P<name>.*/[^/]+?) \((?P<done>{_DONE}\b[^()]*)\)")
+_TIMES = re.compile(rf"{_DONE}(?: ×(\d+))?")
+
+
+class EarlierFile(msgspec.Struct, frozen=True):
+    """A file of an earlier ledger: what had been done to it how often, and what edits had defined in it."""
+
+    path: str
+    actions: dict[Action, int]
+    symbols: tuple[str, ...]
+
+
+def earlier_files(text: str) -> Iterator[EarlierFile]:
+    """Yield the files that lines of a summary list, each once.
+
+    Such lines are `- folder/name (edited ×2, read: symbol)` and `- folder/: name (…), name (…)`; in summaries that were
+    written before 2026-11-22 no colon stands after the folder. A summary may list a file in its own section and again
+    in the ledger below: that is the same work, told twice.
+    """
+    found: dict[str, EarlierFile] = {}
+    for file in _entries(text):
+        known = found.get(file.path, file)
+        actions = {**known.actions, **{name: max(n, known.actions.get(name, 0)) for name, n in file.actions.items()}}
+        found[file.path] = EarlierFile(file.path, actions, tuple(dict.fromkeys((*known.symbols, *file.symbols))))
+    yield from found.values()
+
+
+def _entries(text: str) -> Iterator[EarlierFile]:
+    for line in text.split("\n"):
+        if not line.startswith("- "):
+            continue
+        folder, entries = _read_line(line[2:])
+        for entry in entries:
+            done, _, symbols = entry["done"].partition(": ")
+            actions: dict[Action, int] = {name: int(times or 1) for name, times in _TIMES.findall(done)}
+            path = f"{folder}{entry['name'].strip()}"
+            yield EarlierFile(path, actions, tuple(name for name in symbols.split(", ") if name))
+
+
+def _read_line(listed: str) -> tuple[str, list[re.Match[str]]]:
+    """Return the folder of a line, with its slash, and what is said of each name in it."""
+    for between in ("/: ", "/ "):
+        folder, found, names = listed.partition(between) if between == "/: " else listed.rpartition(between)
+        if found:
+            return f"{folder}/", list(_ENTRY.finditer(names))
+    whole = _PATH.fullmatch(listed)
+    return "", [whole] if whole else list(_ENTRY.finditer(listed))

@@ -1,0 +1,459 @@
+"""What a log says happened, read by code: files, commands, errors, names, todos, words of the user (lesson 21).
+
+The evidence is what tools were asked and what they answered; prose of the model is only quoted, never believed.
+Tools of any naming are understood: a path is looked for by the argument's name and by its shape, in JSON and in
+shell commands. Pure and deterministic.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.context.grounding.recall_keys import without_span
+from codecompanion.context.ledger.earlier import earlier_files
+from codecompanion.context.ledger.noise import is_noise, without_examples
+from codecompanion.context.transcript.format_transcript import TRUNCATED
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import (
+    FILE_TAGS,
+    IMAGE_TAG,
+    RULES_TAG,
+    SUMMARY_TAG,
+    Message,
+    ToolCall,
+    is_typed_by_user,
+)
+
+Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
+
+_ACTIONS: tuple[tuple[Action, tuple[str, ...]], ...] = (
+    ("deleted", ("delete", "remove", "rm", "unlink")),
+    ("created", ("create", "write", "new", "touch", "mkdir")),
+    ("edited", ("edit", "replace", "insert", "patch", "apply", "modify", "update", "sed", "append", "str")),
+    ("searched", ("search", "grep", "find", "glob", "rg", "list", "ls", "ag")),
+    ("read", ("read", "view", "open", "cat", "show", "head", "tail", "less", "get", "fetch", "goto", "code")),
+    ("ran", ("run", "bash", "shell", "exec", "execute", "terminal", "command", "test")),
+)
+_WEIGHTS: dict[Action, float] = {
+    "edited": 6.0, "created": 6.0, "read": 3.0, "deleted": 2.0, "ran": 2.0, "used": 2.0, "searched": 1.5, "seen": 0.5,
+}  # fmt: skip
+_PATH_KEYS = re.compile(r"path|file|folder|dir|target|uri|document|module", re.IGNORECASE)
+_COMMAND_KEYS = frozenset("command cmd script code input bash shell commands".split())
+_TODO_KEYS = frozenset("todos todo items tasks plan steps".split())
+_EXTENSIONS = (
+    "py pyi ts tsx js jsx mjs cjs json jsonl md rst txt toml yaml yml lua vim c h cc cpp hpp cs go rs rb java \
+kt php sh bash zsh css scss html xml sql proto cfg ini lock conf env ipynb swift scala ex exs pl pm r jl dart vue \
+svelte zig nix cmake mk gradle log csv patch diff snap pony"
+)
+PATH = re.compile(
+    r"(?<![\w/@.+-])(?:(?:\.{1,2}|~)?/)?(?:[\w@.+-]+/)*[\w@+-][\w@.+-]*\.(?:"
+    + "|".join(_EXTENSIONS.split())
+    + r")(?![\w-])(?!\.\w)(?!\((?!\d))"
+    r"|(?<![\w/@.+-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE)(?:\.[A-Za-z]\w*)*(?![\w/-])(?!\.\w)"
+)
+NOT_A_FILE = frozenset(
+    """console.log Math.log math.log np.log Node.js node.js Vue.js Next.js Chart.js package.path process.env
+    import.meta.env null None none undefined true false True False N/A n/a""".split()
+)
+# `django.utils.html` is a module: an ending that modules have as well, and no name of a file in front of it.
+_MODULE = re.compile(
+    r"[A-Za-z_]\w*(?:\.[a-z_]\w*)*\.[a-z_]\w*\.(?:conf|css|csv|diff|env|html|json|lock|log|rst|sql|xml)"
+)
+# Not the end of `0x7f3a`.
+NAME = re.compile(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
+"""What terminals print to change colour, with or without the escape character that tools like to drop."""
+_CODE_LIKE = re.compile(r".*[a-z0-9][A-Z].*|.*[A-Za-z0-9]_+[A-Za-z0-9].*|[A-Z][A-Za-z]*\d.*|_+[a-z]\w*|[a-z]+\d+\w*")
+_HASH = re.compile(r"(?=.*\d)[0-9a-f]{5,64}")
+_ERROR = re.compile(
+    r"^.*?\b(?:[A-Z]\w*(?:Error|Exception|Warning)\b|error(?:\[\w+\])?:|ERROR|FAILED|FAIL:|fatal:|panic:"
+    r"|[Nn]o such file|not found|[Cc]annot |[Ff]ailed to |undefined (?:reference|symbol|variable)).*$",
+    re.MULTILINE,
+)
+_EXIT = re.compile(r"exit(?:ed)?(?: with)?(?: status| code)?[ :=]+(-?\d+)|returncode[ :=]+(-?\d+)", re.IGNORECASE)
+# A dot inside of a name ends no sentence.
+_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=[^\s*`'\")\]]))+[.!?]?")
+_DECISION = re.compile(
+    r"\b(?:root cause|(?:the|real) (?:problem|issue|bug|reason) (?:is|was)|decided|turns out|because of"
+    r"|the fix (?:is|was)|so I (?:will|kept|chose|used))\b",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"\w{2,}")
+_DECISION_CHARS, _DECISION_WORDS = 400, 6
+# What an edit defines, in the languages people edit; lines of a diff begin with a sign.
+_DEFINITION = re.compile(
+    r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)"
+    r"[ \t]+)*"
+    r"(?:def|class|function|fn|func|struct|enum|trait|interface|module)\s+(?:\([^)\n]*\)\s*)?(?=.{3})([A-Za-z_$][\w$]{0,99}(?:(?:\.|::?)[\w$]{1,99})*)(?![\w$])",
+    re.MULTILINE,
+)
+_CHANGE_FOLDER = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
+_TODO = re.compile(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
+# A file that an earlier ledger counts more often weighs no more.
+_MOST_TIMES = 99
+# What is read of one long result: names and paths stand at its ends and repeat.
+_HEAD_CHARS, _TAIL_CHARS = 24_000, 8_000
+_COMMAND_CHARS, _ERROR_CHARS = 160, 240
+# Where a text was shortened, with the pieces of words around it: half a name is none.
+_CUT = re.compile(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
+
+
+class FileFact(msgspec.Struct):
+    """A file of the log: what was done to it how often, how much that weighs, when last (position of the message).
+
+    `symbols`: what edits defined in it, with the position of the newest edit.
+    """
+
+    path: str
+    actions: dict[Action, int]
+    weight: float = 0.0
+    last: int = 0
+    symbols: dict[str, int] = {}
+
+
+class CommandFact(msgspec.Struct, frozen=True):
+    """A command that ran. `status` is what the result says: `ok`, `exit 1`, `failed`, or "" when nobody knows."""
+
+    text: str
+    status: str
+    position: int
+
+
+class ErrorFact(msgspec.Struct, frozen=True):
+    """An error line of a result, who reported it, and whether the same call succeeded later."""
+
+    text: str
+    source: str
+    fixed: bool
+    position: int
+
+
+class Facts(msgspec.Struct):
+    """Everything the summary is written from. Sequences are in the order of the log."""
+
+    files: dict[str, FileFact]
+    names: dict[str, float]
+    commands: list[CommandFact]
+    errors: list[ErrorFact]
+    todos: list[tuple[str, bool]]
+    requests: list[str]
+    statements: list[str]
+    decisions: list[str]
+    earlier: list[str]
+    attachments: list[str]
+    open_calls: list[ToolCall]
+    recent_calls: list[tuple[ToolCall, bool | None]]
+    request_ids: list[str] = []
+    unanswered: bool = False
+
+
+def gather(messages: Sequence[Message]) -> Facts:
+    """Return the facts of the messages; rules, images and the system prompt are not looked at."""
+    reader = _Reader(messages)
+    for position, message in enumerate(messages):
+        reader.read(position, message)
+    return reader.finish()
+
+
+class _Reader:
+    """One pass over the messages."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.facts = Facts({}, {}, [], [], [], [], [], [], [], [], [], [])
+        self.count = len(messages)
+        self.calls: list[tuple[int, ToolCall]] = []
+        self.waiting: list[ToolCall] = []
+        self.outcome: dict[str, int] = {}
+
+    def read(self, position: int, message: Message) -> None:
+        """Take in one message."""
+        if message.role == "system" or message.tag in (RULES_TAG, IMAGE_TAG):
+            return
+        if message.tag == SUMMARY_TAG:
+            self.facts.earlier.append(without_span(message.text))
+            self._names(message.text, position, 0.5)
+            for path in PATH.findall(message.text):
+                self._file(path, "seen", position)
+            self._earlier(message.text, position)
+        elif message.role == "tool":
+            self._result(position, message)
+        elif message.role == "assistant":
+            self._assistant(position, message)
+        else:
+            self._user(position, message)
+
+    def _earlier(self, text: str, position: int) -> None:
+        """Take over what an earlier ledger says was done to files."""
+        for file in earlier_files(text):
+            for action, times in file.actions.items():
+                for _ in range(min(times, _MOST_TIMES)):
+                    self._file(file.path, action, position)
+            fact = self.facts.files.get(_cleaned(file.path))
+            if fact is not None:
+                fact.symbols.update(dict.fromkeys(file.symbols, position))
+
+    def _user(self, position: int, message: Message) -> None:
+        if is_typed_by_user(message):
+            if not is_noise(message.text):
+                self.facts.requests.append(message.text)
+                self.facts.request_ids.append(message.id)
+                self.facts.unanswered = True
+            self._mentions(message.text, position, 3.0)
+        else:
+            if message.path:
+                self.facts.attachments.append(message.path)
+                self._file(message.path, "read" if message.tag in FILE_TAGS else "seen", position)
+            self._names(message.text, position, 0.3)
+
+    def _assistant(self, position: int, message: Message) -> None:
+        self.facts.unanswered = False
+        if message.text.strip():
+            self.facts.statements.append(message.text)
+            self.facts.decisions += decisions_in(_shortened(message.text))
+            self._mentions(message.text, position, 1.5)
+            self.facts.todos += [(text.strip(), mark in "xX") for mark, text in _TODO.findall(message.text)]
+        self.waiting = list(message.tool_calls)
+        for call in message.tool_calls:
+            self.calls.append((position, call))
+            self._call(position, call)
+
+    def _mentions(self, text: str, position: int, weight: float) -> None:
+        text = without_examples(_shortened(text))
+        self._names(text, position, weight)
+        for path in PATH.findall(text):
+            self._file(path, "seen", position)
+
+    def _call(self, position: int, call: ToolCall) -> None:
+        arguments = read_arguments(call.arguments)
+        verb = _verb(call.name)
+        for key, value in strings_in(arguments):
+            if key in _COMMAND_KEYS and _is_word(value):
+                verb = _verb(value) or verb
+        edited = ""
+        for key, value in strings_in(arguments):
+            if key in _COMMAND_KEYS and not _is_word(value):
+                for path in PATH.findall(_shortened(value)):
+                    self._file(path, _verb(value.split()[0] if value.split() else "") or "ran", position)
+            elif _PATH_KEYS.search(key) and _looks_like_path(value):
+                self._file(value, verb or "used", position)
+                edited = edited or (value if verb in ("edited", "created") else "")
+            elif len(value) <= 300:
+                for path in PATH.findall(value):
+                    self._file(path, "seen", position)
+            self._names(value, position, 4.0)
+        if edited:
+            self._symbols(edited, arguments, position)
+        todos = _todos(arguments)
+        if todos:
+            self.facts.todos = todos
+
+    def _result(self, position: int, message: Message) -> None:
+        call = next((call for call in self.waiting if call.id == message.tool_call_id), None)
+        if call is not None:
+            self.waiting.remove(call)
+        text = _shortened(message.text)
+        self._names(text, position, 1.0)
+        for path in dict.fromkeys(PATH.findall(text)):
+            self._file(path, "seen", position)
+        failed, status = _outcome(message, text)
+        source = describe_call(call) if call else ""
+        command = _command(call) if call else ""
+        if call is not None:
+            self.facts.recent_calls.append((call, failed))
+            if command:
+                self.facts.commands.append(CommandFact(one_line(command, _COMMAND_CHARS), status, position))
+            if not failed:
+                self.outcome[source] = position
+        if failed:
+            lines = (
+                _ERROR.findall(text) or [line for line in text.split("\n") if line.strip()][-1 if command else 0 :][:1]
+            )
+            self.facts.errors += [
+                ErrorFact(one_line(line, _ERROR_CHARS), source, False, position) for line in _last_distinct(lines, 2)
+            ]
+
+    def finish(self) -> Facts:
+        """Return the facts, errors marked as fixed when the same call succeeded later."""
+        facts = self.facts
+        facts.errors = [
+            msgspec.structs.replace(error, fixed=self.outcome.get(error.source, -1) > error.position)
+            for error in facts.errors
+        ]
+        facts.open_calls = self.waiting
+        return facts
+
+    def _age(self, position: int) -> float:
+        """Return 0.25 for the oldest message … 1.25 for the newest: recent things are needed next."""
+        return 0.25 + (position + 1) / self.count if self.count else 1.0
+
+    def _file(self, path: str, action: Action, position: int) -> None:
+        path = _cleaned(path)
+        if path in NOT_A_FILE or not path or len(path) > 240 or "\n" in path:
+            return
+        if action == "seen" and _MODULE.fullmatch(path):
+            return
+        fact = self.facts.files.setdefault(path, FileFact(path, {}))
+        fact.actions[action] = fact.actions.get(action, 0) + 1
+        fact.weight += _WEIGHTS[action] * self._age(position) ** 2
+        fact.last = position
+
+    def _symbols(self, path: str, arguments: Any, position: int) -> None:
+        """Note what the edit of a file defines: functions, classes, types."""
+        fact = self.facts.files.get(_cleaned(path))
+        if fact is None:
+            return
+        for _, value in strings_in(arguments):
+            for name in _DEFINITION.findall(_shortened(value)):
+                fact.symbols[name] = position
+
+    def _names(self, text: str, position: int, weight: float) -> None:
+        """Count the names in the text: each once a message, because what recurs over time matters."""
+        names = self.facts.names
+        gain = weight * self._age(position) ** 3
+        for name in sorted(set(NAME.findall(_shortened(text)))):
+            if 4 <= len(name) <= 60 and is_code_name(name):
+                names[name] = names.get(name, 0.0) + gain
+
+
+def _cleaned(path: str) -> str:
+    return path.strip().lstrip("@").rstrip("/.,:;").removeprefix("./")
+
+
+def decisions_in(text: str) -> list[str]:
+    """Return the sentences in which the assistant says what it found out or decided; headings and openings say none."""
+    said = (sentence.strip() for sentence in _SENTENCE.findall(text))
+    return [
+        one_line(sentence, 220)
+        for sentence in said
+        if 12 <= len(sentence) <= _DECISION_CHARS
+        and _DECISION.search(sentence)
+        and not sentence.startswith("#")
+        and not sentence.rstrip("*_ ").endswith(":")
+        and len(_WORDS.findall(sentence)) >= _DECISION_WORDS
+    ]
+
+
+def is_code_name(name: str) -> bool:
+    """Return whether the word can only be an identifier: camelCase, snake_case, digits inside."""
+    return _CODE_LIKE.fullmatch(name) is not None and _HASH.fullmatch(name) is None
+
+
+def read_arguments(arguments: str) -> Any:
+    """Return the decoded arguments of a call; what is not JSON counts as one text."""
+    try:
+        return json.loads(arguments)
+    except NOT_READABLE:
+        return {"input": arguments}
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the text on one line, its middle left out when it is longer than `limit` characters.
+
+    Words are left out whole where that costs less than half of an end: half a name would be taken for one.
+    """
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    if limit <= 12:
+        return text[:limit]
+    tail = limit // 3
+    head, end = text[: limit - tail - 3], text[-tail:]
+    if text[len(head)] != " " and head.rfind(" ") > len(head) // 2:
+        head = head[: head.rfind(" ")]
+    if text[-tail - 1] != " " and 0 <= end.find(" ") < len(end) // 2:
+        end = end[end.find(" ") + 1 :]
+    return f"{head} … {end}"
+
+
+def describe_call(call: ToolCall) -> str:
+    """Return a call in a few words: its command, its path, or its first short argument."""
+    command = _command(call)
+    if command:
+        return one_line(command, 100)
+    texts = list(strings_in(read_arguments(call.arguments)))
+    path = next((value for key, value in texts if _PATH_KEYS.search(key) and value), "")
+    chosen = path or next((value for _, value in texts if value and len(value) <= 80), "")
+    return one_line(f"{call.name} {chosen}".strip(), 100)
+
+
+def _command(call: ToolCall) -> str:
+    """Return the shell command of a call without the `cd … &&` in front; "" when it has none."""
+    for key, value in strings_in(read_arguments(call.arguments)):
+        if key in _COMMAND_KEYS and not _is_word(value):
+            return _CHANGE_FOLDER.sub("", value)
+    return ""
+
+
+def _is_word(value: str) -> bool:
+    return (value.isidentifier() and "_" in value) or value in {"view", "create", "insert", "edit", "delete", "rename"}
+
+
+def strings_in(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield every string of decoded JSON with the name of the field it stands in."""
+    if isinstance(value, str):
+        yield key, value
+    elif depth < 8 and isinstance(value, dict):
+        for name, item in value.items():
+            yield from strings_in(item, str(name).lower(), depth + 1)
+    elif depth < 8 and isinstance(value, list):
+        for item in value:
+            yield from strings_in(item, key, depth + 1)
+
+
+def _verb(name: str) -> Action | None:
+    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+    for action, verbs in _ACTIONS:
+        if any(word in verbs for word in words):
+            return action
+    return None
+
+
+def _looks_like_path(value: str) -> bool:
+    return 0 < len(value) <= 240 and "\n" not in value and not any(char in value for char in "*?{}<>|\"'")
+
+
+def _todos(arguments: Any) -> list[tuple[str, bool]]:
+    """Return the list of a todo tool: objects with a text and a status."""
+    if not isinstance(arguments, dict):
+        return []
+    for key, value in arguments.items():
+        if str(key).lower() in _TODO_KEYS and isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            found = []
+            for item in value:
+                text = next((item[name] for name in ("content", "text", "title", "task", "step", "description")
+                             if isinstance(item.get(name), str)), "")  # fmt: skip
+                status = str(item.get("status", item.get("done", ""))).lower()
+                if text:
+                    found.append((text, status in {"completed", "done", "true", "complete"}))
+            return found
+    return []
+
+
+def _outcome(message: Message, text: str) -> tuple[bool, str]:
+    """Return whether a call failed, and its status in a word; evidence only: exit codes, error marks."""
+    codes = _EXIT.findall(text[:200] + "\n" + text[-300:])
+    code = next((a or b for a, b in codes), "")
+    if code:
+        failed = code != "0" or message.is_error
+        return failed, "ok" if not failed else f"exit {code}"
+    if message.is_error:
+        return True, "failed"
+    return bool(
+        re.search(r"^Traceback \(most recent|^(?:[A-Z]\w*)?(?:Error|Exception):|^error:", text, re.MULTILINE)
+    ), ""
+
+
+def _last_distinct(lines: Sequence[str], number: int) -> list[str]:
+    return list(dict.fromkeys(line.strip() for line in reversed(lines) if line.strip()))[:number][::-1]
+
+
+def _shortened(text: str) -> str:
+    text = COLOUR.sub("", text) if "[" in text else text
+    if len(text) > _HEAD_CHARS + _TAIL_CHARS:
+        text = text[:_HEAD_CHARS] + TRUNCATED + text[-_TAIL_CHARS:]
+    return _CUT.sub("\n", text)

@@ -1,0 +1,147 @@
+"""What a session is for: the first request with substance, until the user states a new aim (R-319).
+
+"continue", thanks, greetings, questions about the time and the prompts of compactions are no requests. A message that
+only lays down rules is the goal as long as there is nothing better. Works on the text that is kept, cut to one line, so
+that a goal that was carried on is judged like one that was just read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from functools import lru_cache
+
+from codecompanion.context.artifact.render import GOAL_BYTES, cut_bytes
+from codecompanion.context.ledger.demands import asks_for_no_work, sentences
+from codecompanion.context.ledger.noise import is_noise
+
+_STEER = (
+    r"(?:please|ok(?:ay)?|y(?:es|ep|eah)?|sure|right|fine|good|great|perfect|nice|cool|wow|thanks?(?: you)?|thx|ty"
+    r"|cheers|(?:very|so) much|a lot|well done|continue|go on|go ahead|keep going|carry on|proceed|next|resume"
+    r"|try again|again|retry|(?:just )?do (?:it|that|this|the work)|finish (?:it|up)|what(?:'s| is) next|lgtm|no|then"
+    r"|now|with (?:it|that|this|the work)|working|weiter|ja|danke|merci|gracias|grazie|obrigad[oa]|спасибо|谢谢|继续"
+    r"|ありがとう)"
+)
+_STEERING = re.compile(rf"{_STEER}(?:[ ,.!]+{_STEER})*[ ,.!…]*", re.IGNORECASE)
+_META = re.compile(
+    r"\s*(?:/compact\b|/continue\b|compaction summary:|below is a summary of|"
+    r"(?:please\s+)?(?:summari[sz]e|compact|condense)\s+(?:(?:this|the|our|all)\s+)?(?:conversation|chat|history|session))",
+    re.IGNORECASE,
+)
+_FILLER = r"(?:(?:so|and|oh|hey|hi|hello|ok(?:ay)?|well|by the way|btw|quick question|one (?:more )?question)[ ,:]+)*"
+_SMALL_TALK = re.compile(
+    rf"{_FILLER}(?:"
+    r"(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|привет|你好|こんにちは|good (?:morning|afternoon|evening|day|night)"
+    r"|greetings)(?: (?:there|again|all|everyone|everybody|friend|claude|gpt|assistant))?"
+    r"|how are (?:you|things)(?: (?:doing|today))*|how(?:'s| is) it going|what(?:'s| is) up|nice to (?:meet|see) you"
+    r"|(?:good)?bye|see you(?: (?:later|soon|tomorrow))?|until (?:later|tomorrow)|(?:have a )?(?:nice|good) (?:day"
+    r"|evening|weekend|one)|who are you|what can you do|are you (?:there|ready|ok(?:ay)?|done)|(?:i|we) (?:want|would"
+    r" like) to thank you\b.{0,60}"
+    r"|(?:(?:do|can|could) you (?:know|tell me) )?(?:what|which)(?:'s| is| was)?(?: the)?(?: current| local| exact)?"
+    r" (?:time|date|day|weekday|week|month|year|weather)(?: (?:is|it|today|now|right|like|in \w+|here|of day))*"
+    r"|how (?:long|much (?:time|longer)) (?:will|has|have|did|is|until|till)\b.{0,40}|how late is it"
+    r"|when (?:will|are) you (?:be )?(?:done|finished|ready)|wie spät ist es|wie viel uhr.{0,20}|quelle heure.{0,20}"
+    r"|qu[eé] hora.{0,20}|现在几点.{0,4}"
+    r")[ ,.!?？…]*",
+    re.IGNORECASE,
+)
+_LEAD = (
+    r"(?:(?:ok(?:ay)?|now|so|then|next|well|please|instead|hi|hello|hey|actually|finally|from now on|new plan"
+    r"|change of plans?|great|thanks?|good)[ ,:!.]+)*"
+)
+_READ_CHARS = 10 * GOAL_BYTES
+"""More is not put on one line before it is cut."""
+_NO_AIM = (
+    r"(?!(?:it|that|them|no|not|nothing|this)\b|(?:you )?to (?:know|ask|thank|say|see|hear|understand|apologi[sz]e"
+    r"|check|confirm|mention|point|note|go|leave|continue|wait|stop|be|never|always|not|only|use|keep|avoid)\b"
+    r"|(?:a |some |more |your )*(?:help|time|break|coffee|minute|moment|explanation|answer|look)\b)"
+)
+_LABELLED = re.compile(
+    r"(?:(?:new|our|my|the|your|overall|main|next|current|real) ){0,3}(?:goal|objective|aim|task|mission|ziel|aufgabe"
+    r"|objectif|objetivo|obiettivo|цель|задача|目标|目標|任务)\**"
+    r"(?: ?[:=：]\**|(?: is| ist)(?: now)? (?=to |that |an? ))"
+    r"\s*\S",
+    re.IGNORECASE,
+)
+_WISHED = re.compile(
+    rf"{_LEAD}(?:(?:i|we)(?: really| now| just| also)* (?:want|wish for|(?:would|['’]d)(?: really)? (?:like|love))"
+    rf" {_NO_AIM}\w|i(?: really| now| just| also)* need (?!to\b){_NO_AIM}\w"
+    rf"|(?:i|we)['’]d(?: really)? (?:like|love) {_NO_AIM}\w"
+    r"|let(?:['’]?s| us) (?:now |instead |start by )?(?:build|make|create|write|implement|design|develop|port|migrate"
+    r"|rewrite|convert|replace|switch|move on|work on|set up|start (?:on|with|over))"
+    r"(?:ing)? (?!(?:it|that|this|sure)\b)\S"
+    r"|(?:forget|drop|never mind) (?:about )?(?:that|it|this|the)\b"
+    r"|ich (?:will|möchte|brauche) (?!nicht|nie|kein)|je (?:veux|voudrais) |quiero |necesito |(?:eu )?(?:quero|preciso)"
+    r" |(?:voglio|vorrei) |я хочу |мне нужн\w+ |我(?:想|要|需要))",
+    re.IGNORECASE,
+)
+_MAY_STATE = re.compile(
+    r"goal|objective|aim|task|mission|ziel|aufgabe|objectif|objetivo|obiettivo|цель|задача|目标|目標|任务|want|need|wish"
+    r"|would|['’]d |let['’]?s |let us |forget|drop|never mind|ich (?:will|möchte|brauche)|je (?:veux|voudrais)|quiero"
+    r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",
+    re.IGNORECASE,
+)
+"""What a stated aim has among its words: where none is, nobody need look closer."""
+
+
+class Weight(IntEnum):
+    """How much a message says of what the session is for."""
+
+    NOTHING = 0
+    RULES = 1
+    REQUEST = 2
+    STATED = 3
+
+
+def is_usable_goal(text: str) -> bool:
+    """Return whether the words say what is wanted: no steering, no small talk, no prompt of a compaction."""
+    return weigh(text) > Weight.NOTHING
+
+
+def goal_of(text: str) -> str:
+    """Return what of a message may stand as the goal, on one line: all of it, or its end from the stated aim on."""
+    whole = cut_bytes(text[:_READ_CHARS], GOAL_BYTES)
+    said = list(sentences(text))
+    stated = next((place for place, sentence in enumerate(said) if _states_aim(sentence)), None)
+    if stated is None or weigh(whole) == Weight.STATED:
+        return whole
+    return cut_bytes(" ".join(said[stated:]), GOAL_BYTES)
+
+
+def better_goal(older: str, newer: str) -> str:
+    """Return the goal after a newer one was read: it takes the place of the older only with more to say (R-319)."""
+    weight = weigh(newer)
+    return newer if weight == Weight.STATED or weight > weigh(older) else older
+
+
+def goal_of_all(texts: Iterable[str]) -> str:
+    """Return the goal after these messages of the user, "" when none says what is wanted."""
+    goal = ""
+    for text in texts:
+        if weigh(goal) < Weight.REQUEST or _MAY_STATE.search(text):
+            goal = better_goal(goal, goal_of(text))
+    return goal
+
+
+@lru_cache(1024)
+def weigh(text: str) -> Weight:
+    """Return what the words say of the goal; a goal that is carried on is weighed against every message after it."""
+    words = " ".join(text.split())
+    if not words or _META.match(words) or is_noise(words):
+        return Weight.NOTHING
+    said = [sentence for sentence in sentences(text) if not _is_idle(sentence)]
+    if any(map(_states_aim, said)):
+        return Weight.STATED
+    if not said:
+        # Only code, or only quoted lines: somebody wants something of it.
+        return Weight.NOTHING if _is_idle(words) or any(sentences(text)) else Weight.REQUEST
+    return Weight.RULES if all(map(asks_for_no_work, said)) else Weight.REQUEST
+
+
+def _is_idle(sentence: str) -> bool:
+    return _STEERING.fullmatch(sentence) is not None or _SMALL_TALK.fullmatch(sentence) is not None
+
+
+def _states_aim(sentence: str) -> bool:
+    return _LABELLED.match(sentence) is not None or _WISHED.match(sentence) is not None

@@ -1,0 +1,302 @@
+"""The summary without a model: a schema's sections written from the log by code (R-526, lessons 11, 14, 21).
+
+Nothing is invented: user messages are quoted, file names, identifiers, commands and errors are copied, a status comes
+from an exit code or an error mark. It is what the offline adapter answers, and the last tier when no model helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from codecompanion.context.grounding.quote_user_messages import (
+    EXCERPT_CHARS,
+    Quote,
+    Quotes,
+    demands_something,
+    fit_quotes,
+    read_quotes,
+    render_quotes,
+)
+from codecompanion.context.grounding.recall_keys import KeyOf, no_key
+from codecompanion.context.ledger.facts import Facts, describe_call, gather
+from codecompanion.context.ledger.goal import is_usable_goal
+from codecompanion.context.ledger.lines import (
+    LONGEST_TOKEN,
+    Count,
+    command_lines,
+    decision_lines,
+    error_lines,
+    file_lines,
+    fit,
+    name_line,
+    neutral,
+    plain,
+    quote,
+    quote_within,
+    shorten,
+    todo_lines,
+    write_within,
+)
+from codecompanion.context.ledger.noise import is_pasted
+from codecompanion.context.summary.sections import Role, Schema, guess_schema, load_schema, parse_sections
+from codecompanion.model.messages import Message
+from codecompanion.placeholders import NO_ROOM, NO_ROOM_FOR
+
+# Shares of the budget, in the order of writing; what a section leaves over goes to those that had too little, in the
+# order of importance, and then to the identifiers, which fill up last.
+_SHARES: dict[Role, float] = {
+    "user_messages": 0.28,
+    "request": 0.10,
+    "current": 0.08,
+    "pending": 0.05,
+    "next_step": 0.03,
+    "errors": 0.08,
+    "decisions": 0.05,
+    "solved": 0.08,
+    "files": 0.28,
+}
+_IMPORTANCE: tuple[Role, ...] = (
+    "request", "current", "pending", "user_messages", "files", "errors", "next_step", "solved", "decisions", "names",
+)  # fmt: skip
+# All headings are written when they take no more than this share of the budget; else those with something to say.
+_HEADINGS_SHARE = 0.25
+_SMALLEST_SECTION = 10
+_UNLIMITED = 10_000
+# User messages are not shortened below this many tokens; rather the oldest are left out.
+_SHORTEST_QUOTE = 40
+_ROOM_FOR_BOTH = 30
+"""With less room for it the request is the latest one alone."""
+_FIRST = "First request:"
+_LATEST = "Latest request:"
+_NAMES = "Identifiers used, the most important first: "
+_DEFAULT = "cc_9"
+
+
+class Maker(Protocol):
+    """What writes one section."""
+
+    def __call__(self, limit: int, already: str = "") -> list[str]:
+        """Return its lines in at most `limit` tokens; `already` is what the other sections say."""
+        ...
+
+
+def summarise(
+    messages: Sequence[Message],
+    max_tokens: int,
+    count: Count,
+    schema: str = _DEFAULT,
+    key_of: KeyOf = no_key,
+    *,
+    for_quotes: int = 0,
+) -> str:
+    """Return the summary of the messages, at most `max_tokens` by `count`; "" only when nothing fits.
+
+    The user's own words may have `for_quotes` tokens more, which nothing else fills (R-431).
+
+    A summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema without
+    sections for a ledger is written in the default's.
+    """
+    chosen = load_schema(schema)
+    if not chosen.number_of("files"):
+        chosen = load_schema(_DEFAULT)
+    makers = _makers(gather(messages), count, chosen, key_of)
+    most = max_tokens + for_quotes
+    if count(_join({}, chosen)) <= _HEADINGS_SHARE * most:
+        text = write_within(
+            lambda budget: _write_all(makers, budget, count, chosen, budget * for_quotes // most),
+            most,
+            count,
+            tries=12,
+        )
+    else:
+        text = write_within(lambda budget: _write_few(makers, budget, count, chosen), most, count, tries=12)
+    return _cut_to(text, most, count)
+
+
+def _write_all(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema, for_quotes: int) -> str:
+    parts: dict[Role, list[str]] = {}
+    left = room = max(0, budget - for_quotes - count(_join({}, schema)))
+    for role, share in _SHARES.items():
+        if role in makers:
+            own = for_quotes if role == "user_messages" else 0
+            parts[role] = makers[role](min(left, int(room * share)) + own)
+            left -= max(0, count("\n".join(parts[role])) - own)
+    for role in _IMPORTANCE:
+        if role in makers and not parts.get(role):
+            already = "\n".join("\n".join(lines) for lines in parts.values())
+            parts[role] = makers[role](max(0, left), already) or _nothing_or_no_room(makers[role])
+            left -= count("\n".join(parts[role]))
+    return _join(parts, schema)
+
+
+def _write_few(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema) -> str:
+    """Return the sections that have something to say, the most important first, as long as there is room."""
+    telling = [role for role in _IMPORTANCE if role in makers and makers[role](_UNLIMITED)]
+    left = budget - count(_few({}, schema, telling))
+    parts: dict[Role, list[str]] = {}
+    for role in telling:
+        room = left - count(schema.heading(schema.number_of(role))) - 2
+        # Half of the room, so that the next ones have some; all of it before it says nothing.
+        lines = (makers[role](room // 2) or makers[role](room)) if room >= _SMALLEST_SECTION else []
+        if lines:
+            parts[role] = lines
+            left = room - count("\n".join(lines))
+    return _few(parts, schema, telling) if parts or not telling else ""
+
+
+def _few(parts: dict[Role, list[str]], schema: Schema, telling: Sequence[Role]) -> str:
+    """Return the sections that are there, and in front of them which others had something to say."""
+    sections = list(enumerate(schema.section, 1))
+    missing = [number for number, section in sections if section.role in telling and section.role not in parts]
+    shown = [
+        f"{schema.heading(number)}\n" + "\n".join(parts[section.role])
+        for number, section in sections
+        if section.role in parts
+    ]
+    note = [NO_ROOM_FOR.format(numbers=_in_words(missing))] if missing else []
+    return "\n\n".join([*note, *shown])
+
+
+def _in_words(numbers: Sequence[int]) -> str:
+    """Return rising numbers with each run as one: `2, 4 to 6`."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        first = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number
+        runs.append((first, number))
+    joint = {0: "{0}", 1: "{0}, {1}"}
+    return ", ".join(joint.get(last - first, "{0} to {1}").format(first, last) for first, last in runs)
+
+
+def _makers(facts: Facts, count: Count, schema: Schema, key_of: KeyOf) -> dict[Role, Maker]:
+    """Return how each section of the schema is written in so many tokens; names are not told again."""
+    earlier = _carry(facts.earlier)
+    has_solved = schema.number_of("solved") > 0
+    makers: dict[Role, Maker] = {
+        "user_messages": lambda limit, already="": _user_messages(facts, limit, count, key_of),
+        "request": lambda limit, already="": _request(earlier.get("request", []), facts, limit, count),
+        "current": lambda limit, already="": _current(facts, limit, count),
+        "pending": lambda limit, already="": fit(todo_lines(facts, earlier.get("pending", [])), limit, count),
+        "next_step": lambda limit, already="": _next_step(facts, limit, count),
+        "errors": lambda limit, already="": fit(error_lines(facts), limit, count),
+        "decisions": lambda limit, already="": fit(decision_lines(facts), limit, count),
+        "solved": lambda limit, already="": fit(decision_lines(facts) + command_lines(facts), limit, count),
+        "files": lambda limit, already="": _files(facts, limit, count, with_commands=not has_solved),
+        "names": lambda limit, already="": name_line(_NAMES, facts, limit, already, count),
+    }
+    return {role: make for role, make in makers.items() if schema.number_of(role)}
+
+
+def _nothing_or_no_room(make: Maker) -> list[str]:
+    return [NO_ROOM] if make(_UNLIMITED) else []
+
+
+def _join(parts: dict[Role, list[str]], schema: Schema) -> str:
+    return "\n\n".join(
+        f"{schema.heading(number)}\n" + ("\n".join(parts.get(section.role, ())) or "None")
+        for number, section in enumerate(schema.section, 1)
+    )
+
+
+def _carry(earlier: Sequence[str]) -> dict[Role, list[str]]:
+    """Return the lines of the newest earlier summary by role; without known headings all of it is the request."""
+    if not earlier:
+        return {}
+    schema = guess_schema(earlier[-1])
+    if schema is None:
+        return {"request": ["An earlier summary:", *quote(earlier[-1].strip())]}
+    found = parse_sections(earlier[-1], schema)
+    return {
+        section.role: [line for line in found.body(number).split("\n") if line.strip()]
+        for number, section in enumerate(schema.section, 1)
+    }
+
+
+def _request(carried: list[str], facts: Facts, limit: int, count: Count) -> list[str]:
+    lines = _without_bare_label(fit(_before_latest(carried), limit // 2, count))
+    substantial = [text for text in facts.requests if is_usable_goal(text) and not is_pasted(text)]
+    substantial = substantial or facts.requests
+    first = substantial[:1] if not carried and (limit >= _ROOM_FOR_BOTH or len(substantial) == 1) else []
+    latest = substantial[-1:] if len(substantial) > len(first) else []
+    for label, texts in ((_FIRST, first), (_LATEST, latest)):
+        for text in texts:
+            room = limit - count("\n".join(lines)) - count(label) - 4
+            said = quote_within(text.strip(), room // (2 if texts is first and latest else 1), count)
+            lines += [label, *said] if said else []
+    return _without_bare_label(fit(lines, limit, count))
+
+
+def _without_bare_label(lines: list[str]) -> list[str]:
+    """Return the lines without a label at their end whose text did not fit."""
+    return lines[:-1] if lines and lines[-1] in (_FIRST, _LATEST) else lines
+
+
+def _before_latest(carried: list[str]) -> list[str]:
+    """Return the carried first section without the request that was the latest one then."""
+    return carried[: carried.index(_LATEST)] if _LATEST in carried else carried
+
+
+def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> list[str]:
+    """Return every user message in its own words; of those that demand nothing the longest are shortened first.
+
+    What an earlier summary quoted comes first; its own excerpts and counts are carried on.
+    """
+    earlier = read_quotes(facts.earlier[-1]) if facts.earlier else Quotes()
+    asked = [pair for pair in zip(facts.requests, facts.request_ids, strict=True) if pair[0].strip()]
+    texts = [text.strip() for text, _ in asked]
+    sizes = [count("\n".join(quote(text[: limit * LONGEST_TOKEN]))) + 3 for text in texts]
+    room = int(limit * (0.7 if earlier.quotes else 1))
+    spared = [sum(sizes) > room and demands_something(text) for text in texts]
+    cap = limit
+    room -= sum(size for size, is_spared in zip(sizes, spared, strict=True) if is_spared)
+    may_shrink = [size for size, is_spared in zip(sizes, spared, strict=True) if not is_spared]
+    while cap > _SHORTEST_QUOTE and sum(min(size, cap) for size in may_shrink) > room:
+        cap = int(cap * 0.8)
+    quotes = [
+        Quote(neutral(text if is_spared else _in_tokens(text, cap, count)), key=key_of(message_id))
+        for text, is_spared, (_, message_id) in zip(texts, spared, asked, strict=True)
+    ]
+    said = Quotes((*earlier.quotes, *quotes), earlier.left_out, earlier.left_keys)
+    lines = render_quotes(fit_quotes(said, limit, EXCERPT_CHARS, count)) if said.total else []
+    return lines if count("\n".join(lines)) <= limit else []
+
+
+def _in_tokens(text: str, tokens: int, count: Count) -> str:
+    return shorten(text, max(8, tokens - 4), count) or text[:EXCERPT_CHARS]
+
+
+def _files(facts: Facts, limit: int, count: Count, *, with_commands: bool) -> list[str]:
+    if not with_commands:
+        return file_lines(facts, limit, count)
+    commands = fit(command_lines(facts), limit // 4, count)
+    return file_lines(facts, limit - count("\n".join(commands)), count) + commands
+
+
+def _current(facts: Facts, limit: int, count: Count) -> list[str]:
+    lines = []
+    for call, failed in reversed(facts.recent_calls[-8:]):
+        status = " (failed)" if failed else ""
+        lines.append(f"- {plain(describe_call(call), 140)}{status}")
+    # The same words again (another part of the same file) say nothing new.
+    kept = fit(dict.fromkeys(lines), limit // 2, count)[::-1]
+    if facts.statements:
+        room = limit - count("\n".join(kept)) - 12
+        said = quote_within(facts.statements[-1].strip(), room, count)
+        kept += ["The assistant's last words:", *said] if said else []
+    return fit(kept, limit, count)
+
+
+def _next_step(facts: Facts, limit: int, count: Count) -> list[str]:
+    if facts.unanswered and facts.requests:
+        said = quote_within(facts.requests[-1].strip(), limit - 12, count)
+        return fit(["Answer the latest user message:", *said], limit, count) if said else []
+    open_todo = next((text for text, done in facts.todos if not done), "")
+    return fit([f"- {plain(open_todo, 160)}"], limit, count) if open_todo else []
+
+
+def _cut_to(text: str, max_tokens: int, count: Count) -> str:
+    """Return as many whole lines as fit."""
+    lines = text.split("\n")
+    while lines and count("\n".join(lines)) > max_tokens:
+        lines = lines[: int(len(lines) * 0.8)]
+    return "\n".join(lines)

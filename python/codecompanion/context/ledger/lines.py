@@ -1,0 +1,219 @@
+"""The lines a ledger is made of: files, errors, commands, decisions, todos, names (lesson 21).
+
+Each maker takes the facts and the room in tokens, the most important first. Every text is data: it stands on one line,
+so that it cannot open a section or close a wrapper. `earlier` reads the lines of files back.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+
+from codecompanion.context.ledger.facts import Action, Facts, FileFact, describe_call, one_line
+
+# Characters a token stands for at most: a longer text need not be counted to know that it is too long.
+LONGEST_TOKEN = 16
+_TAGS = re.compile(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
+_MARK = " […] "
+_SHORTEST = 32
+"""Head and tail of less say nothing."""
+_SYMBOLS_SHOWN = 6
+_DONE: tuple[Action, ...] = ("created", "deleted", "edited", "read")
+
+Count = Callable[[str], int]
+
+
+def neutral(text: str) -> str:
+    """Return the text unable to close or open a wrapper, without embedded binary data and control characters."""
+    text = _BASE64.sub("[binary data]", _TAGS.sub(r"<\\\1\2", text))
+    return "".join(char if char >= " " or char in "\n\t" else "�" for char in text)
+
+
+def quote(text: str) -> list[str]:
+    """Return the text as quoted lines: verbatim, and no line can be taken for a heading."""
+    return [f"> {line}".rstrip() for line in neutral(text).split("\n")]
+
+
+def plain(text: str, limit: int) -> str:
+    """Return the text on one line of at most `limit` characters, without backticks."""
+    return neutral(one_line(text, limit)).replace("`", "'")
+
+
+def write_within(write: Callable[[int], str], max_tokens: int, count: Count, tries: int) -> str:
+    """Return what `write` makes of a budget that keeps the text within `max_tokens`; the last try, if none does.
+
+    Lines are counted one by one, the text as a whole: together they may be more than the budget.
+    """
+    budget = max_tokens
+    text = write(budget)
+    for _ in range(tries - 1):
+        size = count(text)
+        if size <= max_tokens:
+            break
+        budget = int(budget * min(0.9, max_tokens / size))
+        text = write(budget)
+    return text
+
+
+def fit(lines: Iterable[str], limit: int, count: Count) -> list[str]:
+    """Return the first lines that fit."""
+    kept: list[str] = []
+    for line in lines:
+        limit -= count(line) + 1
+        if limit < 0:
+            break
+        kept.append(line)
+    return kept
+
+
+def shorten(text: str, limit: int, count: Count) -> str:
+    """Return head and tail of the text in at most `limit` tokens, with a mark for what is left out.
+
+    Words stay whole where that costs little: half a name would be taken for one.
+    """
+    if len(text) <= limit * LONGEST_TOKEN and count(text) <= limit:
+        return text
+    size = min(len(text), limit * LONGEST_TOKEN)
+    while size > 8:
+        size = int(size * 0.8)
+        head = size * 2 // 3
+        short = _whole_words(text, head, len(text) - (size - head))
+        if count(short) <= limit:
+            return short if len(short) >= _SHORTEST else ""
+    return ""
+
+
+def _whole_words(text: str, head: int, tail: int) -> str:
+    """Return the text up to `head`, the mark, and the text from `tail` on, without pieces of words at the gap."""
+    before = re.sub(r"(?<=\s)\S{1,40}\Z", "", text[:head]) if text[head : head + 1].strip() else text[:head]
+    behind = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
+    return before.rstrip() + _MARK + behind.lstrip()
+
+
+def quote_within(text: str, limit: int, count: Count) -> list[str]:
+    """Return the text as quoted lines that `fit` takes, head and tail of it when it is longer."""
+    room = limit
+    while room > 0:
+        short = shorten(text, room, count)
+        lines = quote(short) if short else []
+        over = sum(count(line) + 1 for line in lines) - limit
+        if over <= 0:
+            return lines
+        room = min(room * 9 // 10, room - over // 2)
+    return []
+
+
+def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
+    """Return the files by weight, with what was done and to what: `- src/a.py (read)`, `- src/: b.py, c.py (edited)`.
+
+    Files of one folder share a line, so that more of them fit.
+    """
+    ranked = sorted(_merged(facts.files.values()), key=lambda fact: (-fact.weight, -fact.last, fact.path))
+    chosen: dict[str, list[str]] = {}
+    for fact in ranked[:400]:
+        folder, name = posixpath.split(fact.path)
+        entry = plain(name, 100) + _done(fact)
+        cost = count(entry) + 1 + (0 if folder in chosen else count(folder) + 4)
+        if cost > limit:
+            if limit < 12:
+                break
+            continue
+        limit -= cost
+        chosen.setdefault(folder, []).append(entry)
+    return [f"- {_path_of(plain(folder, 160), names)}" for folder, names in chosen.items()]
+
+
+def _path_of(folder: str, names: list[str]) -> str:
+    """Return the files of a folder, a single one by its path."""
+    if not folder or len(names) == 1:
+        return f"{folder}/{names[0]}" if folder else ", ".join(names)
+    return f"{folder}/: {', '.join(names)}"
+
+
+def _merged(files: Iterable[FileFact]) -> list[FileFact]:
+    """Return the files, a short spelling of a path (relative, bare name) joined to the only longer one it can mean."""
+    by_name: dict[str, list[FileFact]] = {}
+    for fact in files:
+        by_name.setdefault(posixpath.basename(fact.path), []).append(fact)
+    merged: list[FileFact] = []
+    for same_name in by_name.values():
+        whole: list[FileFact] = []
+        for fact in sorted(same_name, key=lambda fact: (-len(fact.path), fact.path)):
+            tail = "/" + re.sub(r"^(?:\.\./)+", "", fact.path).lstrip("/")
+            longer = [place for place, other in enumerate(whole) if other.path.endswith(tail)]
+            if len(longer) == 1:
+                whole[longer[0]] = _joined(whole[longer[0]], fact)
+            else:
+                whole.append(fact)
+        merged += whole
+    return merged
+
+
+def _joined(one: FileFact, other: FileFact) -> FileFact:
+    actions = dict(one.actions)
+    for action, times in other.actions.items():
+        actions[action] = actions.get(action, 0) + times
+    symbols = {**one.symbols, **other.symbols}
+    return FileFact(one.path, actions, one.weight + other.weight, max(one.last, other.last), symbols)
+
+
+def _done(fact: FileFact) -> str:
+    """Return what was done to the file, and which symbols were written: ` (edited ×2, read: load, Parser)`."""
+    done = [
+        action + (f" ×{times}" if times > 1 else "")
+        for action, times in sorted(fact.actions.items())
+        if action in _DONE
+    ]
+    newest = sorted(fact.symbols, key=lambda name: (-fact.symbols[name], name))[:_SYMBOLS_SHOWN]
+    names = f": {', '.join(newest)}" if newest and done else ""
+    return f" ({', '.join(done)}{names})" if done else ""
+
+
+def error_lines(facts: Facts) -> list[str]:
+    """Return the errors, the newest first, each once."""
+    lines: dict[str, None] = {}
+    for error in reversed(facts.errors):
+        where = f" ({plain(error.source, 80)})" if error.source else ""
+        lines.setdefault(f"- {plain(error.text, 200)}{where}{': succeeded later' if error.fixed else ''}")
+    return list(lines)
+
+
+def decision_lines(facts: Facts) -> list[str]:
+    """Return what the assistant found out or decided, in its words, the newest first."""
+    return [f'- said: "{plain(text, 220)}"' for text in dict.fromkeys(reversed(facts.decisions))][:4]
+
+
+def command_lines(facts: Facts) -> list[str]:
+    """Return the commands with their last status, the newest first."""
+    lines: dict[str, str] = {}
+    for command in reversed(facts.commands):
+        lines.setdefault(command.text, command.status)
+    return [f"- ran: {plain(text, 120)}{' → ' + status if status else ''}" for text, status in lines.items()]
+
+
+def todo_lines(facts: Facts, carried: list[str]) -> list[str]:
+    """Return what is open and what is done, from the todo tool; `carried` stands for it when it was not used."""
+    todos = dict(facts.todos)
+    lines = [f"- [ ] {plain(text, 160)}" for text, done in todos.items() if not done]
+    lines += [f"- not answered: {plain(describe_call(call), 120)}" for call in facts.open_calls]
+    if facts.unanswered and facts.requests:
+        lines.append("- the latest user message has no answer yet")
+    if not todos:
+        lines += carried
+    return lines + [f"- [x] {plain(text, 80)}" for text, done in todos.items() if done]
+
+
+def name_line(head: str, facts: Facts, limit: int, already: str, count: Count) -> list[str]:
+    """Return the identifiers that occurred often and lately and stand nowhere else in the summary, on one line."""
+    ranked = sorted(facts.names, key=lambda name: (-facts.names[name], name))
+    words = [name for name in ranked[:3000] if name not in already]
+    low, high = 0, len(words)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(head + ", ".join(words[:middle])) <= limit - 2:
+            low = middle
+        else:
+            high = middle - 1
+    return [head + ", ".join(words[:low])] if low else []

@@ -1,0 +1,205 @@
+"""S1 `measure` and the triggers: when does a stage run (R-501, R-502, R-507, R-107…R-109, R-402…R-404, K2, K3).
+
+Whatever a trigger measures, its threshold is a size of the whole request by the time it is compared. It is compared
+with the best guess, the figure the meter shows: what the header calls 65 % is where editing starts. Only whether a
+request fits the window is `work.Env.fits`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from codecompanion.context.work import Env, Measure, Messages
+from codecompanion.counting.token_sizes import is_short_form, parse_tokens
+from codecompanion.errors import ConfigError
+from codecompanion.model.messages import is_system_prompt
+
+TRIGGER_FORMS = 'a fraction between 0 and 1, a number of tokens above 1, "16k", "85%", or false'
+_LARGEST = float(2**53)
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+
+MeasureName = Literal["chat", "all", "raw_replay", "messages", "messages_system", "slack"]
+Basis = Literal["window", "available", "input_limit", "budget", "window_less_reserve"]
+
+SAFETY_MARGIN = 1.2
+"""CodeBuddy's fit test leaves that much room, once, in the budget (R-107)."""
+BUDGET_RESERVE = 4096
+"""What CodeBuddy keeps for the reply (R-107)."""
+AVAILABLE_RESERVE = 8000
+"""What CoWork keeps for the reply (R-402)."""
+SMALLEST_BUDGET = 256
+
+ALWAYS = 2
+"""A stage with a trigger of so few tokens is asked before every request and decides by itself: there is no limit that
+the request could get below."""
+
+_WITHOUT_FIXED = ("available", "budget")
+"""What system prompt and tools take is not part of these bases."""
+
+
+class Trigger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a stage runs, or what counts as fitting. `at`: up to 1 a fraction of the basis, above it tokens, None = off.
+
+    `measure`: the whole request as it would be sent without shaping (`chat`, `all`, `raw_replay`: one figure under the
+    names the documents give it), only its messages (`messages`), all but reserve for growth (`slack` = basis −
+    messages). `messages_system` is the whole request, too: system prompt and tool schemas are always counted (R-111).
+    """
+
+    at: float | None
+    measure: MeasureName = "chat"
+    basis: Basis = "window"
+    op: Literal[">=", ">", "<", "<="] = ">="
+
+
+def parse_at(value: Any, key: str, *, whole: bool = False) -> float | None:
+    """Return a trigger value as written in a configuration (R-502). `whole`: 1 is allowed and means all of the basis.
+
+    Raises:
+        ConfigError: the value is none of the allowed forms; `1` is refused because it is neither 100 % nor sensible.
+    """
+    if value is False:
+        return None
+    if isinstance(value, str):
+        if is_short_form(value):
+            return float(_tokens(value, key))
+        percent = _PERCENT.fullmatch(value)
+        if percent is None:
+            raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
+        fraction = float(percent.group(1)) / 100
+        if not 0 < fraction < 1 and not (whole and fraction == 1):
+            raise ConfigError(key, f"{percent.group(0).strip()} is not between 0 % and 100 %", TRIGGER_FORMS)
+        return fraction
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
+        raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
+    if value == 1 and not whole:
+        raise ConfigError(key, "1 would mean one token, and 100% of the window is too late", TRIGGER_FORMS)
+    if value <= 0:
+        raise ConfigError(key, f"{value} is not positive", TRIGGER_FORMS)
+    return float(value)
+
+
+def _tokens(text: str, key: str) -> int:
+    try:
+        return parse_tokens(text)
+    except ValueError as error:
+        raise ConfigError(key, f"{text!r} is not a trigger", TRIGGER_FORMS) from error
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """What thresholds are fractions of, in tokens. `fixed` is what no strategy can change: system prompt and tools."""
+
+    window: int
+    reserve: int = 0
+    input_limit: int = 0
+    fixed: int = 0
+
+
+def threshold_tokens(trigger: Trigger, room: Room) -> int | None:
+    """Return the threshold as a size of the **whole** request, None when the trigger is off.
+
+    It never exceeds what is left of the window once the reply's reserve is taken off (R-507).
+    """
+    if trigger.at is None:
+        return None
+    basis = basis_tokens(trigger.basis, room)
+    wanted = math.floor(_exact_product(trigger.at, basis)) if trigger.at <= 1 else int(trigger.at)
+    if trigger.measure == "slack":
+        wanted = basis - wanted
+    if trigger.measure == "messages" or (trigger.measure == "slack" and trigger.basis in _WITHOUT_FIXED):
+        wanted += room.fixed
+    return max(1, min(wanted, room.window - room.reserve))
+
+
+def basis_tokens(basis: Basis, room: Room) -> int:
+    """Return what thresholds on that basis are a share of."""
+    match basis:
+        case "window":
+            return room.window
+        case "input_limit":
+            return room.input_limit or room.window
+        case "available":
+            return max(1, room.window - AVAILABLE_RESERVE - room.fixed)
+        case "budget":
+            # R-109: a tiny window has no budget by that rule.
+            budget = _budget_tokens(room)
+            return budget if budget > 0 else max(SMALLEST_BUDGET, room.window // 2)
+        case "window_less_reserve":
+            # R-403: in small windows the reserve must not swallow what the proactive trigger leaves.
+            return room.window - min(AVAILABLE_RESERVE, room.window // 20)
+        case _:
+            assert_never(basis)
+
+
+def _budget_tokens(room: Room) -> int:
+    """Return what is left for messages, with a margin (R-107); 0 or less in a tiny window."""
+    return math.floor((room.window - room.fixed - BUDGET_RESERVE) / SAFETY_MARGIN)
+
+
+def lacks_budget(room: Room, *triggers: Trigger) -> bool:
+    """Return whether one of these is a share of a budget the window has no room for (R-109)."""
+    return any(trigger.basis == "budget" for trigger in triggers) and _budget_tokens(room) <= 0
+
+
+def _exact_product(fraction: float, basis: int) -> float:
+    """Return fraction × basis without the float error that would turn 0.29 × 100 into 28.999…."""
+    return round(fraction * basis, 6)
+
+
+def room_of(env: Env, messages: Messages, *triggers: Trigger | None) -> Room:
+    """Return the room these triggers need to know; the fixed part is counted only for those that ask for it."""
+    needs_fixed = any(
+        trigger is not None and (trigger.measure in ("messages", "slack") or trigger.basis in _WITHOUT_FIXED)
+        for trigger in triggers
+    )
+    prompt = tuple(message for message in messages if is_system_prompt(message)) if needs_fixed else ()
+    fixed = env.measure(prompt).tokens if needs_fixed else 0
+    return Room(window=env.window, reserve=env.reserve, input_limit=env.input_limit, fixed=fixed)
+
+
+def is_crossed(trigger: Trigger, measured: Measure, room: Room) -> bool:
+    """Return whether the count has reached the trigger (K2); slack is crossed when less than `at` is left."""
+    threshold = threshold_tokens(trigger, room)
+    if threshold is None:
+        return False
+    if trigger.op == ">" or trigger.measure == "slack":
+        return measured.tokens > threshold
+    return measured.tokens >= threshold
+
+
+def is_within(target: Trigger, measured: Measure, room: Room) -> bool:
+    """Return whether the request is as small as the target wants, by the best guess."""
+    threshold = threshold_tokens(target, room)
+    return threshold is None or measured.tokens <= threshold
+
+
+def aim_tokens(trigger: Trigger, target: Trigger | None, gap: float, room: Room) -> int:
+    """Return what a stage aims at, in tokens of the whole request, 0 without a target (R-306).
+
+    With a `gap` (0..1) the aim stays below the trigger: where the target is not smaller, the gap is taken off the
+    trigger; when that leaves nothing the aim is half of it.
+    """
+    if target is None or target.at is None:
+        return 0
+    if gap > 0 and trigger.at is not None and target.at <= 1 and trigger.at <= target.at:
+        lower = trigger.at - gap
+        target = msgspec.structs.replace(target, at=lower if lower > 0 else trigger.at / 2)
+    aim = threshold_tokens(target, room) or 0
+    above = threshold_tokens(trigger, room)
+    if gap > 0 and above is not None and aim >= above:
+        aim = max(above - (room.input_limit or room.window) // 20, 1)
+    return aim
+
+
+WarningLevel = Literal["none", "warning", "critical"]
+
+
+def warning_level(tokens: int, window: int) -> WarningLevel:
+    """Return how full the window is: `critical` from 90 %, `warning` from 80 % (R-110)."""
+    if tokens >= 0.9 * window:
+        return "critical"
+    return "warning" if tokens >= 0.8 * window else "none"

@@ -1,0 +1,297 @@
+"""The named events of the policies: which there are, and what their fields say.
+
+KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
+names are those of the products. `fields_of` is pure: the session says when one is due, logs it as a `PolicyEvent` and
+sends it to the editor, where `User CodeCompanion<NameInCamelCase>` fires (documented in `chat/policy_autocmds.lua`).
+Figures are tokens of the whole request; one that nobody knows is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+
+from codecompanion.context.policy.budget import warning_level
+from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
+from codecompanion.model.checkpoint import SCHEMA
+from codecompanion.model.checkpoint import VERSION as SCHEMA_VERSION
+from codecompanion.model.messages import SUMMARY_TAG, Message, ToolSpec
+
+if TYPE_CHECKING:
+    from codecompanion.context.pipeline import StageReport
+    from codecompanion.context.work import Trigger
+
+Fields = dict[str, Any]
+PolicyEventName = Literal[
+    "context_compaction_started",
+    "context_compaction_failed",
+    "session_history_continuation_updated",
+    "prompt_compiled",
+    "context_pruned",
+    "context_summarized",
+    "context_tools_truncated",
+    "pinned_over_target",
+    "context_window_status",
+    "context_still_over_budget",
+    "context_capacity_recovery_started",
+    "context_capacity_recovery_completed",
+    "context_capacity_recovery_failed",
+    "checkpoint_failed",
+    "memory_flushed",
+    "conversation_snapshot",
+    "session_restored",
+]
+NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
+_SNAPSHOT_FIELDS: Fields = {"messageCount": 0, "checkpointKind": "snapshot", "estimatedSizeBytes": 0}
+_RESTORED_FIELDS: Fields = {
+    "source": 0,
+    "chat": "",
+    "messages": 0,
+    "upgraded": False,
+    "checkpointAt": 0,
+    "snapshotAt": 0,
+    "note": "",
+}
+VERSION = 1
+"""Of the event, the artifact and its rendering (R-325)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """Where an event is due, as far as it is known there; each name reads what it needs.
+
+    `report`: the stage that ran. `tokens`: the request before it (else the report's). `available`: CoWork's word for
+    window − 8000 − system prompt (R-402). `sent` is what goes out, `raw`
+    the same without shaping, both with the system prompt; `left_out` the prior turns `raw` does not hold; `turn_id` the
+    running turn. `model`, `duration_ms`: who wrote
+    the summary, and how long the compaction took. `kind`, `targets`, `text`: a flush to the memory.
+    """
+
+    report: StageReport | None = None
+    trigger: Trigger = "proactive"
+    tokens: int = 0
+    window: int = 0
+    available: int = 0
+    input_limit: int = 0
+    trigger_tokens: int = 0
+    target_tokens: int = 0
+    tier: int = 0
+    compacted: bool = False
+    attempt: int = 1
+    reason: str = ""
+    detail: str = ""
+    model: str = ""
+    duration_ms: int = 0
+    exact: bool = False
+    sent: tuple[Message, ...] = ()
+    raw: tuple[Message, ...] = ()
+    left_out: LeftOut = NO_TURNS
+    tools: tuple[ToolSpec, ...] = ()
+    turn_id: str = ""
+    kind: str = ""
+    targets: tuple[str, ...] = ()
+    text: str = ""
+    more: Fields = field(default_factory=dict)
+
+    @property
+    def before(self) -> int:
+        """Return the size of the request before."""
+        return self.tokens or (self.report.before.tokens if self.report else 0)
+
+    @property
+    def after(self) -> int:
+        """Return the size of the request afterwards."""
+        return self.report.after.tokens if self.report else self.tokens
+
+    @property
+    def details(self) -> Fields:
+        """Return the figures the strategies left, and what the caller adds."""
+        work = self.report.work if self.report else None
+        return {**(work.details if work else {}), **self.more}
+
+
+def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
+    """Return the fields of the event of that name: plain JSON values."""
+    match name:
+        case "context_compaction_started":
+            return _history_pressure(on)
+        case "context_compaction_failed":
+            return {**_history_pressure(on), "reason": _failure(on), "detail": on.detail or _detail(on)}
+        case "session_history_continuation_updated":
+            return _history_update(on)
+        case "prompt_compiled":
+            return compile_prompt(on.sent, on.tools, on.turn_id, compact=bool(on.more.get("compact")))
+        case "context_pruned":
+            return count_prior_turns(on.raw, on.sent, on.turn_id, on.left_out)
+        case "context_summarized":
+            return _summarized(on)
+        case "context_tools_truncated":
+            return {"count": len(truncated_results(on.report)), "before": on.before, "after": on.after}
+        case "pinned_over_target":
+            return {"pinned_tokens": on.tokens or on.after, "target_tokens": on.target_tokens}
+        case "context_window_status":
+            return {
+                "warningLevel": warning_level(on.tokens or on.after, on.window),
+                "usageTokens": on.tokens or on.after,
+                "budgetTokens": on.window,
+                "compacted": on.compacted,
+                "tier": on.tier,
+                "sentTokens": on.more.get("sent", on.tokens or on.after),
+            }
+        case "context_still_over_budget":
+            return {"tokens": on.after, "budget_tokens": on.target_tokens, "tier": on.tier}
+        case (
+            "context_capacity_recovery_started"
+            | "context_capacity_recovery_completed"
+            | "context_capacity_recovery_failed"
+        ):
+            return _recovery(name, on)
+        case "checkpoint_failed":
+            return {"reason": on.reason}
+        case "memory_flushed":
+            return {"kind": on.kind, "targets": list(on.targets), "characters": len(on.text)}
+        case "conversation_snapshot":
+            return {"schema": SCHEMA, "version": SCHEMA_VERSION, **_chosen(on, _SNAPSHOT_FIELDS)}
+        case "session_restored":
+            return _chosen(on, _RESTORED_FIELDS)
+        case _:
+            assert_never(name)
+
+
+def applies(name: PolicyEventName, on: Occasion) -> bool:
+    """Return whether there is anything to say under that name: a stage lists all it may have to say."""
+    match name:
+        case "context_summarized":
+            return bool(removed_messages(on.report))
+        case "context_tools_truncated":
+            return bool(truncated_results(on.report)) and not removed_messages(on.report)
+        case "pinned_over_target":
+            return bool(on.details.get("pinned_over_target"))
+        case "context_still_over_budget":
+            return bool(on.target_tokens) and on.after > on.target_tokens
+        case _:
+            return True
+
+
+def _chosen(on: Occasion, fields: Fields) -> Fields:
+    """Return what the caller says of these fields."""
+    return {name: on.more.get(name, default) for name, default in fields.items()}
+
+
+def run_metadata(on: Occasion) -> Fields:
+    """Return what a run did in which order, as CoWork records it (R-423)."""
+    truncated, gone = truncated_results(on.report), removed_messages(on.report)
+    saved = sum(old.tokens - new.tokens for old, new in truncated)
+    kind = "message_removal" if gone else "tool_truncation_only" if truncated else "none"
+    return {
+        "availableTokens": on.available,
+        "originalTokens": on.before,
+        "truncatedToolResults": {
+            "didTruncate": bool(truncated),
+            "count": len(truncated),
+            "tokensAfter": on.before - saved,
+        },
+        "removedMessages": {
+            "didRemove": bool(gone),
+            "count": len(gone),
+            "tokensAfter": on.before - saved - sum(message.tokens for message in gone),
+            "messages": [message.id for message in gone],
+        },
+        "kind": kind,
+    }
+
+
+def truncated_results(report: StageReport | None) -> list[tuple[Message, Message]]:
+    """Return the tool results that stayed in the list with another content: before and after."""
+    if report is None or report.work is None:
+        return []
+    now = {message.id: message for message in report.work.messages}
+    pairs = [(message, now[message.id]) for message in report.work.before if message.id in now]
+    return [(old, new) for old, new in pairs if old.role == "tool" and old.content != new.content]
+
+
+def removed_messages(report: StageReport | None) -> list[Message]:
+    """Return the messages that left the list; a summary that another one replaces is not one of them."""
+    if report is None or report.work is None:
+        return []
+    kept = {message.id for message in report.work.messages}
+    return [message for message in report.work.before if message.id not in kept and message.tag != SUMMARY_TAG]
+
+
+def _history_pressure(on: Occasion) -> Fields:
+    return {
+        "scope": "history",
+        "input_limit_tokens": on.input_limit or on.window,
+        "trigger_tokens": on.trigger_tokens,
+        "target_tokens": on.target_tokens,
+        "estimated_request_tokens": on.before,
+    }
+
+
+def _failure(on: Occasion) -> str:
+    """Return why a history compaction failed, in KodaCode's words (R-331)."""
+    if on.reason:
+        return on.reason
+    failed = on.report is not None and on.report.outcome == "failed"
+    return "artifact_generation_failed" if failed else "input_limit_unreachable"
+
+
+def _detail(on: Occasion) -> str:
+    return on.report.detail if on.report else ""
+
+
+def _history_update(on: Occasion) -> Fields:
+    """Return what the durable history summary says of itself (R-325); its strategy knows which turns it covers."""
+    details, work = on.details, on.report.work if on.report else None
+    fresh = int(details.get("newly_consolidated_turn_count", 0))
+    reason = "manual_request" if on.trigger == "manual" else "token_pressure"
+    return {
+        "event_version": VERSION,
+        "artifact_version": VERSION,
+        "renderer_version": VERSION,
+        "frontier_turn_id": details.get("frontier_turn_id", ""),
+        "consolidated_turn_count": details.get("consolidated_turn_count", 0),
+        "newly_consolidated_turn_count": fresh,
+        "update_reason": details.get("update_reason", reason),
+        "activity_text": f"History summary updated: {fresh} {'turn' if fresh == 1 else 'turns'}",
+        "artifact": (work.artifact if work else None) or {},
+        "rendered_summary": work.summary if work else "",
+        "input_budget": {
+            "input_limit_tokens": on.input_limit or on.window,
+            "trigger_tokens": on.trigger_tokens,
+            "target_tokens": on.target_tokens,
+            "estimated_request_tokens": on.before,
+            "consolidated_request_tokens": on.after,
+        },
+        "attribution": {
+            "model": on.model,
+            "input_limit_source": details.get("input_limit_source", ""),
+            "measurement_source": "provider" if on.exact else "estimate",
+            "summary_source": details.get("summary_source", "model" if on.report and on.report.asked else "runtime"),
+            "algorithm": details.get("algorithm", on.report.stage if on.report else ""),
+            "duration_ms": on.duration_ms,
+        },
+    }
+
+
+def _summarized(on: Occasion) -> Fields:
+    """Return CoWork's fields (R-453); a reactive run has no `proactive`, and `tokensAfter` counts the summary, too."""
+    work = on.report.work if on.report else None
+    proactive: Fields = {"proactive": True} if on.trigger == "proactive" else {}
+    return {
+        "summary": work.summary if work else "",
+        "removedCount": len(removed_messages(on.report)),
+        "tokensBefore": on.before,
+        "tokensAfter": on.after,
+        "metadata": run_metadata(on),
+        **proactive,
+    }
+
+
+def _recovery(name: str, on: Occasion) -> Fields:
+    common: Fields = {"attempt": on.attempt, "tokensBefore": on.before}
+    if name.endswith("started"):
+        return {**common, "targetTokens": on.target_tokens}
+    if name.endswith("completed"):
+        return {**common, "tokensAfter": on.after, "removedCount": len(removed_messages(on.report))}
+    return {**common, "reason": on.reason or on.detail or _detail(on)}

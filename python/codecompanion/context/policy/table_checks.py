@@ -1,0 +1,170 @@
+"""What a table may hold, whatever it describes: tables, lists and plain numbers; every error names the full key path.
+
+Positions in key paths count from 1, as in the Lua table the user wrote.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+import msgspec.inspect
+
+from codecompanion.counting.token_sizes import is_short_form, parse_tokens
+from codecompanion.errors import ConfigError
+
+T = TypeVar("T")
+
+LARGEST = 2**53
+"""Above it a Lua number is no exact one any more."""
+DEEPEST = 32
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+
+
+def describe(value: Any) -> str:
+    """Return what was found, as a sentence names it."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else value[:59] + "…")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list"
+    return "nothing" if value is None else type(value).__name__
+
+
+def table_of(value: Any, key: str, expected: str = "a table") -> dict[str, Any]:
+    """Return the value as a table of its own; raises `ConfigError`. An empty Lua table arrives as an empty list."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, list | tuple) and not value:
+        return {}
+    raise ConfigError(key, f"got {describe(value)}", expected)
+
+
+def list_of(value: Any, key: str, expected: str = "a list") -> list[Any]:
+    """Return the value as a list; raises `ConfigError`."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, Mapping) and not value:
+        return []
+    raise ConfigError(key, f"got {describe(value)}", expected)
+
+
+def refuse_nonsense(value: Any, key: str, depth: int = 0) -> None:
+    """Raise `ConfigError` for numbers that no setting can have, and for tables without a bottom."""
+    if depth > DEEPEST:
+        raise ConfigError(key, "it is nested too deeply", "a plain table")
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            refuse_nonsense(inner, f"{key}.{name}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for position, inner in enumerate(value, 1):
+            refuse_nonsense(inner, f"{key}[{position}]", depth + 1)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(key, f"got {value}", "a number")
+        if value < 0:
+            raise ConfigError(key, f"{describe(value)} is negative", "0 or more")
+        if value > LARGEST:
+            raise ConfigError(key, "the number is too large", f"at most {LARGEST}")
+
+
+def with_sizes(value: Any, kind: Any) -> Any:
+    """Return the value with `16k` as 16000 wherever a struct wants a whole number."""
+    return _sized(value, msgspec.inspect.type_info(kind))
+
+
+def _sized(value: Any, wanted: msgspec.inspect.Type) -> Any:
+    kinds = wanted.types if isinstance(wanted, msgspec.inspect.UnionType) else (wanted,)
+    if isinstance(value, str):
+        takes_text = any(isinstance(kind, msgspec.inspect.StrType | msgspec.inspect.LiteralType) for kind in kinds)
+        takes_number = any(isinstance(kind, msgspec.inspect.IntType) for kind in kinds)
+        is_size = takes_number and not takes_text and is_short_form(value) and not value.startswith("0")
+        return parse_tokens(value) if is_size else value
+    struct = next((kind for kind in kinds if isinstance(kind, msgspec.inspect.StructType)), None)
+    if struct is not None and isinstance(value, Mapping):
+        types = {field.encode_name: field.type for field in struct.fields}
+        return {name: _sized(inner, types[name]) if name in types else inner for name, inner in value.items()}
+    return value
+
+
+def convert(value: Any, kind: type[T], key: str) -> T:
+    """Return the value as a struct.
+
+    Raises:
+        ConfigError: it does not fit; the text names the key.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        text, _, where = str(error).partition(" - at `$")
+        raise _named(text, where.rstrip("`"), kind, key) from error
+
+
+def _named(text: str, where: str, kind: Any, key: str) -> ConfigError:
+    """Return msgspec's sentence in the words of a configuration."""
+    path = key + re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", where).replace("[...]", "")
+    at = _type_at(msgspec.inspect.type_info(kind), where)
+    unknown = re.search(r"unknown field `(.+)`", text)
+    if unknown:
+        names = [field.encode_name for field in at.fields] if isinstance(at, msgspec.inspect.StructType) else []
+        return ConfigError(f"{path}.{unknown[1]}", "there is no such key", nearest(unknown[1], names))
+    missing = re.search(r"required field `(.+)`", text)
+    if missing:
+        return ConfigError(f"{path}.{missing[1]}", "it is missing")
+    found = re.fullmatch(r"Expected `(.+)`, got `(.+)`", text)
+    if found:
+        wanted = [_WORDS.get(name.strip(), name.strip()) for name in found[1].split("|") if name.strip() != "null"]
+        return ConfigError(path, f"got {_WORDS.get(found[2], found[2])}", " or ".join(wanted))
+    odd = re.fullmatch(r"Invalid enum value (.+)", text)
+    if odd:
+        return ConfigError(path, f"there is no {odd[1]}", ", ".join(map(repr, _choices(at))))
+    return ConfigError(path, text[0].lower() + text[1:])
+
+
+def _choices(kind: msgspec.inspect.Type | None) -> list[Any]:
+    kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
+    return [value for one in kinds if isinstance(one, msgspec.inspect.LiteralType) for value in one.values if value]
+
+
+def _type_at(kind: msgspec.inspect.Type, where: str) -> msgspec.inspect.Type | None:
+    """Return the type at a place such as `.older_than.unit` or `.exclude_tools[0]`, None where it cannot be told."""
+    at: msgspec.inspect.Type | None = kind
+    for part in re.findall(r"\.[^.\[]+|\[[^\[\]]*\]", where):
+        kinds = at.types if isinstance(at, msgspec.inspect.UnionType) else (at,)
+        at = None
+        for one in kinds:
+            if part.startswith("[") and isinstance(one, msgspec.inspect.VarTupleType | msgspec.inspect.ListType):
+                at = one.item_type
+            elif isinstance(one, msgspec.inspect.StructType):
+                at = next((field.type for field in one.fields if field.encode_name == part[1:]), None)
+    return at
+
+
+def refuse_unknown(fields: Mapping[str, Any], allowed: Collection[str], key: str) -> None:
+    """Raise `ConfigError` for the first field that does not exist; the nearest one is suggested."""
+    for name in fields:
+        if name not in allowed:
+            raise ConfigError(f"{key}.{name}", "there is no such key", nearest(str(name), allowed))
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return what was probably meant, else all that is known."""
+    near = difflib.get_close_matches(name, known, 1)
+    return near[0] if near else ", ".join(sorted(known))

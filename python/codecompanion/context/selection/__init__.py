@@ -1,0 +1,1 @@
+"""Strategies that decide which messages stay and which become the subject of a summary."""

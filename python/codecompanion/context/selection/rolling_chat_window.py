@@ -1,0 +1,95 @@
+"""S18 `rolling_chat_window`: a chat without tools is a cached summary and its newest messages (R-456…R-458).
+
+The live summary is the cache: it is written when the chat has grown long, stays as it is while a few more messages
+come, and is written anew, from itself and what is about to leave, before anything would be lost. In between the window
+is a little longer than asked for, so that the prompt cache of the provider keeps its prefix.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from codecompanion.context.selection.running_turn import without_calls
+from codecompanion.context.selection.select_window import first_pending
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.model.invariants import with_partners
+from codecompanion.model.messages import (
+    RULES_TAG,
+    SUMMARY_TAG,
+    Message,
+    is_protected,
+    is_system_prompt,
+)
+
+_SHORTEST = 200
+"""A summary is hardly shorter than so many tokens."""
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S18, in messages that say something; calls and tool results are none.
+
+    The `window` newest stay. The first summary is due from `trigger_messages` messages or `trigger_tokens` tokens on,
+    the next ones when `refresh_messages` have left the window since (R-457, R-458). While the provider is known to hold
+    the chat in its prompt cache, what is removed must be worth the call and the lost cache: `min_tokens`, but in a
+    small window no more than `min_share` (0..1) of it.
+    """
+
+    window: Positive = 16
+    trigger_messages: Positive = 24
+    trigger_tokens: Positive = 12_000
+    refresh_messages: Positive = 8
+    min_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
+    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+
+
+def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outcome:
+    """Return the work reduced to the newest messages, the rest removed; `Skipped` while the cached summary is enough.
+
+    By hand it runs as soon as anything has left the window. Tool calls and results are dropped from what stays, too
+    (R-457), and told to the summariser; a loop that is running is left alone.
+    """
+    pending_from = first_pending(work.messages)
+    head = work.messages[:pending_from]
+    if head and head[-1].role == "tool":
+        return Skipped("in_tool_loop", "the model is working with tools; it is summarised when it is done")
+    said = [index for index, message in enumerate(head) if _says_something(message)]
+    slid_out = len(said) - params.window
+    if slid_out <= 0 or not (env.manual or _is_due(work.messages, len(said), slid_out, params, env)):
+        return Skipped("window_not_full", "the chat is short enough to be sent as it is")
+    fixed = frozenset(i for i, message in enumerate(head) if is_protected(message) or message.compacted)
+    fixed, newest = with_partners(head, fixed), frozenset(said[slid_out:])
+    messages = tuple(
+        message if index in fixed else without_calls(message, env)
+        for index, message in enumerate(head)
+        if index in fixed or index in newest
+    )
+    removed = tuple(
+        message
+        for index, message in enumerate(head)
+        if index not in fixed and (index not in newest or message.tool_calls)
+    )
+    if all(message.tag == SUMMARY_TAG for message in removed):
+        return Skipped("window_not_full", "what has left the window is pinned; there is nothing to summarise")
+    is_cached = env.cache.warm_tokens > 0 and env.now > 0 and not env.manual
+    worth = min(params.min_tokens, int(params.min_share * env.window)) if is_cached else 0
+    if sum(message.tokens or env.count(message) for message in removed) < max(worth, _SHORTEST):
+        return Skipped("window_not_full", "what has left the window is not worth a summary yet")
+    return msgspec.structs.replace(work, messages=messages, removed=removed, pending=work.messages[pending_from:])
+
+
+def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWindow, env: Env) -> bool:
+    """Return whether it is time to write the summary (R-457, R-458)."""
+    if any(message.tag == SUMMARY_TAG for message in messages):
+        return slid_out >= params.refresh_messages
+    return said >= params.trigger_messages or env.measure(messages).tokens >= params.trigger_tokens
+
+
+def _says_something(message: Message) -> bool:
+    """Return whether it is a message of the conversation: text or pictures, of the user or the model."""
+    if is_system_prompt(message) or message.role == "tool" or message.tag in (RULES_TAG, SUMMARY_TAG):
+        return False
+    return bool(message.text or message.images or message.documents)

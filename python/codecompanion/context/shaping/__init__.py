@@ -1,0 +1,1 @@
+"""What is really sent: the view shaped for one request, never stored."""

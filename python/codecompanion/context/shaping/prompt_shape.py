@@ -1,0 +1,102 @@
+"""S19 and S20: what goes with every request in a shorter form: prompt fragments, tool schemas (R-344, R-345, R-348).
+
+The system prompt is made of fragments; each may have a compact form. A schema keeps everything that decides which
+arguments are valid, and loses only what explains them. Pure functions; `shaping` says when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.model.messages import ToolSpec
+
+Above = Literal["always", "target", "trigger"]
+"""Above which size of the request a step is taken: the policy's target or its trigger."""
+
+
+class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S19."""
+
+    above: Above = "trigger"
+
+
+class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S20. `depth`: descriptions stay that far below the tool: 0 = only its own, 1 = its arguments', too.
+
+    `keep_tools`: tools whose schemas stay whole.
+    """
+
+    above: Above = "target"
+    depth: int = 0
+    keep_tools: tuple[str, ...] = ()
+
+
+class Fragment(msgspec.Struct, frozen=True):
+    """A part of the system prompt (R-329). `compact` "" = it has no short form."""
+
+    key: str
+    label: str
+    full: str
+    compact: str = ""
+    source: str = "built_in"
+
+
+TERSE = Fragment(
+    key="response_style",
+    label="response style",
+    full=(
+        "Response style: terse.\n"
+        "- Keep ordinary model replies brief and direct.\n"
+        "- Do not shorten safety, permission, destructive-action, or ambiguity clarifications."
+    ),
+)
+"""R-348: the exact three lines."""
+
+_MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_SCHEMAS = frozenset(
+    "items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if "
+    "then else".split()
+)
+_LISTS_OF_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
+
+
+def join_fragments(fragments: Iterable[Fragment], *, compact: bool = False) -> str:
+    """Return the system prompt made of the fragments, in order."""
+    texts = ((fragment.compact if compact else "") or fragment.full for fragment in fragments)
+    return "\n\n".join(text for text in texts if text.strip())
+
+
+def shape_specs(specs: Sequence[ToolSpec], params: ShapeSchemas) -> tuple[ToolSpec, ...]:
+    """Return the tools without nested descriptions; names, types and everything that validates stay (R-345)."""
+    return tuple(
+        spec
+        if spec.name in params.keep_tools
+        else msgspec.structs.replace(spec, parameters=_without_descriptions(spec.parameters, params.depth))
+        for spec in specs
+    )
+
+
+def _without_descriptions(schema: Any, depth: int, level: int = 0) -> Any:
+    """Return the schema without descriptions more than `depth` levels of properties below the tool.
+
+    Only keywords that hold schemas are followed: a property may be called `description`, and a default or an enum may
+    hold one.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    shaped: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "description" and max(level, 1) > depth and isinstance(value, str):
+            continue
+        if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+            shaped[key] = {name: _without_descriptions(inner, depth, level + 1) for name, inner in value.items()}
+        elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
+            shaped[key] = [_without_descriptions(inner, depth, level) for inner in value]
+        elif key in _SCHEMAS:
+            shaped[key] = _without_descriptions(value, depth, level)
+        else:
+            shaped[key] = value
+    return shaped

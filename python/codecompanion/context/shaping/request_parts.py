@@ -1,0 +1,191 @@
+"""What a request is made of: layers, fragments, prior turns (R-329, R-330), and its mix of three (R-357).
+
+    instructions · tools · summary · history (prior turns) · turn (the running one)
+
+The order is the order on the wire, so what is stable stands in front. Sizes in bytes are those of the readable text
+(UTF-8); tokens are the cached, uncalibrated estimates of the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.model.cycles import turn_name
+from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, ToolSpec, is_system_prompt
+
+Layer = Literal["instructions", "tools", "summary", "history", "turn"]
+LAYERS: tuple[Layer, ...] = ("instructions", "tools", "summary", "history", "turn")
+STABILITY: dict[Layer, str] = {
+    "instructions": "session",
+    "tools": "session",
+    "summary": "compaction",
+    "history": "append_only",
+    "turn": "request",
+}
+
+
+def layer_of(message: Message, turn_id: str) -> Layer:
+    """Return where a message of a request belongs; a message without a turn is history."""
+    if message.tag == SUMMARY_TAG:
+        return "summary"
+    if is_system_prompt(message) or message.tag == RULES_TAG:
+        return "instructions"
+    return "turn" if turn_id and message.turn_id == turn_id else "history"
+
+
+def turn_of(message: Message) -> str:
+    """Return the turn as placeholders and summaries name it (R-002); without a cycle, as the log does."""
+    return message.turn_id if message.cycle is None else turn_name(message.cycle)
+
+
+def request_mix(sent: Iterable[Message], tools_tokens: int, count: Callable[[Message], int]) -> dict[str, int]:
+    """Return the tokens of a request by its three parts: `prompt`, `conversation` and `tools` (R-357)."""
+    mix = {"prompt": 0, "conversation": 0, "tools": tools_tokens}
+    for message in sent:
+        mix["prompt" if layer_of(message, "") == "instructions" else "conversation"] += message.tokens or count(message)
+    return mix
+
+
+def text_bytes(message: Message) -> int:
+    """Return the size of what the message says and asks for."""
+    said = len(message.text.encode("utf-8", "surrogatepass"))
+    return said + sum(
+        len(call.name) + len(call.arguments.encode("utf-8", "surrogatepass")) for call in message.tool_calls
+    )
+
+
+def compile_prompt(
+    sent: Sequence[Message], tools: Sequence[ToolSpec], turn_id: str, *, compact: bool = False
+) -> dict[str, Any]:
+    """Return the fields of `prompt_compiled`: what was assembled for the request, and what of it can be cached."""
+    fragments = [*_message_fragments(sent, turn_id), *_tool_fragments(tools)]
+    fragments.sort(key=lambda fragment: LAYERS.index(fragment["layer"]))
+    layers = [_layer(layer, fragments) for layer in LAYERS]
+    instructions = [fragment for fragment in fragments if fragment["layer"] == "instructions"]
+    whole = sum(fragment["bytes"] for fragment in fragments)
+    prefix = sum(fragment["bytes"] for fragment in takewhile(lambda f: f["layer"] != "turn", fragments))
+    return {
+        "shape": "compact" if compact else "full",
+        "base_instructions": sum(f["bytes"] for f in instructions if f["kind"] == "system_prompt"),
+        "instructions": sum(f["bytes"] for f in instructions),
+        "cacheable_prefix": prefix,
+        "dynamic_suffix": whole - prefix,
+        "layers": layers,
+        "fragments": fragments,
+    }
+
+
+def _layer(layer: Layer, fragments: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    own = [fragment for fragment in fragments if fragment["layer"] == layer]
+    return {
+        "name": layer,
+        "kind": "tools" if layer == "tools" else "messages",
+        "source": "configuration" if layer in ("instructions", "tools") else "log",
+        "stability": STABILITY[layer],
+        "status": "included" if own else "empty",
+        "fragments": len(own),
+        "bytes": sum(fragment["bytes"] for fragment in own),
+    }
+
+
+def _message_fragments(sent: Sequence[Message], turn_id: str) -> list[dict[str, Any]]:
+    """Return one fragment per instruction and summary, and one for all messages of a turn together."""
+    fragments: dict[str, dict[str, Any]] = {}
+    for message in sent:
+        layer = layer_of(message, turn_id)
+        alone = layer in ("instructions", "summary")
+        key = message.id if alone else message.turn_id or "attached"
+        kind = ("system_prompt" if is_system_prompt(message) else message.tag or layer) if alone else layer
+        fragment = fragments.setdefault(
+            key,
+            {
+                "kind": kind,
+                "source": message.path or ("configuration" if is_system_prompt(message) else "log"),
+                "stability": STABILITY[layer],
+                "layer": layer,
+                "key": key,
+                "label": message.path or (kind.replace("_", " ") if alone else "turn"),
+                "bytes": 0,
+                "tokens": 0,
+            },
+        )
+        fragment["bytes"] += text_bytes(message)
+        fragment["tokens"] += message.tokens
+    return list(fragments.values())
+
+
+def _tool_fragments(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    if not tools:
+        return []
+    size = sum(len(msgspec.json.encode(spec)) for spec in tools)
+    return [
+        {
+            "kind": "tool_schemas",
+            "source": "configuration",
+            "stability": STABILITY["tools"],
+            "layer": "tools",
+            "key": "tools",
+            "label": f"{len(tools)} tool schemas",
+            "bytes": size,
+            "tokens": 0,
+        }
+    ]
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Turns that only the summary stands for: how many, their size as logged, and the names of those not named yet."""
+
+    turns: int = 0
+    size_bytes: int = 0
+    turn_ids: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> LeftOut:
+        """Return the figures of the turns these messages are of; instructions and summaries are of none."""
+        gone = [message for message in messages if layer_of(message, "") == "history" and message.turn_id]
+        turn_ids = tuple(dict.fromkeys(map(turn_of, gone)))
+        return cls(len(turn_ids), sum(map(text_bytes, gone)), turn_ids)
+
+
+NO_TURNS = LeftOut()
+
+
+def count_prior_turns(
+    raw: Sequence[Message], sent: Sequence[Message], turn_id: str, earlier: LeftOut = NO_TURNS
+) -> dict[str, Any]:
+    """Return the fields of `context_pruned`: what became of the turns before the running one on the way into it.
+
+    `raw` is the conversation as logged, `sent` what goes out: a turn is replayed unchanged, replayed with other
+    contents (compacted), or only the summary stands for it (omitted). `earlier` are omitted turns `raw` does not hold.
+    """
+    replayed = {message.id: message for message in sent}
+    turns: dict[str, list[Message]] = {}
+    for message in raw:
+        if layer_of(message, turn_id) == "history" and message.turn_id:
+            turns.setdefault(turn_of(message), []).append(message)
+    figures = dict.fromkeys(("raw", "compacted", "omitted"), 0), dict.fromkeys(("raw", "compacted", "omitted"), 0)
+    left_out = []
+    for turn, messages in turns.items():
+        kept = [replayed[message.id] for message in messages if message.id in replayed]
+        same = len(kept) == len(messages) and all(a.content == b.content for a, b in zip(messages, kept, strict=True))
+        how = "raw" if same else "compacted" if kept else "omitted"
+        figures[0][how] += 1
+        figures[1][how] += sum(text_bytes(message) for message in (kept or messages))
+        if not kept:
+            left_out.append(turn)
+    counts, sizes = figures
+    return {
+        "prior_turns": counts["raw"] + counts["compacted"],
+        "prior_input_bytes": sizes["raw"] + sizes["compacted"],
+        "raw_prior_turns": counts["raw"],
+        "raw_input_bytes": sizes["raw"],
+        "compacted_prior_turns": counts["compacted"],
+        "compacted_input_bytes": sizes["compacted"],
+        "omitted_prior_turns": counts["omitted"] + earlier.turns,
+        "omitted_input_bytes": sizes["omitted"] + earlier.size_bytes,
+        "turn_ids": [*earlier.turn_ids, *left_out],
+    }

@@ -1,0 +1,123 @@
+"""S14 `insert_summary`: put the summary into the view; at most one lives (R-527, R-551, K5, K10).
+
+Where it stands, in whose role and in which words is a matter of the policy (R-129, R-323, R-433, R-443). Its tag is
+always the same, so that the next compaction finds it under any policy.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from codecompanion.context.grounding.recall_keys import note_keys
+from codecompanion.context.selection.fill_window import legal_cuts
+from codecompanion.context.work import Env, Failed, Messages, Outcome, Work
+from codecompanion.model.messages import (
+    RULES_TAG,
+    SUMMARY_TAG,
+    Message,
+    Role,
+    is_system_prompt,
+    is_typed_by_user,
+    with_changes,
+)
+from codecompanion.model.summary_frame import SUMMARY_HEADERS, SummaryHeader, neutralise_element
+from codecompanion.placeholders import quote_request
+
+Place = Literal["last", "first", "history_head", "after_first_user"]
+
+
+class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S14.
+
+    `place`: `last` after all that stays; `first` after the system prompt; `history_head` after the rules, too;
+    `after_first_user` after the first message the user typed. `upsert`: where the previous summary stood, when there
+    was one (R-443). What the summary must not do is stand between a call and its result: it moves on then.
+
+    `header` names the words in front of it, `wrapper` the element around both ("" = none). `carry`: the previous
+    summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is given up
+    (`overwrite`).
+    """
+
+    role: Literal["user", "assistant", "system"] = "user"
+    place: Place = "last"
+    tag: Literal["compact_summary"] = "compact_summary"
+    header: SummaryHeader = "summary_of_previous"
+    wrapper: str = ""
+    pinned: bool = False
+    upsert: bool = False
+    carry: Literal["in_transcript", "merge", "overwrite"] = "in_transcript"
+
+
+def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
+    """Return the work with the summary in its place and the pending messages at the end.
+
+    The user message of an interrupted loop is quoted at its end, verbatim, by code.
+    """
+    if not work.summary:
+        return Failed("there is no summary to insert")
+    previous = [message for message in work.before if message.tag == SUMMARY_TAG]
+    if params.carry == "in_transcript" and any(message not in work.removed for message in previous):
+        return Failed("the earlier summary would be lost: nobody has read it")
+    role: Role = params.role
+    summary = Message(
+        id=env.new_id("summary"),
+        role=role,
+        content=summary_text(work, params),
+        tag=params.tag,
+        pinned=params.pinned,
+        cycle=env.cycle,
+        ts=env.now,
+    )
+    summary = with_changes(summary, tokens=env.count(summary))
+    kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
+    index = _next_legal(kept, _place(work.before, kept, params))
+    placed = msgspec.structs.replace(work, messages=(*kept[:index], summary, *kept[index:], *work.pending))
+    return note_keys(placed, env)
+
+
+def summary_text(work: Work, params: InsertSummary) -> str:
+    """Return the whole text of the summary message.
+
+    The quoted request is its end, and nothing of all that can close the element around it (R-433).
+    """
+    said = work.summary + (quote_request(work.request) if work.request else "")
+    header = SUMMARY_HEADERS[params.header].format(count=len(work.removed))
+    if not params.wrapper:
+        return header + said
+    return f"<{params.wrapper}>\n{header}{neutralise_element(said, params.wrapper)}\n</{params.wrapper}>"
+
+
+def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:
+    """Return the index in `kept` at which the summary goes in."""
+    if params.upsert:
+        stood = next((index for index, message in enumerate(before) if message.tag == SUMMARY_TAG), None)
+        if stood is not None:
+            ahead = {message.id for message in before[:stood]}
+            return max((index + 1 for index, message in enumerate(kept) if message.id in ahead), default=0)
+    match params.place:
+        case "last":
+            return len(kept)
+        case "first":
+            return _head(kept, with_rules=False)
+        case "history_head":
+            return _head(kept, with_rules=True)
+        case "after_first_user":
+            typed = (index + 1 for index, message in enumerate(kept) if is_typed_by_user(message))
+            return next(typed, _head(kept, with_rules=True))
+        case _:
+            assert_never(params.place)
+
+
+def _head(kept: Messages, *, with_rules: bool) -> int:
+    """Return the index after the system prompt at the front, and the rules when they count as part of it."""
+    for index, message in enumerate(kept):
+        if not is_system_prompt(message) and not (with_rules and message.tag == RULES_TAG):
+            return index
+    return len(kept)
+
+
+def _next_legal(kept: Messages, index: int) -> int:
+    """Return the index, or the next one that does not stand between a call and its result."""
+    return next(cut for cut in legal_cuts(kept) if cut >= index)

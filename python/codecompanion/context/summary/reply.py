@@ -1,0 +1,248 @@
+"""Whether a model's reply is a summary, and what of it counts (R-526, R-433; lessons 14, 15, 56).
+
+A summary is recognised, not assumed: `ok`, a refusal, an error passed off as an answer, the headings of the prompt with
+nothing of the chat, or prose about something else must never stand for a history. What code wrote is taken as it is, a
+caller's text (`context --summary`) unless it is plainly none: it may be short and in no form. What refusals look like
+is data (`prompts/refusals.toml`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.context.summary.sections import Schema, guess_schema, parse_sections
+from codecompanion.context.work import Failed, SummaryReply
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.plural import counted
+from codecompanion.formats.sanitise import REMOVED
+
+_ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTALL | re.IGNORECASE)
+_SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
+_NOTHING = re.compile(r"\W*(?:none|n/a|nothing|keine?s?|nichts|aucune?|ninguno|нет|无|なし|없음)?\W*", re.IGNORECASE)
+_LEADING_MARKS = re.compile(r"[\s*_#>`\"'“”„«»~-]+")
+_LATIN = re.compile(r"[^\W_]{4,}")
+_RUN = re.compile(r"[\w./-]+")
+_NAME = re.compile(r"[a-z][A-Z]|[A-Za-z]_\w|\d[A-Za-z]|[A-Za-z]\d|\d{5}|\w[/.]\w")
+_NO_NAMES = frozenset({"and/or", "e.g", "i.e", "either/or", "he/she", "yes/no", "true/false"})
+LEAST_CHARS = 200
+"""Free text of at most this many characters is no summary, or a quarter of what it stands for when that is less."""
+_SHARE_OF_SHORT = 0.25
+_LEAST_SHARED = 0.25
+_HEAD_CHARS = 200
+_ANNOUNCEMENT = 200
+
+
+def accept_reply(
+    reply: SummaryReply, schema: Schema | None = None, prompt: str = "", about: Sequence[str] = ()
+) -> str | Failed:
+    """Return the summary text without its private analysis, or why the reply is none; `again`: asking may help.
+
+    `schema` is the form asked for and `prompt` how (None: only that there is text), `about` are the texts that it
+    has to be about. Of a reply cut by its limit the complete sections count when they make a summary.
+    """
+    failure = _ended_badly(reply, schema)
+    if failure is not None:
+        return failure
+    text = _stripped(reply.text)
+    if isinstance(text, Failed) or reply.source == "code" or schema is None:
+        return text
+    if _is_refusal(text) and guess_schema(text) is None:
+        return Failed("the summariser refused, asked back or gave an error instead of a summary", again=True)
+    if reply.source == "caller":
+        return Failed(_nothing_said(text)) if _says_nothing(text) else text
+    if reply.stop == "length":
+        text = complete_sections(text, schema)
+        if not text:
+            return Failed("the summary was cut off by its output limit")
+    in_sections = schema.section or guess_schema(text) is not None
+    obstacle = _sections_missing(text, schema, prompt) if in_sections else _not_about(text, about)
+    if obstacle:
+        return Failed(obstacle, again=reply.stop != "length")
+    return in_order(text, schema) if schema.section else text
+
+
+def _ended_badly(reply: SummaryReply, schema: Schema | None) -> Failed | None:
+    if reply.error:
+        return Failed(reply.error)
+    if reply.called_tools:
+        return Failed("the summariser called a tool instead of writing a summary")
+    if reply.stop == "length" and (schema is None or not schema.section or reply.source != "model"):
+        return Failed("the summary was cut off by its output limit")
+    if reply.stop not in ("stop", "length", ""):
+        return Failed(f"the summariser ended early ({reply.stop})")
+    return None
+
+
+def _stripped(given: str) -> str | Failed:
+    """Return the text without thinking, analysis and wrapper; thinking is never the summary (lesson 15)."""
+    text = _ANALYSIS.sub("", _THINKING.sub("", given))
+    wrapped = _SUMMARY.search(text)
+    if not wrapped and "<analysis>" in text.lower():
+        return Failed("the summariser wrote only its analysis, no summary", again=True)
+    text = (wrapped.group(1) if wrapped else text).strip()
+    if not text:
+        only = "the summariser wrote only its thinking, no summary" if given.strip() else ""
+        return Failed(only or "the summariser returned an empty summary", again=True)
+    if _is_error_object(text):
+        return Failed("the summariser returned an error text instead of a summary", again=True)
+    return text
+
+
+def in_order(text: str, schema: Schema) -> str:
+    """Return the text with its sections by their numbers: the most important ones were asked for first (R-433)."""
+    found = parse_sections(text, schema)
+    numbers = [part.number for part in found.parts]
+    if not found.is_sectioned or numbers == sorted(numbers) or schema.headings == "labels":
+        return text
+    sorted_parts = sorted(found.parts, key=lambda part: part.number)
+    body = "\n\n".join(part.text.strip("\n") for part in sorted_parts)
+    return "\n\n".join(piece for piece in (found.preamble.strip("\n"), body, found.tail.strip("\n")) if piece)
+
+
+def inside_form(text: str, schema: Schema) -> str:
+    """Return the text with nothing in front of its first section: an announcement goes, more than that moves inside.
+
+    So does the note on an order that was left out: nobody should have to guess why something is missing.
+    """
+    form = _form_of(text, schema)
+    found = parse_sections(text, form)
+    said = found.preamble.strip()
+    if not said or not found.parts or form is None or form.headings == "labels":
+        return text
+    first, *others = found.parts
+    if len(said) > _ANNOUNCEMENT or REMOVED in said:
+        body = f"{said}\n\n{first.body.strip()}".rstrip()
+        first = msgspec.structs.replace(first, body=f"\n{body}\n\n")
+    return msgspec.structs.replace(found, preamble="", parts=(first, *others)).text
+
+
+def complete_sections(text: str, schema: Schema) -> str:
+    """Return a cut text up to its last complete section (R-433), "" when none is complete."""
+    found = parse_sections(text, schema)
+    if not found.is_sectioned:
+        return ""
+    kept = "".join(part.text for part in found.parts[:-1])
+    return (found.preamble + kept).rstrip("\n") if kept.strip() else ""
+
+
+def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
+    """Return why a text is no summary in sections, "" when it is one: half are there, and some say something.
+
+    A model that answers in another known form is understood. "None" is an answer, but not to everything, and what the
+    prompt says of a section is none.
+    """
+    form = schema if schema.headings == "labels" else _form_of(text, schema)
+    if form is None:
+        return f"the answer has none of the {counted(len(schema.section), 'section')} asked for"
+    bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
+    said = [body for body in bodies if body]
+    telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
+    answered = [*telling, *(body for body in said if _NOTHING.fullmatch(body))]
+    if form.headings == "labels":
+        return "" if telling else "it says nothing under the labels asked for"
+    asked = len(form.section)
+    if 2 * len(answered) < asked:
+        return f"the answer has {len(answered)} of the {counted(asked, 'section')} asked for"
+    return "" if len(telling) >= min(2, asked) else "its sections say nothing"
+
+
+def _form_of(text: str, schema: Schema) -> Schema | None:
+    for form in (schema, guess_schema(text)):
+        if form is not None and form.section and parse_sections(text, form).is_sectioned:
+            return form
+    return None
+
+
+def _not_about(text: str, told: Sequence[str]) -> str:
+    """Return why a free text is no summary, "" when it is one: long enough, and about what it stands for."""
+    if _says_nothing(text):
+        return _nothing_said(text)
+    least = min(LEAST_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else LEAST_CHARS
+    if _length(text) <= least:
+        return f"the answer is too short for a summary ({len(text)} characters)"
+    return "" if not told or _is_about(text, told) else "the answer has nothing to do with the conversation"
+
+
+def _length(text: str) -> int:
+    """Return the length in letters of an alphabet: a Chinese sign says as much as three."""
+    return len(text) + 2 * sum("\u2e80" <= char <= "\uffef" for char in text)
+
+
+def _is_about(text: str, told: Sequence[str]) -> bool:
+    """Return whether the text names something of the history, or shares a good part of its words with it."""
+    known = "\n".join(told).casefold()
+    runs = {run.strip("./-") for run in _RUN.findall(text)}
+    names = {run.casefold() for run in runs if len(run) > 2 and _NAME.search(run)} - _NO_NAMES
+    if any(name in known for name in names):
+        return True
+    words = _words(text)
+    return not words or len(words & _words(known)) >= _LEAST_SHARED * len(words)
+
+
+def _words(text: str) -> set[str]:
+    """Return what may be shared: words without the commonest, pairs of signs where no spaces are written."""
+    common = _common_words()
+    folded = text.casefold()
+    found = {word for word in _LATIN.findall(folded) if word not in common and word.isascii()}
+    for word in re.findall(r"[^\W\d_]+", folded):
+        if not word.isascii():
+            wide = word[0] >= "\u2e80"
+            found.update(word[i : i + 2] for i in range(len(word) - 1)) if wide else found.add(word)
+    return found
+
+
+@cache
+def _common_words() -> frozenset[str]:
+    return frozenset(str(prompts.load_table("refusals")["common"]).split())
+
+
+def _says_nothing(text: str) -> bool:
+    """Return whether the whole reply is a word of consent, or has no word at all."""
+    return " ".join(re.findall(r"[\w/']+", text.casefold())) in _consents()
+
+
+def _nothing_said(text: str) -> str:
+    return f"the summariser answered {text[:_HEAD_CHARS]!r} instead of a summary"
+
+
+@cache
+def _consents() -> frozenset[str]:
+    return frozenset(("", *prompts.load_table("refusals")["consents"]))
+
+
+def _is_refusal(text: str) -> bool:
+    """Return whether the reply begins like a refusal, an error or a question back."""
+    head = unicodedata.normalize("NFKC", text[:_HEAD_CHARS]).casefold().replace("’", "'")
+    head = _LEADING_MARKS.sub("", head, count=1) if _LEADING_MARKS.match(head) else head
+    refusal, error = _refusal_forms()
+    return bool(refusal.match(head) or error.match(head))
+
+
+@cache
+def _refusal_forms() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    table = prompts.load_table("refusals")
+
+    def any_of(name: str) -> str:
+        return "|".join(sorted(map(re.escape, table[name]), key=len, reverse=True))
+
+    refusal = rf"(?:(?:{any_of('openers')})[\s,.!;:。、，！-]*)*(?:{any_of('refusals')}|{any_of('questions')})"
+    return re.compile(refusal), re.compile("|".join(table["errors"]))
+
+
+def _is_error_object(text: str) -> bool:
+    """Return whether the whole text is an error object of an endpoint."""
+    if not text.startswith("{"):
+        return False
+    try:
+        decoded = json.loads(text)
+    except NOT_READABLE:
+        return False
+    return isinstance(decoded, dict) and "error" in decoded

@@ -1,0 +1,71 @@
+"""`summarize_flush`: what is written to the memory while everything is still there (R-446).
+
+The stage around it triggers on little slack; nothing of the view is changed by it, the summary goes to the effects.
+Behind a flush the next one waits until time has passed and something new was said.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from codecompanion.context.summary.summarize_one import SummarizeOne, summarize_one
+from codecompanion.context.transcript.format_transcript import FormatTranscript, format_transcript
+from codecompanion.context.work import Env, Outcome, Skipped, Steps, Work
+from codecompanion.model.messages import RULES_TAG, Message, is_system_prompt
+
+
+class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: fewest messages, least seconds and tokens since the last flush, how much is read and written.
+
+    `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each.
+    """
+
+    min_messages: int = 4
+    cooldown_s: float = 120.0
+    min_new_tokens: int = 250
+    max_tokens: Annotated[int, msgspec.Meta(ge=32, le=600)] = 220
+    max_chars: int = 24_000
+    max_entry_chars: int = 1_500
+
+
+def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:
+    """Return the work with a short summary of its newest messages, and the messages as they were."""
+    chosen = _select(work, params, env)
+    if not isinstance(chosen, Work):
+        return chosen
+    read = format_transcript(chosen, FormatTranscript(max_entry_chars=params.max_entry_chars), env)
+    if not isinstance(read, Work):
+        return read
+    summary = SummarizeOne(schema="flush", max_tokens=params.max_tokens)
+    return (yield from summarize_one(read, summary, env))
+
+
+def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
+    """Return the work with the messages that the summary is about, or why there is none now."""
+    last = env.last_flush
+    if last.is_off:
+        return Skipped("memory_off", "the memory is switched off")
+    said = [message for message in work.messages if not is_system_prompt(message) and message.tag != RULES_TAG]
+    if len(said) < params.min_messages:
+        return Skipped("not_enough_messages", f"not enough messages to remember (minimum {params.min_messages})")
+    if last.at and env.now - last.at < params.cooldown_s:
+        return Skipped("flushed_recently", "the memory was written a moment ago")
+    tokens = env.measure(work.messages).tokens
+    # Behind a compaction the request is smaller than at the last flush: then all of it counts.
+    fresh = tokens - last.tokens if tokens >= last.tokens else tokens
+    if fresh < params.min_new_tokens:
+        return Skipped("nothing_new", "there is nothing new to remember")
+    return msgspec.structs.replace(work, removed=_newest(said, params))
+
+
+def _newest(said: list[Message], params: SummarizeFlush) -> tuple[Message, ...]:
+    """Return the newest messages that have room; the one at the end always has."""
+    room, first = params.max_chars, len(said) - 1
+    for index in range(len(said) - 1, -1, -1):
+        room -= min(len(said[index].text), params.max_entry_chars)
+        if room < 0:
+            break
+        first = index
+    return tuple(said[first:])

@@ -1,0 +1,202 @@
+"""S8 `summarize_one`: one model call that writes the summary, chunked when it does not fit (R-525, R-526, lesson 1).
+
+S12 `summarize_ledger` writes it from the log by code; it needs no call and cannot fail the way one does. S8 is a
+generator: it yields what to ask and receives what came back, so that it needs no network and can be tested with a
+table of strings. Parts of a long history may be asked for at once; the parts of parts come to an end (R-120).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.summary.asking import Question, ask_all, summary_prompt
+from codecompanion.context.summary.fit_summary import shrink
+from codecompanion.context.summary.reply import inside_form
+from codecompanion.context.summary.sections import load_schema, schema_names
+from codecompanion.context.transcript.chunking import chunk_entries, fit_entry
+from codecompanion.context.transcript.format_transcript import escape, wrap
+from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.formats.sanitise import leave_out_orders
+from codecompanion.model.messages import is_system_prompt, is_typed_by_user
+
+_SAFETY = 0.9
+_SMALLEST_BUDGET = 200
+_MOST_FOR_QUOTES = 16_000
+# Three summaries of parts must fit into one request, or putting parts together would never end.
+_PARTS_AT_ONCE = 3
+_DEEPEST = 5
+
+
+def _check_schema(name: str) -> None:
+    if name not in schema_names():
+        raise ValueError(f"there is no summary schema {name!r}; expected one of {', '.join(schema_names())}")
+
+
+class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S8. `schema` names a table of `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
+
+    The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
+    tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
+    never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
+    """
+
+    schema: str = "cc_9"
+    max_tokens: int = 8000
+    min_tokens: int = 0
+    share_of_available: float = 0.0
+    share_of_slack: float = 0.0
+    available_reserve: int = 8000
+
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
+
+
+class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S12: whose headings it writes, and how long the summary may be, in estimated tokens."""
+
+    schema: str = "cc_9"
+    max_tokens: int = 4000
+
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
+
+
+def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
+    """Return the work with `summary`; `Failed` when no usable text came back, and then nothing is changed.
+
+    `details` tell the budget and how many orders to a model were left out of the text (R-433).
+    """
+    if not work.transcript:
+        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+    budget = summary_budget(work, params, env)
+    run = _Run(work, params, env, budget)
+    text = yield from run.reduce(work.transcript)
+    if isinstance(text, Failed):
+        return text
+    typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
+    text, orders = leave_out_orders(text, typed)
+    if run.source == "model" and run.schema.section:
+        text = inside_form(text, run.schema)
+    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": run.source}
+    # More than half of what it stands for is no summary of it, and leaves no room for the user's own words.
+    most = min(run.output, max(_SMALLEST_BUDGET, sum(map(env.count_text, work.transcript)) // 2))
+    if run.source == "model" and env.count_text(text) > most:
+        details["summary_shortened_from_tokens"] = env.count_text(text)
+        text = shrink(text, run.schema, most, env, may_drop=False)
+    if orders:
+        details["orders_left_out"] = orders
+    return msgspec.structs.replace(work, summary=text, details=details)
+
+
+def summary_budget(work: Work, params: SummarizeOne, env: Env) -> int:
+    """Return how many tokens the summary may have (R-427, R-428)."""
+    budget, room = params.max_tokens, env.window - params.available_reserve
+    if params.share_of_slack:
+        slack = room - env.measure((*work.messages, *work.pending)).tokens
+        budget = min(budget, max(params.min_tokens, math.floor(params.share_of_slack * slack)))
+    if params.share_of_available:
+        prompt = tuple(message for message in work.before if is_system_prompt(message))
+        budget = min(budget, math.floor(params.share_of_available * (room - env.measure(prompt).tokens)))
+    return max(1, params.min_tokens, budget)
+
+
+def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
+    """Return the work with a summary written from the log by code: the tier that needs no model (lessons 1, 48)."""
+    if not work.removed:
+        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+    budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
+    # What is free is there for the user's words before any of them is shortened; half of it is left to go on with.
+    taken = env.measure((*work.messages, *work.pending)).tokens + budget + env.count_text(work.request)
+    own = min(_MOST_FOR_QUOTES, max(0, (env.window - env.reserve - taken) // 2))
+    text = summarise(work.removed, budget, env.count_text, params.schema, env.key_of, for_quotes=own)
+    if not text:
+        return Failed("the summary came out empty")
+    tokens = env.count_text(text)
+    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "ledger_tokens": tokens}
+    details["written_by"] = "code"
+    return msgspec.structs.replace(work, summary=text, details=details)
+
+
+_Reduction = Generator[SummaryRequest, SummaryReply, "str | Failed"]
+
+
+class _Run:
+    """One run of S8: what fits into a request, and who wrote."""
+
+    def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
+        self.work, self.count_text = work, env.count_text
+        self.schema = load_schema(params.schema)
+        self.window = env.summariser_window or env.window
+        self.output = min(budget, max(1, self.window // 4))
+        self.prompt = summary_prompt(params.schema, env.instructions, self.output)
+        taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
+        self.available = int((self.window - self.output) * _SAFETY / env.summariser_ratio) - taken
+        self.ratio = env.summariser_ratio
+        self.is_proven = env.writer_is_proven
+        self.source = "model"
+
+    def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
+        """Summarise the entries: at once when they fit, else chunk by chunk and then the parts together."""
+        if self.available < _SMALLEST_BUDGET:
+            return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
+        if sum(map(self.count_text, entries)) <= self.available:
+            return (yield from self.write_whole(entries))
+        if depth >= _DEEPEST:
+            return Failed("the history does not get smaller by summarising it in parts")
+        room = self.available - self.count_text(prompts.load("summary_part"))
+        chunks = chunk_entries(entries, room, self.count_text)
+        if len(chunks) == 1:
+            return (yield from self.write_whole(chunks[0]))
+        parts = yield from self.write_parts(chunks, max(1, min(self.output, room // _PARTS_AT_ONCE)))
+        if isinstance(parts, Failed):
+            return parts
+        return (yield from self.reduce(parts, depth + 1))
+
+    def write_whole(self, entries: tuple[str, ...]) -> _Reduction:
+        """Ask for the summary of entries that fit into one request."""
+        texts = yield from self.ask([self.question(f"{self.prompt}\n\n{wrap(entries)}", self.output)])
+        return texts if isinstance(texts, Failed) else texts[0]
+
+    def write_parts(
+        self, chunks: tuple[tuple[str, ...], ...], output: int
+    ) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
+        """Summarise each chunk in at most `output` tokens; a summary that is longer all the same is shortened."""
+        questions = []
+        for number, chunk in enumerate(chunks, 1):
+            note = prompts.load("summary_part").format(part=number, parts=len(chunks))
+            prompt = f"{self.prompt}\n\n{note}\n\n{wrap(chunk)}"
+            questions.append(self.question(prompt, output, (number, len(chunks))))
+        texts = yield from self.ask(questions)
+        if isinstance(texts, Failed):
+            return texts
+        parts = [
+            f'<message role="summary of part {number}">{escape(text)}</message>' for number, text in enumerate(texts, 1)
+        ]
+        return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
+
+    def question(self, prompt: str, output: int, part: tuple[int, int] = (1, 1)) -> Question:
+        """Return what is asked, with what the summariser's window leaves for the reply."""
+        free = self.window - math.ceil(self.count_text(prompt) * self.ratio)
+        most = max(output, min(2 * output, self.window // 2, free))
+        request = SummaryRequest(
+            prompt=prompt,
+            subject=self.work.removed,
+            max_output_tokens=output,
+            room_tokens=max(output, free),
+            part=part[0],
+            parts=part[1],
+        )
+        return Question(request, self.schema, self.prompt, most)
+
+    def ask(self, questions: Sequence[Question]) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
+        """Ask all of them; remember when it was not a model that answered."""
+        answers = yield from ask_all(questions, is_proven=self.is_proven)
+        if isinstance(answers, Failed):
+            return answers
+        self.is_proven, self.source = True, answers[0].source
+        return tuple(answer.text for answer in answers)

@@ -1,0 +1,51 @@
+"""Who may still be asked for a summary while one request is prepared (R-526, R-529, R-532, lesson 18).
+
+A call that failed ends the questions to that model for the whole preparation: the next part, way or stage would fail
+like it, and somebody waits for each. An answer that was no summary, twice, ends them for summaries of its kind only.
+Whoever may not be asked is answered for here, as by a failed call, so that every strategy does what it does then.
+"""
+
+from __future__ import annotations
+
+from codecompanion.context.policy.schema import StageEvent
+from codecompanion.context.work import Env, Failed, Outcome, SummaryReply, Work
+
+RESTING = "the model that writes summaries has failed too often"
+
+
+class Writers:
+    """The summariser and the chat's own model, which may be one and the same, in one preparation."""
+
+    def __init__(self, env: Env) -> None:
+        self._resting = "" if env.asks_models else RESTING
+        self._are_one = not env.has_utility
+        self._failed: dict[bool, str] = {}
+        self._rejected: dict[tuple[bool, StageEvent], str] = {}
+
+    def why_not(self, event: StageEvent, *, chat_adapter: bool) -> str:
+        """Return why this one is not asked, "" when it may be."""
+        return self._resting or self.failure(event, chat_adapter=chat_adapter)
+
+    def failure(self, event: StageEvent, *, chat_adapter: bool = False) -> str:
+        """Return how this one has failed in this preparation, "" when it has not."""
+        who = self._who(chat_adapter)
+        return self._failed.get(who, "") or self._rejected.get((who, event), "")
+
+    def take_reply(self, reply: SummaryReply, *, chat_adapter: bool) -> None:
+        """Take in a reply, and those beside it."""
+        for error in (reply.error, *(other.error for other in reply.beside)):
+            if error:
+                self._failed.setdefault(self._who(chat_adapter), error)
+
+    def take_outcome(self, outcome: Outcome, event: StageEvent, *, chat_adapter: bool) -> None:
+        """Take in what steps made of the replies."""
+        why = ""
+        if isinstance(outcome, Failed) and outcome.by_writer:
+            why = outcome.reason
+        elif isinstance(outcome, Work):
+            why = str(outcome.details.get("summary_detail", ""))
+        if why:
+            self._rejected.setdefault((self._who(chat_adapter), event), why)
+
+    def _who(self, chat_adapter: bool) -> bool:
+        return chat_adapter and not self._are_one

@@ -1,0 +1,108 @@
+"""S11 `describe_plain`: the shape of a conversation in words, written by code (R-134, R-135).
+
+The last tier: it asks no model and cannot fail. What an earlier summary said is kept after it, because nobody else
+will say it again. Ours are the sentences in which the user demands something: below the topics, word for word, and
+carried on from description to description (lesson 10).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from codecompanion.context.grounding.recall_keys import without_span
+from codecompanion.context.ledger.demands import find_demands, is_strict
+from codecompanion.context.transcript.format_transcript import shorten_middle
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.model.messages import SUMMARY_TAG, is_typed_by_user
+from codecompanion.model.summary_frame import bare_summary
+from codecompanion.placeholders import REQUEST_HEADING
+
+_HEADER = "[Conversation context — {count} earlier messages removed to fit context window]"
+_TOPICS = "Topics discussed:"
+_RULES = "Rules from the user, in the user's own words:"
+_EARLIER = "\n\nEarlier summary:\n"
+_BEFORE = "Topics before that:"
+
+
+class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S11: how many topics are listed, and from which length on a topic is cut to three less and `...`.
+
+    `earlier_chars` caps what is kept of an earlier summary, `rules_share` (0..1 of the window) the demands.
+    """
+
+    topics: int = 10
+    topic_chars: int = 80
+    earlier_chars: int = 4000
+    rules_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.125
+
+
+def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
+    """Return the work with a description of what was removed as its summary."""
+    described = tuple(message for message in work.removed if message.tag != SUMMARY_TAG)
+    if not described:
+        return Skipped("nothing_to_compact", "there is nothing to compact: no message is older than the newest")
+    roles = [message.role for message in described]
+    lines = [
+        _HEADER.format(count=len(work.removed)),
+        f"User messages: {roles.count('user')}, Assistant responses: {roles.count('assistant')},"
+        f" Tool calls: {roles.count('tool')}",
+    ]
+    topics = _topics(described, params)
+    if topics:
+        lines += [_TOPICS, *(f"- {topic}" for topic in topics)]
+    rules = _rules(work.removed, int(params.rules_share * env.window), env)
+    if rules:
+        lines += [_RULES, *(f"- {rule}" for rule in rules)]
+    return msgspec.structs.replace(work, summary="\n".join(lines) + _earlier(work.removed, params.earlier_chars))
+
+
+def _topics(messages: Messages, params: DescribePlain) -> list[str]:
+    """Return the first line of what the user typed, message by message, the first few only."""
+    typed = [message.text.strip() for message in messages if is_typed_by_user(message)]
+    firsts = [text.partition("\n")[0].strip() for text in typed if text]
+    cut = params.topic_chars - 3
+    return [f"{topic[:cut]}..." if len(topic) > params.topic_chars else topic for topic in firsts[: params.topics]]
+
+
+def _rules(removed: Messages, budget: int, env: Env) -> list[str]:
+    """Return what the user demanded, oldest first; where the room does not do, strict ones and then newer ones stay."""
+    said: list[str] = []
+    for message in removed:
+        if message.tag == SUMMARY_TAG:
+            block = without_span(bare_summary(message.text)).partition(f"\n{_RULES}\n")[2].partition(_EARLIER)[0]
+            said += [line.removeprefix("- ") for line in block.split("\n") if line.startswith("- ")]
+        elif is_typed_by_user(message):
+            said += (" ".join(demand.split()) for demand in find_demands([message.text]))
+    rules, kept = list(dict.fromkeys(said)), set[int]()
+    for place in sorted(range(len(rules)), key=lambda place: (is_strict(rules[place]), place), reverse=True):
+        budget -= env.count_text(rules[place]) + 2
+        if budget < 0:
+            break
+        kept.add(place)
+    return [rules[place] for place in sorted(kept)]
+
+
+def _earlier(removed: Messages, max_chars: int) -> str:
+    """Return what the summary before said, without what was quoted after it; a description says it only once."""
+    for message in removed:
+        if message.tag == SUMMARY_TAG:
+            text = without_span(bare_summary(message.text)).partition(f"\n\n{REQUEST_HEADING}")[0]
+            kept = shorten_middle(_without_counts(text), max_chars)
+            return _EARLIER + kept if kept else ""
+    return ""
+
+
+def _without_counts(text: str) -> str:
+    """Return a description as the next one tells it: what it kept of a summary, then all topics so far, oldest first.
+
+    A description has no other trace of what the user asked; any other summary stays as it is.
+    """
+    if not text.startswith(_HEADER.partition("{")[0]):
+        return text
+    described, _, summary = text.partition(_EARLIER)
+    topics = described.partition(f"\n{_RULES}\n")[0].partition(f"{_TOPICS}\n")[2]
+    if topics and _BEFORE not in summary:
+        topics = f"{_BEFORE}\n{topics}"
+    return "\n".join(part for part in (summary, topics) if part)

@@ -1,0 +1,176 @@
+"""S7 `format_transcript`: the removed messages as text for a summariser (R-424, R-436…R-439, R-525, R-126).
+
+Everything in it is data: content cannot close or open the wrapper or pose as another entry, base64 never appears, rules
+are left out because they are re-attached verbatim. One entry a message; `wrap` puts them together.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, assert_never
+
+import msgspec
+
+from codecompanion.context.grounding.recall_keys import without_keys
+from codecompanion.context.transcript.size import fit_entries
+from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message
+from codecompanion.model.summary_frame import bare_summary
+
+_WRAPPER = re.compile(r"<(\s*/?\s*)(message|conversation)\b", re.IGNORECASE)
+_BASE64 = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")
+_LINE_START = re.compile(r"^(?=\[(?:user|assistant|tool|system|previous summary)\]|--- Turn )", re.MULTILINE)
+_SPOKEN = re.compile(r'(?:--- Turn \d+ ---\n)?\[user\]|<message role="user">')
+_MEGABYTE = 1_000_000
+PREVIOUS_SUMMARY = "[previous summary]"
+TRUNCATED = "\n...[truncated]...\n"
+_SHORT = 600
+
+Style = Literal["xml", "lines"]
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many characters of a text stay, by who wrote it; `call` is the arguments of one call. 0 = all (R-436)."""
+
+    user: NotNegative = 0
+    assistant: NotNegative = 0
+    tool: NotNegative = 0
+    call: NotNegative = 0
+
+
+_ALL = Caps()
+
+
+class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S7. `style`: an element a message, or lines that say who speaks (R-438).
+
+    `max_entry_chars` caps a whole entry (head 70 %, tail 30 %), `caps` the texts in it (R-436, R-437), `max_chars` all
+    of it (R-439); 0 = no cap. `previous_summary`: it stands where it stood (`entry`), in front of everything (`lead`,
+    R-424), or nowhere (`out`).
+    """
+
+    style: Style = "xml"
+    max_entry_chars: NotNegative = 0
+    caps: Caps = Caps()
+    max_chars: NotNegative = 0
+    previous_summary: Literal["entry", "lead", "out"] = "entry"
+
+
+def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome:
+    """Return the work with `transcript`, one entry a message, in order."""
+    told: list[Message] = []
+    previous: list[str] = []
+    for message in work.removed:
+        if message.tag == SUMMARY_TAG and params.previous_summary != "entry":
+            previous.append(without_keys(bare_summary(message.text)))
+        elif _is_told(message, params):
+            told.append(message)
+    entries = _entries(tuple(told), params)
+    lead = ""
+    if previous and params.previous_summary == "lead":
+        text = shorten_middle("\n\n".join(previous), params.max_chars // 2)
+        lead = f"{PREVIOUS_SUMMARY}\n{escape_lines(escape(text))}"
+    if params.max_chars:
+        # Entries are joined by newlines, and they count.
+        limit = params.max_chars - (len(lead) + 1 if lead else 0)
+        entries = fit_entries(entries, [is_spoken(entry) for entry in entries], limit)
+    return msgspec.structs.replace(work, transcript=(lead, *entries) if lead else entries)
+
+
+def _is_told(message: Message, params: FormatTranscript) -> bool:
+    """Return whether a summariser needs to see the message."""
+    if message.tag == SUMMARY_TAG:
+        return True
+    left_out = (RULES_TAG, IMAGE_TAG) if params.style == "xml" else (RULES_TAG,)
+    return message.role != "system" and message.tag not in left_out and not message.compacted
+
+
+def _entries(messages: tuple[Message, ...], params: FormatTranscript) -> tuple[str, ...]:
+    match params.style:
+        case "xml":
+            entries = tuple(format_entry(message, params.caps) for message in messages)
+        case "lines":
+            entries = format_lines(messages, params.caps)
+        case _:
+            assert_never(params.style)
+    return tuple(shorten_middle(entry, params.max_entry_chars) for entry in entries)
+
+
+def format_entry(message: Message, caps: Caps = _ALL) -> str:
+    """Return one message as `<message role="R">…</message>`, calls as `Tool: name(arguments)` lines."""
+    text = _text(message, caps)
+    lines = [escape(text)] if text else []
+    lines += [f"[image {escape(part.path or part.mime)}]" for part in message.images]
+    for call in message.tool_calls:
+        lines.append(f"Tool: {escape(call.name)}({escape(keep_head_and_tail(call.arguments, caps.call))})")
+    return f'<message role="{message.role}">' + "\n".join(lines) + "</message>"
+
+
+def format_lines(messages: tuple[Message, ...], caps: Caps = _ALL) -> tuple[str, ...]:
+    """Return the messages as `[role] …` lines, with a line in front of each that another role speaks (R-438)."""
+    entries: list[str] = []
+    turn, speaking = 0, ""
+    for message in messages:
+        lines: list[str] = []
+        if message.role != speaking:
+            turn, speaking = turn + 1, message.role
+            lines.append(f"--- Turn {turn} ---")
+        text = escape_lines(escape(_text(message, caps)))
+        if text:
+            lines.append(f"[{message.role}] {'TOOL_RESULT ' if message.role == 'tool' else ''}{text}")
+        for call in message.tool_calls:
+            arguments = escape_lines(escape(keep_head_and_tail(call.arguments, caps.call)))
+            lines.append(f"[{message.role}] TOOL_USE {escape(call.name)} {arguments}")
+        for image in message.images:
+            lines.append(f"[{message.role}] IMAGE {escape(image.mime)} {image.size_bytes / _MEGABYTE:.1f}MB")
+        entries.append("\n".join(lines))
+    return tuple(entries)
+
+
+def _text(message: Message, caps: Caps) -> str:
+    """Return the text of the message within its cap, without embedded base64 data."""
+    cap = {"user": caps.user, "assistant": caps.assistant, "tool": caps.tool}.get(message.role, 0)
+    text = without_keys(message.text) if message.tag == SUMMARY_TAG else message.text
+    return keep_head_and_tail(_BASE64.sub("[binary data]", text), cap)
+
+
+def is_spoken(entry: str) -> bool:
+    """Return whether an entry is a message of the user."""
+    return _SPOKEN.match(entry) is not None
+
+
+def escape(text: str) -> str:
+    """Return the text unable to open or close the wrapper, and without embedded base64 data."""
+    return _WRAPPER.sub(r"<\\\1\2", _BASE64.sub("[binary data]", text))
+
+
+def escape_lines(text: str) -> str:
+    """Return the text with no line that reads like the start of an entry."""
+    return _LINE_START.sub(r"\\", text)
+
+
+def wrap(entries: tuple[str, ...]) -> str:
+    """Return the entries as one conversation."""
+    return "<conversation>\n" + "\n".join(entries) + "\n</conversation>"
+
+
+def keep_head_and_tail(text: str, limit: int) -> str:
+    """Return at most `limit` characters: 70 % head and the rest tail, only head when the limit is small (R-437)."""
+    if limit <= 0 or len(text) <= limit:
+        return text
+    if limit < _SHORT:
+        return text[: max(0, limit - 3)] + "..."
+    head = limit * 7 // 10
+    tail = limit - head - 20
+    return text[:head] + TRUNCATED + text[len(text) - tail :]
+
+
+def shorten_middle(text: str, limit: int) -> str:
+    """Return at most `limit` characters: 70 % head, 30 % tail, and a marker that says how much is missing."""
+    if limit <= 0 or len(text) <= limit:
+        return text
+    marker = f"\n…[{len(text) - limit} characters left out]…\n"
+    room = max(0, limit - len(marker))
+    head = room * 7 // 10
+    return text[:head] + marker + text[len(text) - (room - head) :] if room else text[:limit]

@@ -1,0 +1,44 @@
+"""Cycles (R-002, R-508…R-510): one user turn and everything the model did in response.
+
+A live session records the cycle of every message; transcripts without them get cycles derived here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from codecompanion.model.messages import Message, is_typed_by_user, with_changes
+
+
+def assign_cycles(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Return the messages with a cycle each; recorded cycles stay and set the counter (R-509).
+
+    Cycles start at 1 and rise with every message the human typed; tagged user messages (summaries, rules,
+    attachments) open none.
+    """
+    assigned: list[Message] = []
+    current, opened = 1, False
+    for message in messages:
+        if message.cycle is not None:
+            current, opened = max(current, message.cycle), opened or message.role != "system"
+            assigned.append(message)
+            continue
+        if is_typed_by_user(message):
+            current, opened = (current + 1 if opened else current), True
+        assigned.append(with_changes(message, cycle=current))
+    return tuple(assigned)
+
+
+def current_cycle(messages: Sequence[Message]) -> int:
+    """Return the newest cycle, 1 for a chat without messages."""
+    return max((message.cycle for message in messages if message.cycle is not None), default=1)
+
+
+def is_aged(cycle: int | None, current: int, keep_cycles: int) -> bool:
+    """Return whether a message of `cycle` is older than the kept cycles (R-510, R-512); without a cycle it is not."""
+    return cycle is not None and cycle <= current - keep_cycles
+
+
+def turn_name(cycle: int | None) -> str:
+    """Return the name of a turn as placeholders, summaries and traces write it: a cycle and a turn are one (R-002)."""
+    return f"turn-{cycle or 1}"

@@ -1,0 +1,504 @@
+"""History versus view: the append-only log of a chat and its projection, the next request (R-003, R-301).
+
+`History` is what happened (`LogEvent`s, stored by `store.sessions`); `View` is what will be sent. A view is made by
+folding `apply` over the events; every change of the view other than appending is one `ViewChanged` event whose
+operations name message ids, so that it can be undone by projecting without it (R-545).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall, Usage
+
+ChangeKind = Literal[
+    "edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored",
+    "regenerated", "rules_reread", "repaired",
+]  # fmt: skip
+
+
+class Payload(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Base of all log payloads."""
+
+
+class ChatCreated(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_created"):
+    """First event of every chat."""
+
+    adapter: str
+    model: str
+    policy: str
+    cwd: str
+
+
+class TitleSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="title_set"):
+    """The chat's title: the first words of its first message, or what the user called it (`by_user`)."""
+
+    title: str
+    by_user: bool = False
+
+
+class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_forked"):
+    """Everything before this event is a copy of chat `from_chat`; what was paid for it is counted there.
+
+    `at_message`: the message that was edited and is not in the copy, "" when the whole chat was copied. `family` is
+    the first chat of the tree of branches.
+    """
+
+    from_chat: str
+    family: str
+    at_message: str = ""
+    from_title: str = ""
+
+
+class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="model_set"):
+    """The chat talks to another adapter or model from here on."""
+
+    adapter: str
+    model: str
+
+
+class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_set"):
+    """The chat's context is managed by another policy from here on; "" = by the configured one."""
+
+    policy: str
+
+
+class PauseEnded(Payload, frozen=True, omit_defaults=True, tag="pause_ended"):
+    """The user asked for a compaction where nothing could be compacted: nothing that was undone rests any more."""
+
+
+class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
+    """A message joins history and view, at the end. `submit` says which submit of which editor brought it."""
+
+    message: Message
+    submit: str = ""
+
+
+class ServerEdited(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a provider left out of a request by itself (R-541): its own word for it, tokens, tool uses or turns."""
+
+    kind: str
+    cleared_tokens: int = 0
+    cleared_items: int = 0
+
+
+class Prices(msgspec.Struct, frozen=True, omit_defaults=True):
+    """List prices of a model in US dollars per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+
+class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
+    """What the provider counted for the call that gave `message_id`.
+
+    `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
+    an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
+    at the prices of that day, None when nobody knows the price; `prices` are those of a prompt of that size.
+    `request_id` names the `RequestSent`.
+    """
+
+    message_id: str
+    adapter: str
+    model: str
+    usage: Usage
+    estimated_prompt_tokens: int
+    other_passes: tuple[Usage, ...] = ()
+    server_edits: tuple[ServerEdited, ...] = ()
+    cost_usd: float | None = None
+    prices: Prices | None = None
+    request_id: str = ""
+
+
+class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message put into the view after message `after` ("" = at the very front)."""
+
+    message: Message
+    after: str = ""
+
+
+class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
+    """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
+
+    `report` holds what the user is told (`cleared`, `call_ids`, `trigger`, `summariser`, `duration_ms` …). Of the kind
+    `regenerated` it holds `turn`, the turn of the new answer: undoing the change takes that answer back as well.
+    """
+
+    change_id: str
+    kind: ChangeKind
+    removed: tuple[str, ...] = ()
+    replaced: tuple[Message, ...] = ()
+    inserted: tuple[Insertion, ...] = ()
+    tokens_before: int = 0
+    tokens_after: int = 0
+    report: dict[str, Any] = {}
+
+
+class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):
+    """The change `change_id` no longer counts; `redone` brings it back.
+
+    `by_user` false: a provider's own compaction that ended with its provider (R-542); it is not offered for redo.
+    """
+
+    change_id: str
+    redone: bool = False
+    by_user: bool = False
+
+
+class CompactionBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
+    """A compaction runs; without an ending it gets a synthetic `CompactionEnded` on load (reason interrupted).
+
+    `failed_event` is the policy's own name for that end, "" = none (R-332).
+    """
+
+    compaction_id: str
+    trigger: Literal["proactive", "reactive", "manual"]
+    summariser: str
+    tokens_before: int
+    failed_event: str = ""
+
+
+class CompactionEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_failed"):
+    """A compaction ended without changing anything. A successful one ends with its `ViewChanged`."""
+
+    compaction_id: str
+    reason: str
+    cancelled: bool = False
+
+
+class TurnBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_started"):
+    """A user turn: one cycle (R-508)."""
+
+    turn_id: str
+    cycle: int
+
+
+class TurnEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_ended"):
+    """Control went back to the user."""
+
+    turn_id: str
+    reason: Literal["done", "stopped", "failed", "limit", "interrupted"]
+    error: str = ""
+
+
+class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_sent"):
+    """What one provider request was: for `/trace`.
+
+    `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping` holds what was left out
+    of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`.
+    """
+
+    turn_id: str
+    adapter: str
+    model: str
+    messages: int
+    estimated_tokens: int
+    purpose: Literal["chat", "summary"] = "chat"
+    request_id: str = ""
+    mix: dict[str, int] = {}
+    shaping: dict[str, int] = {}
+
+
+class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An attempt of a request that failed: why, and how long the next one waited."""
+
+    reason: str
+    wait_ms: int = 0
+
+
+class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_ended"):
+    """How a provider request ended: its stop reason, `failed` or `stopped`. One without an end was interrupted."""
+
+    request_id: str
+    result: str
+    duration_ms: int
+    error: str = ""
+    retries: tuple[Retry, ...] = ()
+
+
+class ChangeShown(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a tool's fold shows of its change of a file; `diff` is cut to what is drawn."""
+
+    change_id: str
+    path: str
+    added: int
+    removed: int
+    diff: str = ""
+
+
+class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_ran"):
+    """How a tool call went; the result itself is a `MessageAdded`."""
+
+    call_id: str
+    message_id: str
+    name: str
+    title: str
+    summary: str
+    status: Literal["ok", "error", "cancelled", "rejected"]
+    duration_ms: int
+    change: ChangeShown | None = None
+
+
+FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupted"]
+
+
+class FileChangeBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
+    """A file is about to be changed. `before` and `after` are the sha256 of the contents, "" = there is no file.
+
+    `path` is absolute, `name` is how it is shown. A file may be there although `before` is "": one too large to be
+    kept, or a symbolic link to `link`. `reverts` are the changes that this one takes back. It changes no view.
+    """
+
+    change_id: str
+    path: str
+    name: str
+    turn_id: str = ""
+    call_id: str = ""
+    before: str = ""
+    after: str = ""
+    mode: int = 0
+    link: str = ""
+    reverts: tuple[str, ...] = ()
+
+
+class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_ended"):
+    """How a change of a file ended; without an end the host was interrupted, and the file is as before or as after.
+
+    `unsaved`: it was made in the editor's buffer, which had unsaved changes. `after` is what the content became when
+    that is not what was asked for (format on save).
+    """
+
+    change_id: str
+    state: FileChangeState
+    after: str = ""
+    added: int = 0
+    removed: int = 0
+    reason: str = ""
+
+
+class PolicyEvent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_event"):
+    """What a policy says happened, under its own documented name (R-328, R-423, R-453).
+
+    `context.policy.named_events` knows the names and makes the `fields` (plain JSON values). Events of one compaction
+    carry its `compaction_id` (R-332). It changes no view.
+    """
+
+    name: str
+    fields: dict[str, Any] = {}
+    compaction_id: str = ""
+
+
+EventPayload = (
+    ChatCreated
+    | TitleSet
+    | ChatForked
+    | ModelSet
+    | PolicySet
+    | PauseEnded
+    | MessageAdded
+    | UsageReported
+    | ViewChanged
+    | ChangeUndone
+    | CompactionBegan
+    | CompactionEnded
+    | TurnBegan
+    | TurnEnded
+    | RequestSent
+    | RequestEnded
+    | ToolRan
+    | FileChangeBegan
+    | FileChangeEnded
+    | PolicyEvent
+)
+
+
+class LogEvent(msgspec.Struct, frozen=True):
+    """One stored event. `seq` rises by 1 within the chat, `ts` is seconds since the epoch."""
+
+    seq: int
+    ts: float
+    payload: EventPayload
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER: msgspec.json.Decoder[EventPayload] = msgspec.json.Decoder(EventPayload)
+
+
+def encode_payload(payload: EventPayload) -> bytes:
+    """Return the payload as JSON."""
+    return _ENCODER.encode(payload)
+
+
+def decode_payload(data: bytes | str) -> EventPayload:
+    """Return the payload from JSON; raises `msgspec.MsgspecError` or `UnicodeDecodeError` when it is damaged."""
+    return _DECODER.decode(data)
+
+
+def payload_type(payload: EventPayload) -> str:
+    """Return the type name stored beside the payload (`message_added`)."""
+    return str(payload.__struct_config__.tag)
+
+
+class View(msgspec.Struct, frozen=True):
+    """The projection of the log: what the next request will contain (R-301). Made by `apply`, never edited.
+
+    `tokens` is the sum of the cached message estimates. `open_calls` are ids of calls of the newest assistant
+    message that have no result yet; `sound` is false when any other call or result lacks its partner (R-004).
+    Appending costs O(1) besides the tuple copy; only a `ViewChanged` looks at all messages.
+    """
+
+    messages: tuple[Message, ...] = ()
+    tokens: int = 0
+    cycle: int = 0
+    open_calls: tuple[str, ...] = ()
+    sound: bool = True
+    last_seq: int = 0
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Return whether the newest assistant message waits for tool results (R-520)."""
+        return bool(self.open_calls)
+
+
+def cycle_after(current: int, message: Message) -> int:
+    """Return the running cycle after a message joined: what is attached for the next cycle does not open it (R-509)."""
+    return current if message.role == "user" and message.tag else max(current, message.cycle or 0)
+
+
+def append(view: View, message: Message) -> View:
+    """Return the view with the message at its end."""
+    open_calls, sound = _pairing_after(view.open_calls, view.sound, message)
+    return msgspec.structs.replace(
+        view,
+        messages=(*view.messages, message),
+        tokens=view.tokens + message.tokens,
+        cycle=cycle_after(view.cycle, message),
+        open_calls=open_calls,
+        sound=sound,
+    )
+
+
+def _pairing_after(open_calls: tuple[str, ...], sound: bool, message: Message) -> tuple[tuple[str, ...], bool]:
+    """Return (open calls, sound) once the message has joined."""
+    if message.role != "tool":
+        return tuple(call.id for call in message.tool_calls), sound and not open_calls
+    if message.tool_call_id not in open_calls:
+        return open_calls, False
+    answered = open_calls.index(message.tool_call_id)
+    return (*open_calls[:answered], *open_calls[answered + 1 :]), sound
+
+
+def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
+    """Return the calls of the newest assistant message that have no result yet, in their order."""
+    waiting = list(view.open_calls)
+    if not waiting:
+        return ()
+    newest = next(message for message in reversed(view.messages) if message.tool_calls)
+    found: list[ToolCall] = []
+    for call in reversed(newest.tool_calls):
+        if call.id in waiting:
+            waiting.remove(call.id)
+            found.append(call)
+    return tuple(reversed(found))
+
+
+def with_messages(view: View, messages: Iterable[Message]) -> View:
+    """Return a view over other messages; cycle and position in the log stay."""
+    kept = tuple(messages)
+    cycle, open_calls, sound = view.cycle, tuple[str, ...](), True
+    for message in kept:
+        open_calls, sound = _pairing_after(open_calls, sound, message)
+        cycle = cycle_after(cycle, message)
+    return View(
+        messages=kept,
+        tokens=sum(message.tokens for message in kept),
+        cycle=cycle,
+        open_calls=open_calls,
+        sound=sound,
+        last_seq=view.last_seq,
+    )
+
+
+def apply_change(view: View, change: ViewChanged) -> View:
+    """Return the view after the change: removals, replacements in place, insertions after their anchors.
+
+    An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531). A
+    message that is there already is not doubled, it is replaced: one that was brought back from a compaction may
+    have come back by itself since.
+    """
+    return with_messages(view, _changed(view.messages, change))
+
+
+def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
+    removed = frozenset(change.removed)
+    replaced = {message.id: message for message in change.replaced}
+    after: dict[str, list[Message]] = {}
+    present = {message.id for message in before if message.id not in removed} if change.inserted else set()
+    for insertion in change.inserted:
+        if insertion.message.id in present:
+            replaced[insertion.message.id] = insertion.message
+        else:
+            after.setdefault(insertion.after, []).append(insertion.message)
+    messages: list[Message] = list(after.pop("", ()))
+    for message in before:
+        if message.id not in removed:
+            messages.append(replaced.get(message.id, message))
+        if after:
+            messages.extend(after.pop(message.id, ()))
+    for orphaned in after.values():
+        messages.extend(orphaned)
+    return messages
+
+
+def apply(view: View, event: LogEvent) -> View:
+    """Return the view after one more event of the log.
+
+    `ChangeUndone` asks for another projection of the whole log: it is `project`'s business.
+    """
+    payload = event.payload
+    if isinstance(payload, MessageAdded):
+        view = append(view, payload.message)
+    elif isinstance(payload, ViewChanged):
+        view = apply_change(view, payload)
+    elif isinstance(payload, TurnBegan):
+        view = msgspec.structs.replace(view, cycle=max(view.cycle, payload.cycle))
+    return msgspec.structs.replace(view, last_seq=max(view.last_seq, event.seq))
+
+
+def is_of_answer(message: Message) -> bool:
+    """Return whether the message belongs to the model's side of a turn: nobody typed or attached it."""
+    return message.role != "user" or message.tag == GO_ON_TAG
+
+
+def answer_turn(change: ViewChanged) -> str:
+    """Return the turn of the new answer that a `regenerated` change made room for; "" in logs of older versions."""
+    return str(change.report.get("turn", "")) if change.kind == "regenerated" else ""
+
+
+def project(events: Sequence[LogEvent]) -> View:
+    """Return the view of a whole log; changes that were undone do not count (R-545), nor does an undone new answer."""
+    undone: dict[str, bool] = {}
+    for event in events:
+        if isinstance(event.payload, ChangeUndone):
+            undone[event.payload.change_id] = not event.payload.redone
+    changes = (event.payload for event in events if isinstance(event.payload, ViewChanged)) if undone else ()
+    taken_back = {answer_turn(change) for change in changes if undone.get(change.change_id)} - {""}
+    messages: list[Message] = []
+    cycle = last_seq = 0
+    for event in events:
+        payload, last_seq = event.payload, event.seq
+        if isinstance(payload, MessageAdded):
+            if payload.message.turn_id in taken_back and is_of_answer(payload.message):
+                continue
+            messages.append(payload.message)
+            cycle = cycle_after(cycle, payload.message)
+        elif isinstance(payload, TurnBegan):
+            cycle = max(cycle, payload.cycle)
+        elif isinstance(payload, ViewChanged) and not undone.get(payload.change_id):
+            messages = _changed(messages, payload)
+    return with_messages(View(cycle=cycle, last_seq=last_seq), messages)

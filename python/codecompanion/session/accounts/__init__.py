@@ -1,0 +1,1 @@
+"""What a chat counts: tokens, usage, money, budgets, reports."""

@@ -1,0 +1,99 @@
+"""What a chat writes down of its provider requests, and the budgets that end a turn before it begins (R-356…R-360).
+
+`reports` makes `/cost` and `/trace` of what is logged here; nothing else is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from codecompanion.adapters.base import ChatRequest, RetryScheduled
+from codecompanion.context.shaping.request_parts import request_mix
+from codecompanion.counting.tokens import MessageCounter, estimate_text
+from codecompanion.errors import CodeCompanionError, StoreError
+from codecompanion.model.history import RequestEnded, RequestSent, Retry
+from codecompanion.model.messages import Message, ToolSpec
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.waiting import to_the_end
+
+_log = logging.getLogger(__name__)
+
+
+class RequestRecord:
+    """One provider request on its way: `id` ties its entries in the log together."""
+
+    def __init__(self, id: str, log: ChatLog, clock: Callable[[], float]) -> None:
+        self.id, self._log, self._clock = id, log, clock
+        self._began_at = clock()
+        self._retries: list[Retry] = []
+
+    def take_retry(self, event: RetryScheduled) -> None:
+        """Remember an attempt that failed."""
+        self._retries.append(Retry(event.reason, event.wait_ms))
+
+    def ended(self, result: str, error: str = "") -> RequestEnded:
+        """Return what is logged of the end; `result` is the stop reason, `failed` or `stopped`."""
+        return RequestEnded(
+            request_id=self.id,
+            result=result,
+            duration_ms=max(0, round((self._clock() - self._began_at) * 1000)),
+            error=error,
+            retries=tuple(self._retries),
+        )
+
+    def for_summary(self, adapter: str, model: str, prompt: str) -> RequestSent:
+        """Return what is logged when a model is asked for a summary."""
+        return RequestSent(
+            turn_id="",
+            adapter=adapter,
+            model=model,
+            messages=1,
+            estimated_tokens=estimate_text(prompt),
+            purpose="summary",
+            request_id=self.id,
+        )
+
+    async def fail(self, error: BaseException) -> None:
+        """Log that the request gave no reply. When that cannot be stored the error itself is what matters."""
+        stopped = isinstance(error, asyncio.CancelledError)
+        # Only our own errors are known to hold no key (lesson 44).
+        reason = "" if stopped else str(error) if isinstance(error, CodeCompanionError) else type(error).__name__
+        try:
+            await to_the_end(self._log.write(self.ended("stopped" if stopped else "failed", reason)))
+        except StoreError as problem:
+            _log.warning("the end of a request could not be logged: %s", problem)
+
+
+class RequestParts:
+    """Sizes of the parts of requests; what goes along with every one of them is counted once."""
+
+    def __init__(self, counter: MessageCounter) -> None:
+        self._counter = counter
+        self._system: tuple[Message | None, int] = (None, 0)
+        self._tools: tuple[Sequence[ToolSpec] | None, int] = (None, 0)
+        self._seen: tuple[tuple[Message, ...], dict[str, int]] = ((), {})
+
+    def described(self, request: ChatRequest, sent: RequestSent) -> RequestSent:
+        """Return the entry with the mix of the request (R-357)."""
+        if request.tools is not self._tools[0]:
+            self._tools = request.tools, self._counter.tools(request.tools)
+        messages = tuple(request.messages)
+        before, mix = self._seen
+        # Tuples ask for identity before equality: what the last request held is not looked at again.
+        if messages[: len(before)] != before:
+            before, mix = (), {}
+        added = request_mix(messages[len(before) :], 0, self._count)
+        mix = {part: tokens + mix.get(part, 0) for part, tokens in added.items()}
+        self._seen = messages, mix
+        return msgspec.structs.replace(sent, mix={**mix, "tools": self._tools[1]})
+
+    def _count(self, message: Message) -> int:
+        if message.role != "system":
+            return self._counter.message(message)
+        if message is not self._system[0]:
+            self._system = message, self._counter.message(message)
+        return self._system[1]

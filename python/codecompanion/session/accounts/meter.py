@@ -1,0 +1,305 @@
+"""The ctx meter: how large the next request is, and how sure we are of it (R-505, lessons 7, 8, 45).
+
+Every report says what a whole prompt is, and the same report what its reply is. So after each one it is known what
+every message costs: a reply what the provider counted for it, the messages between two requests the difference of
+the two, shared out by their estimates, and all else (system prompt, schemas, framing) the rest, `base`. The next
+request is the sum over its messages, and only what nobody has reported on yet is estimated: right after a reply the
+count is exact, after a tool result nearly so, and an edit, a compaction or an undo takes out and brings back what
+was really counted, so that the meter is right at once.
+
+What is known of the messages is kept in `message_sizes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.context.work import Measure
+from codecompanion.counting.calibration import Calibration, Count, is_plausible
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.history import LogEvent, View
+from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolSpec, Usage, with_changes
+from codecompanion.session.accounts.message_sizes import Key, MessageSizes, Split
+from codecompanion.session.accounts.reported_steps import reported_steps
+from codecompanion.session.accounts.usage_check import Doubt, Going, Request, UsageCheck
+
+# What was estimated since a report is small and therefore coarser than a whole request, what was taken out is known
+# as well as shares of a report are, and providers add a little to anything. Fitted on one half of recorded sessions:
+# 98 % of the other half lie within (bench/bench_counting.py); the last two follow what each endpoint reports.
+_NEW_MARGIN, _TAKEN_MARGIN, _ALL_MARGIN, _FLOOR = 0.22, 0.02, 0.004, 64
+# The first report is about the fixed part and the messages at once: with this many tokens of messages it is taken to
+# be about them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
+_MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
+# A first report leaves at least this share of its estimate to the fixed part.
+_LEAST_BASE = 0.5
+# After an edit a report differs from what was expected by up to 2 % of what stayed (recorded and replayed sessions).
+_TAKEN_MOST = 0.05
+
+
+class FixedPart(msgspec.Struct, frozen=True):
+    """The estimate of what goes with every request: system prompt and tools together, and of that the tools."""
+
+    tokens: int
+    schemas: int
+
+
+class ContextMeter:
+    """Counts one chat's next request with one model."""
+
+    def __init__(self, counter: MessageCounter, calibration: Calibration, *, checks_usage: bool = True) -> None:
+        self.counter = counter
+        self.calibration = calibration
+        """What this model's reports have taught so far."""
+        self.window = 0
+        """The model's window in tokens, 0 when it is a guess: no report can be about more."""
+        self._fixed = self._schemas = 0
+        self._reasoning_returns = False
+        self._base: float | None = None
+        self._sizes = MessageSizes(counter)
+        self._check = UsageCheck(enabled=checks_usage)
+        self._total = 0.0
+        self._estimated: tuple[tuple[Message, ...], int] = ((), 0)
+
+    def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
+        """Forget what another model reported."""
+        self.calibration, self._reasoning_returns = calibration, readable_reasoning_returns
+        self._forget_reports()
+        self._check.forget()
+
+    def _forget_reports(self) -> None:
+        self._base, self._sizes = None, MessageSizes(self.counter)
+
+    def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
+        """Count what goes with every request: system prompt and tool schemas."""
+        fixed = self.fixed_part(system, specs)
+        if self._base is not None:
+            self._base += self.calibration.ratio * (fixed.tokens - self._fixed)
+        self._fixed, self._schemas = fixed.tokens, fixed.schemas
+
+    def fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> FixedPart:
+        """Return the estimate of a system prompt and tool schemas."""
+        schemas = self.counter.tools(specs)
+        return FixedPart(self.counter.message(system) + schemas, schemas)
+
+    @property
+    def state(self) -> tuple[float | None, float, float]:
+        """Return what counts depend on besides the messages: it changes with every report."""
+        return self._base, self._total, self.calibration.ratio
+
+    def counted(self, message: Message) -> Message:
+        """Return the message with its cached estimate."""
+        return message if message.tokens else with_changes(message, tokens=self.counter.message(message))
+
+    def estimated_prompt(self, view: View) -> int:
+        """Return the uncalibrated estimate of the request: what a later report is compared with."""
+        return self._fixed + view.tokens
+
+    def by_estimate(self, messages: Sequence[Message]) -> Count:
+        """Return the size of a request of these messages by our own estimate, whatever was reported of them.
+
+        What the provider adds unseen is left out: that is hearsay, and no reason to hold a request back.
+        """
+        ours = msgspec.structs.replace(self.calibration, extra=0.0)
+        return ours.count(self._fixed + self.counter.count_messages(messages), self._schemas)
+
+    def count(self, view: View) -> Count:
+        """Return the size of the next request made of the view."""
+        return self._count(view.messages)
+
+    def measure(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Measure:
+        """Return the size of a request made of these messages; `fixed` goes along with it, when that is shaped."""
+        count = self._count(messages, fixed)
+        return Measure(count.tokens, count.upper)
+
+    def _count(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Count:
+        fixed = fixed or FixedPart(self._fixed, self._schemas)
+        if self._base is None:
+            # Without messages nothing is estimated: what was looked at last stays known.
+            estimated = fixed.tokens + (self._estimate(tuple(messages)) if messages else 0)
+            return self.calibration.count(estimated, fixed.schemas)
+        base = self._base + self.calibration.ratio * (fixed.tokens - self._fixed)
+        split = self._sizes.split(messages) if messages else Split()
+        known, added = self._sizes.read(split), self.calibration.size(split.estimate, split.marks)
+        tokens = max(0.0, base + known + added)
+        taken = self._total - base - known
+        if not split.new and abs(taken) < 1:
+            return Count(tokens=round(tokens), lower=round(tokens), upper=round(tokens), exact=True)
+        doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN
+        return self.calibration.around(tokens, doubt, tokens * _ALL_MARGIN + _FLOOR)
+
+    def _estimate(self, messages: tuple[Message, ...]) -> int:
+        """Return the estimate of all messages; what was looked at last is not looked at again when it only grew."""
+        before, tokens = self._estimated
+        if messages[: len(before)] != before:
+            before, tokens = (), 0
+        tokens += self.counter.count_messages(messages[len(before) :])
+        self._estimated = messages, tokens
+        return tokens
+
+    def learn(self, usage: Usage, estimated_prompt: int, view: View, *, cleared: int = 0) -> Doubt | None:
+        """Take in what the provider reported for the call whose reply now ends the view (lesson 7).
+
+        `estimated_prompt` is the estimate of what was sent; when the view changed meanwhile nothing is learned about
+        the model. `cleared` is what the provider left out of it by itself. Returns why the report is not used, if so:
+        then the estimate stays in force (lesson 58).
+        """
+        return self._report(usage, estimated_prompt, view, teaches=True, cleared=cleared)
+
+    def _report(
+        self, usage: Usage, estimated_prompt: int, view: View, *, teaches: bool, cleared: int = 0
+    ) -> Doubt | None:
+        prompt, reply = view.messages[:-1], view.messages[-1]
+        changed = self.estimated_prompt(view) - reply.tokens - estimated_prompt
+        total = usage.prompt_tokens + self.calibration.ratio * changed
+        doubt = self._doubt(total if usage.prompt_tokens > 0 else 0, prompt, cleared, usage.cache_read_tokens)
+        if doubt is None:
+            self._take(total, prompt, teaches=teaches and changed == 0)
+            self._take_reply(usage, reply)
+        elif self._base is not None and (doubt.cut_to or not self._check.has_proved):
+            # Whoever told the first two has not told the truth then, either; nor was the last one before a cut whole.
+            self._forget_reports()
+        return doubt
+
+    def _doubt(self, total: float, messages: Sequence[Message], cleared: int = 0, cached: int = 0) -> Doubt | None:
+        """Return why a report of so many tokens cannot be about these messages, None when it can."""
+        ratio, split = self.calibration.ratio, self._sizes.split(messages)
+        request = Request(
+            text=ratio * (self._fixed - self._schemas + split.all_tokens - split.sized_tokens),
+            schemas=ratio * self._schemas,
+            sized=ratio * split.sized_tokens,
+            hidden=self.calibration.extra_with(self._schemas),
+            window=self.window,
+            cleared=cleared,
+        )
+        if self._base is None:
+            return self._check.doubt(total, request, None, cached)
+        known, sized = self._sizes.read(split), sum(map(self._sizes.sized, split.new.values()))
+        going = Going(
+            known=self._base + known,
+            new=self.calibration.size(split.estimate, split.marks),
+            sized=ratio * sized,
+            taken=self._total - self._base - known,
+            thoughts=split.past_thoughts + split.thoughts,
+            cleared=cleared,
+        )
+        return self._check.doubt(total, request, going, cached)
+
+    def take_provider_count(self, prompt_tokens: int, view: View) -> None:
+        """Take in what the provider says a request made of the view is: its count, or an overflow error's.
+
+        A figure that cannot be the tokens of this request (all the characters, say) is not used.
+        """
+        if prompt_tokens > 0 and self._doubt(prompt_tokens, view.messages) is None:
+            teaches = is_plausible(prompt_tokens, self.estimated_prompt(view))
+            self._take(prompt_tokens, view.messages, teaches=teaches)
+
+    def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
+        """Take in what was counted for the reply after the provider's own compaction, which ends the view (R-538).
+
+        Anthropic counted its block and what always goes along; what is sent again after the block keeps the size it
+        had. OpenAI was recorded to count what came in: that says nothing of the block, which stays an estimate.
+        """
+        reply = view.messages[-1]
+        block = next((message for message in reversed(view.messages) if message.compaction is not None), None)
+        least = _LEAST_BASE * self.calibration.ratio * (self._fixed - self._schemas)
+        if block is None or usage.prompt_tokens <= least:
+            return
+        if self._base is None:
+            self._base = min(usage.prompt_tokens, self._expected_base())
+        size, came = float(self._sizes.key(block)[1]), self.calibration.count(estimated_prompt, self._schemas).tokens
+        if usage.prompt_tokens**2 < (self._base + size) * came:
+            size = usage.prompt_tokens - self._base
+            self._sizes.set(block, size)
+        # The output holds the block or does not: whichever leaves what the reply can be.
+        ours = self.calibration.size(reply.tokens, self.counter.marks(reply))
+        output = min(usage.output_tokens, usage.output_tokens - size, key=lambda tokens: abs(tokens - ours))
+        self._take_reply(msgspec.structs.replace(usage, output_tokens=round(output)), reply)
+        self._total = self._base + self._sizes.read(self._sizes.split(view.messages))
+
+    def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
+        """Take in what the log of a chat says this model reported, so that a restored chat counts as before.
+
+        What older reports told apart is shared out by estimates. Nothing is learned about the model: it was, when they
+        came.
+        """
+        for report, view, compacted in reported_steps(events, adapter, model):
+            if compacted:
+                self.anchor_after_compaction(report.usage, report.estimated_prompt_tokens, view)
+            else:
+                cleared = sum(edit.cleared_tokens for edit in report.server_edits)
+                self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False, cleared=cleared)
+
+    def _expected_base(self) -> float:
+        return self.calibration.ratio * self._fixed + self.calibration.extra_with(self._schemas)
+
+    def _take(self, total: float, messages: Sequence[Message], *, teaches: bool) -> None:
+        """Share a prompt of `total` tokens out among its messages and the base; the shares add up to the total."""
+        sizes, ratio, first = self._sizes, self.calibration.ratio, self._base is None
+        counted, split = self._count(messages), sizes.split(messages)
+        estimate, fresh, expected = split.estimate, split.new.values(), self._expected_sizes(split)
+        added = sum(expected.values())
+        base = self._expected_base() if self._base is None else self._base
+        if teaches and not first and all(map(_is_text, fresh)):
+            self.calibration = self.calibration.learn_doubt(counted, total)
+        if not first and any(message.role == "user" for message in fresh):
+            sizes.learn_forgetting(split, total - base - added, added * _NEW_MARGIN + _FLOOR)
+        known = sizes.read(split)
+        observed = total - base - known
+        told = is_plausible(observed, estimate) and (not first or estimate >= _MOSTLY_MESSAGES)
+        if told and teaches and all(map(_is_text, fresh)):
+            self.calibration = self.calibration.learn(observed, estimate, split.marks)
+        share = observed / added if told and added else 1.0
+        if first and added:
+            # A wrong ratio must not make the fixed part nothing, which every later request would have to pay for.
+            share = min(share, max(0.0, (total - _LEAST_BASE * base) / added))
+        sizes.share_out(split, {key: share * size for key, size in expected.items()})
+        rest, taken, self._total = observed - share * added, self._total - base - known, total
+        if not first and taken > 0 and 0.5 < abs(rest) < _TAKEN_MOST * known:
+            # What was taken out had been reported together with what stayed: the shares were wrong, not the base.
+            sizes.scale([message for message in messages if sizes.key(message) not in split.new], 1 + rest / known)
+            return
+        self._base = base + rest
+        self._keep_base(messages, total)
+        if first and teaches and estimate <= _MOSTLY_FIXED:
+            self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed, self._schemas)
+
+    def _expected_sizes(self, split: Split) -> dict[Key, float]:
+        """Return what nobody has reported on, in tokens as the model counts; code is not prose."""
+        return {k: self.calibration.size(k[1], self.counter.marks(message)) for k, message in split.new.items()}
+
+    def _keep_base(self, messages: Sequence[Message], total: float) -> None:
+        """Leave the fixed part its share after a report that contradicts the earlier ones; the rest is the messages'.
+
+        Without it a chat would seem to weigh nothing once they are compacted.
+        """
+        least = min(total, _LEAST_BASE * min(self._expected_base(), self.calibration.ratio * self._fixed))
+        if self._base is not None and self._base < least:
+            self._sizes.scale(messages, (total - least) / (total - self._base))
+            self._base = least
+
+    def _take_reply(self, usage: Usage, reply: Message) -> None:
+        """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.
+
+        Sealed reasoning (signed, encrypted) goes back and is counted (recorded for Claude and GPT-5); readable
+        reasoning of Chat Completions mostly does not, and some endpoints do not say how much of the output it was.
+        """
+        size, thoughts_size = float(usage.output_tokens), 0.0
+        parts = () if isinstance(reply.content, str) else reply.content
+        thoughts = [part for part in parts if isinstance(part, ReasoningPart)]
+        sent_back = bool(thoughts) and (self._reasoning_returns or any(part.opaque for part in thoughts))
+        if sent_back:
+            thoughts_size = float(min(usage.reasoning_tokens, usage.output_tokens))
+        else:
+            readable = self.calibration.ratio * sum(self.counter.text(part.text) for part in thoughts)
+            size -= usage.reasoning_tokens or readable
+        ours = self.calibration.size(reply.tokens - self._sizes.sized(reply), self.counter.marks(reply))
+        if size > 0 and self._check.is_reply(size, ours, thinks=sent_back):
+            self._sizes.add(reply, size, thoughts_size)
+            self._total += size
+
+
+def _is_text(message: Message) -> bool:
+    """Return whether nothing of the message is counted by size class, which says nothing about a tokenizer."""
+    return isinstance(message.content, str) or all(isinstance(part, TextPart) for part in message.content)

@@ -1,0 +1,66 @@
+"""What the log of a chat says that a model reported: each report with the view it was about (R-505, R-538)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from codecompanion.model.history import (
+    ChangeUndone,
+    EventPayload,
+    LogEvent,
+    RequestSent,
+    UsageReported,
+    View,
+    ViewChanged,
+    apply,
+    project,
+)
+
+MOST_REPORTS = 150
+"""The newest so many reports are read, which bounds the work, and the first one."""
+
+
+class ReportedStep(NamedTuple):
+    """A report, the view that its reply ends, and whether the provider compacted before it."""
+
+    report: UsageReported
+    view: View
+    compacted: bool
+
+
+def reported_steps(events: Sequence[LogEvent], adapter: str, model: str) -> Iterator[ReportedStep]:
+    """Yield the first report of the model, which tells best what always goes along, and the newest ones."""
+    reports = {
+        index: event.payload
+        for index, event in enumerate(events)
+        if isinstance(event.payload, UsageReported) and (event.payload.adapter, event.payload.model) == (adapter, model)
+    }
+    newest = dict(list(reports.items())[-MOST_REPORTS:])
+    start, first = min(newest, default=len(events)), min(reports, default=len(events))
+    if first < start:
+        yield from _about_its_reply(reports[first], project(events[:first]), compacted=False)
+    view, compacted = project(events[:start]), False
+    for event in events[:start]:
+        compacted = _compacts_in_reply(event.payload, compacted)
+    for index, event in enumerate(events[start:], start):
+        view = project(events[: index + 1]) if isinstance(event.payload, ChangeUndone) else apply(view, event)
+        compacted = _compacts_in_reply(event.payload, compacted)
+        if index in newest:
+            yield from _about_its_reply(newest[index], view, compacted=compacted)
+
+
+def _about_its_reply(report: UsageReported, view: View, *, compacted: bool) -> Iterator[ReportedStep]:
+    if view.messages and view.messages[-1].id == report.message_id:
+        yield ReportedStep(report, view, compacted)
+
+
+def _compacts_in_reply(payload: EventPayload, so_far: bool) -> bool:
+    """Return whether the provider compacted since the last request was sent."""
+    match payload:
+        case RequestSent(purpose="chat"):
+            return False
+        case ViewChanged(report=report) if report.get("stage") == "server":
+            return True
+        case _:
+            return so_far

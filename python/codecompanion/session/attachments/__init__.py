@@ -1,0 +1,1 @@
+"""What the user attaches: files, images, rules, pins; and whether it still holds."""

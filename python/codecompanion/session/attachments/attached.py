@@ -1,0 +1,98 @@
+"""What a user attaches to a chat: files, buffers, images, PDFs, selections, rules; tagged messages (R-548, R-549)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from codecompanion.errors import InputError
+from codecompanion.model.messages import GO_ON_TAG, PIN_TAG, SUMMARY_TAG, DocumentPart, ImagePart, Message, TextPart
+from codecompanion.session.attachments.file_facts import count_pages, image_size, image_type, is_pdf
+from codecompanion.session.attachments.pins import title_of
+from codecompanion.wire.events import ContextItem
+
+MAX_IMAGE_BYTES = 20_000_000
+MAX_DOCUMENT_BYTES = 32_000_000
+"""The most Anthropic takes in one request; OpenAI takes as much."""
+_OURS = (SUMMARY_TAG, GO_ON_TAG)
+_FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
+
+
+def text_attachment(kind: str, path: str, text: str, message_id: str) -> Message:
+    """Return a text attachment, fenced so that its own fences cannot end it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    language = Path(path).suffix.lstrip(".") if kind in _FENCED else ""
+    intro = _FENCED.get(kind, "{path}").format(path=path)
+    return Message(
+        id=message_id, role="user", tag=kind, path=path, content=f"{intro}\n{fence}{language}\n{text}\n{fence}"
+    )
+
+
+def image_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, str]:
+    """Return an image attachment and the sha256 its bytes must be stored under.
+
+    Raises:
+        InputError: not an image type that models read, or too large; names the path.
+    """
+    mime = image_type(data)
+    if not mime:
+        raise InputError(f"{path} is not an image; expected PNG, JPEG, GIF or WebP")
+    if len(data) > MAX_IMAGE_BYTES:
+        raise InputError(f"{path} has {len(data)} bytes; at most {MAX_IMAGE_BYTES} can be sent")
+    digest = hashlib.sha256(data).hexdigest()
+    width, height = image_size(data)
+    part = ImagePart(mime=mime, sha256=digest, path=path, size_bytes=len(data), width=width, height=height)
+    content = (TextPart(f"The image `{path}`:"), part)
+    return Message(id=message_id, role="user", tag="image", path=path, content=content), digest
+
+
+def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, str]:
+    """Return a PDF as an attachment and the sha256 its bytes must be stored under.
+
+    Raises:
+        InputError: no PDF, or too large; names the path.
+    """
+    if not is_pdf(data):
+        raise InputError(f"{path} is not a PDF, although its name says so")
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise InputError(f"{path} has {len(data)} bytes; at most {MAX_DOCUMENT_BYTES} can be sent")
+    digest = hashlib.sha256(data).hexdigest()
+    part = DocumentPart(sha256=digest, path=path, size_bytes=len(data), pages=count_pages(data))
+    pages = f" ({_pages(part)})" if part.pages else ""
+    content = (TextPart(f"The document `{path}`{pages}:"), part)
+    return Message(id=message_id, role="user", tag="document", path=path, content=content), digest
+
+
+def is_document_path(path: str) -> bool:
+    """Return whether a file is attached as a document, by its name."""
+    return Path(path).suffix.lower() == ".pdf"
+
+
+def _pages(part: DocumentPart) -> str:
+    return f"{part.pages} page{'s' if part.pages > 1 else ''}"
+
+
+def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
+    """Return the context block: what is attached to the next request, in order; placeholders are not."""
+    return tuple(
+        ContextItem(
+            id=message.id,
+            kind=message.tag,
+            label=title_of(message) if message.tag == PIN_TAG else message.path or message.id,
+            tokens=message.tokens,
+            note=_note(message),
+        )
+        for message in messages
+        if message.role == "user"
+        and message.tag
+        and message.tag not in (SUMMARY_TAG, GO_ON_TAG)
+        and not message.compacted
+    )
+
+
+def _note(message: Message) -> str:
+    parts = () if isinstance(message.content, str) else message.content
+    return next((_pages(part) for part in parts if isinstance(part, DocumentPart) and part.pages), "")

@@ -1,0 +1,130 @@
+"""What the user has attached to a chat: files, buffers, images, rules (R-548, R-549).
+
+Between a call and its result nothing may stand, so what is attached while a turn runs waits for the next request
+boundary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from codecompanion.model.history import ChangeKind, MessageAdded, ViewChanged
+from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, RULES_TAG, Message, with_changes
+from codecompanion.session.attachments.attached import context_items
+from codecompanion.session.attachments.pins import title_of
+from codecompanion.session.attachments.rules_sync import RuleKeeper
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.undo import Chain, marks
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.events import ContextItems
+
+_CHANGES = (REVERTED_TAG, REAPPLIED_TAG)
+"""What was done last to a file counts."""
+
+
+class ContextBlock:
+    """The attachments of one chat, those in the view and those waiting."""
+
+    def __init__(
+        self, services: Services, log: ChatLog, control: ContextControl, must_be_idle: Callable[[str], None]
+    ) -> None:
+        self._services, self._log, self._control = services, log, control
+        self._must_be_idle = must_be_idle
+        self.rules = RuleKeeper(services)
+        self._waiting: deque[Message] = deque()
+        self._joining = asyncio.Lock()
+        self._shown_at = 0
+        self._shown_undone = log.undone
+        self.shown_chain = Chain()
+        """What can be undone and redone, as the editor knows it."""
+        self._shaped_away: frozenset[str] = frozenset()
+
+    def show(self) -> None:
+        """Show the context block: what is in the view, and what waits to join it."""
+        self._shown_at = self._log.changes
+        items = context_items((*self._log.view.messages, *self._waiting))
+        self._services.emit(ContextItems(chat=self._log.chat_id, items=items))
+
+    def show_changes(self) -> None:
+        """Show it again when the view was changed since: a compaction may have taken attachments out, or back in."""
+        if self._shown_at != self._log.changes:
+            self.show()
+        log = self._log
+        # A change of provider undoes its compaction; a shaped request clears results for a turn; no answer is exchanged
+        # any more once the chat goes on from it.
+        settled = self.shown_chain.has_answer and self.shown_chain != log.chain
+        if log.untold or settled or self._shown_undone != log.undone or self._shaped_away != self._shaped():
+            self.show_marks()
+
+    def show_marks(self) -> None:
+        """Show what is undone, cleared, pinned and gone, and what can be undone and redone."""
+        log, messages = self._log, self._control.shaper.current().messages
+        log.untold, self._shown_undone, self._shaped_away = False, log.undone, self._shaped()
+        self.shown_chain = log.chain
+        self._services.emit(marks(log.chat_id, log.undone, messages, log.gone, log.chain))
+
+    def _shaped(self) -> frozenset[str]:
+        """Return the messages that the next request has a placeholder for, beside those of the view."""
+        return frozenset(self._control.shaper.current().kept.placeholders)
+
+    def add(self, message: Message) -> None:
+        """Let a message wait for the next request boundary."""
+        self._waiting.append(message)
+
+    async def join(self, turn_id: str, cycle: int) -> None:
+        """Log what waits; a newer one of the same kind and path takes the older one's place."""
+        async with self._joining:
+            if not self._waiting:
+                return
+            while self._waiting:
+                message = self._waiting[0]
+                await self._detach_older(message)
+                fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
+                await self._log.write(MessageAdded(message=self._control.meter.counted(fresh)))
+                self._waiting.popleft()
+        self.show()
+
+    async def detach(self, items: tuple[str, ...]) -> None:
+        """Take attachments out of the next request; the log keeps them (R-003).
+
+        Raises:
+            InputError: a turn is running, which has already sent them.
+        """
+        self._waiting = deque(message for message in self._waiting if message.id not in items)
+        known = tuple(message.id for message in self._log.view.messages if message.tag and message.id in items)
+        if known:
+            self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
+            self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
+            names = [message.path or title_of(message) for message in self._log.view.messages if message.id in known]
+            await self.remove("detached", known, names=names)
+
+    async def remove(self, kind: ChangeKind, removed: tuple[str, ...], **report: object) -> None:
+        """Log that messages left the view."""
+        before = self._control.measured().tokens
+        change_id = self._services.new_token()
+        await self._log.write(
+            ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before, report=report)
+        )
+
+    async def reread_rules(self) -> list[str]:
+        """Take in rule files that changed since they were read (R-549); return what could not be read, in words."""
+        replaced, problems = await self.rules.changed(self._log.view)
+        if replaced:
+            counted = tuple(self._control.meter.counted(with_changes(message)) for message in replaced)
+            change_id = self._services.new_token()
+            await self._log.write(ViewChanged(change_id=change_id, kind="rules_reread", replaced=counted))
+        return list(problems)
+
+    async def _detach_older(self, message: Message) -> None:
+        tags = _CHANGES if message.tag in _CHANGES else (message.tag,)
+        old = tuple(
+            known.id
+            for known in self._log.view.messages
+            if known.tag in tags and known.path == message.path and not known.compacted
+        )
+        if old:
+            # A newer one takes its place: that is no change of the user's to be undone.
+            await self.remove("detached", old, superseded=True)

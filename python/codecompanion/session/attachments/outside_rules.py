@@ -1,0 +1,71 @@
+"""The question about files that a repository's rules lead to outside of it (R-549): a block in the chat that waits.
+
+Nothing waits for the answer: until it comes the files are not read, and the chat goes on without them. "Always" and
+"no" are kept for the repository by path and content of each file; what was not answered is asked in the next chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codecompanion.rules.groups import RulesItem
+from codecompanion.wire.events import ApprovalRequested, Notice, Severity
+from codecompanion.wire.requests import Approve
+
+if TYPE_CHECKING:
+    from codecompanion.session.session import Session
+
+_BEGINNING_CHARS = 60
+
+
+def ask_about_outside_rules(session: Session) -> None:
+    """Ask about the files that were held back."""
+    held = session.context.rules.held_back
+    if not held:
+        return
+    root = session.services.root(session.snapshot)
+
+    async def take(given: Approve) -> None:
+        await _take(session, held, root, given)
+
+    count = "1 file" if len(held) == 1 else f"{len(held)} files"
+    question = ApprovalRequested(
+        chat=session.chat_id,
+        call_id=f"rules-{session.services.new_token()}",
+        name="rules",
+        title=f"read {count} from outside of the repository?",
+        body="\n".join(map(_line, held)),
+        kind="rules",
+    )
+    session.desk.offer(question, take)
+
+
+def settle_outside_rules(session: Session) -> None:
+    """Take the question away once all it is about was read on another way (`/rules`)."""
+    for question in session.desk.offers:
+        if not session.context.rules.held_back:
+            session.desk.withdraw(question.call_id)
+
+
+async def _take(session: Session, held: Sequence[RulesItem], root: Path, given: Approve) -> None:
+    rules = session.context.rules
+    if given.decision in ("reject", "cancel"):
+        await rules.refuse(held, root)
+        names = ", ".join(item.path for item in held)
+        text = f"Not read: {names}. It is not asked again until the file changes; /rules reads it."
+        session.emit(Notice(chat=session.chat_id, level=Severity.INFO, text=text))
+        return
+    messages, problems = await rules.read_outside(held, root, remember=given.decision == "always")
+    for problem in problems:
+        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=problem))
+    for message in messages:
+        await session.attach(message)
+    ask_about_outside_rules(session)  # what these files lead to, or a file that has changed since it was shown
+
+
+def _line(item: RulesItem) -> str:
+    beginning = " ".join(item.text[: 4 * _BEGINNING_CHARS].split())
+    cut = beginning if len(beginning) <= _BEGINNING_CHARS else beginning[: _BEGINNING_CHARS - 1] + "…"
+    return f"{item.path} · {item.size_bytes:,} bytes · {cut or 'empty'}"

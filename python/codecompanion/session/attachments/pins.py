@@ -1,0 +1,75 @@
+"""Pins: messages of a chat that no policy may touch, and instructions of the user for the whole chat (K8, R-361).
+
+Pure: it says what a pin changes and how it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codecompanion.errors import InputError
+from codecompanion.model.history import View
+from codecompanion.model.messages import PIN_TAG, RULES_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.session.history.put_back import find
+
+_INTRO = "Keep to this for the whole chat:\n\n"
+TITLE_CHARS = 44
+
+
+def instruction(text: str) -> str:
+    """Return the content of a pinned instruction as the model reads it."""
+    return _INTRO + text.strip()
+
+
+def title_of(message: Message) -> str:
+    """Return a message in a few words, for a list or a sentence."""
+    text = message.text.removeprefix(_INTRO) if message.tag == PIN_TAG else message.text
+    line = " ".join(text.split()) or ", ".join(call.name for call in message.tool_calls)
+    short = line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
+    return f"“{short}”" if short else f"an empty {message.role} message"
+
+
+def to_pin(view: View, item: str) -> Message:
+    """Return the message of the view to pin; without an id the newest that was said.
+
+    Raises:
+        InputError: there is none, or it needs or bears no pin.
+    """
+    message = find(view.messages, item) if item else _newest(view.messages)
+    if message is None and item:
+        raise InputError("This message is no longer part of the request; restore it first.")
+    if message is None:
+        raise InputError("Nothing to pin yet: send a message first.")
+    if message.pinned:
+        raise InputError(f"{title_of(message)} is already pinned.")
+    if message.tag in (RULES_TAG, SUMMARY_TAG):
+        raise InputError("Rules are always kept, and a summary is replaced by the next one; neither can be pinned.")
+    if message.edited or message.compacted:
+        raise InputError("This message was cleared; restore it before you pin it.")
+    return message
+
+
+def pinned(view: View) -> tuple[Message, ...]:
+    """Return the pinned messages in the order of the request."""
+    return tuple(message for message in view.messages if message.pinned)
+
+
+def to_unpin(view: View, item: str, number: int) -> Message:
+    """Return the pinned message with this id, or at this place of the list (counted from 1).
+
+    Raises:
+        InputError: there is none.
+    """
+    pins = pinned(view)
+    if not pins:
+        raise InputError("No pins in this chat.")
+    if not item and 1 <= number <= len(pins):
+        return pins[number - 1]
+    found = find(pins, item) if item else None
+    if found is None:
+        raise InputError(f"No pin has this number; /pins lists them, 1 to {len(pins)}.")
+    return found
+
+
+def _newest(messages: Sequence[Message]) -> Message | None:
+    return next((m for m in reversed(messages) if is_typed_by_user(m) or (m.role == "assistant" and m.text)), None)

@@ -1,0 +1,1 @@
+"""Carrying edits and compactions out: asking, committing, effects, telling; or only trying."""

@@ -1,0 +1,116 @@
+"""Says what happened under the names the policy's documents give it (R-327…R-333, R-144, R-423, R-453).
+
+Each is one `history.PolicyEvent`: stored with what it is about, in one transaction, and then told to the editor.
+Which names there are for a stage stands in its table (`emits`); what their fields say, in
+`context.policy.named_events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from codecompanion.context.pipeline import Ask, Prepared, StageReport
+from codecompanion.context.policy.budget import Room, aim_tokens, basis_tokens, threshold_tokens, warning_level
+from codecompanion.context.policy.named_events import Occasion, PolicyEventName, applies, fields_of
+from codecompanion.context.policy.schema import Policy
+from codecompanion.model.history import PolicyEvent
+from codecompanion.wire.events import Event
+from codecompanion.wire.events import PolicyEvent as PolicyEventTold
+
+
+@dataclass(frozen=True, slots=True)
+class Announcer:
+    """The named events of one preparation.
+
+    `exact`: the provider has counted the request. `limit_source`: who said how large the window is (R-325).
+    """
+
+    chat_id: str
+    policy: Policy
+    room: Room
+    exact: bool
+    limit_source: str
+    emit: Callable[[Event], None]
+
+    def started(self, ask: Ask, compaction_id: str) -> tuple[PolicyEvent, ...]:
+        """Return what is logged with the beginning of a compaction."""
+        occasion = self._occasion(ask.stage, Occasion(trigger=ask.trigger, tokens=ask.before.tokens))
+        return self._events((ask.emits.started,), occasion, compaction_id)
+
+    def began(self, report: StageReport, compaction_id: str) -> tuple[PolicyEvent, ...]:
+        """Return what is logged with the beginning of a compaction that asks no model (R-332)."""
+        occasion = self._occasion(report.stage, Occasion(trigger=report.trigger, tokens=report.before.tokens))
+        return self._events((report.emits.started,), occasion, compaction_id)
+
+    def changed(self, report: StageReport, change_id: str, model: str, duration_ms: int) -> tuple[PolicyEvent, ...]:
+        """Return what is logged with the change a stage made."""
+        occasion = Occasion(report=report, trigger=report.trigger, tier=report.tier, compacted=True)
+        occasion = self._occasion(report.stage, occasion, model=model, duration_ms=duration_ms)
+        return self._events(report.emits.changed, occasion, change_id)
+
+    def failed(self, stage: str, tokens: int, reason: str, compaction_id: str) -> tuple[PolicyEvent, ...]:
+        """Return what is logged with a compaction that ended without a change."""
+        found = self.policy.stage(stage)
+        if found is None or not found.emits.failed:
+            return ()
+        occasion = self._occasion(stage, Occasion(tokens=tokens, detail=reason, reason="artifact_generation_failed"))
+        return self._events((found.emits.failed,), occasion, compaction_id)
+
+    def status(self, prepared: Prepared) -> tuple[PolicyEvent, ...]:
+        """Return how full the window was before anything was done about it, when that is worth a warning (R-144).
+
+        What was done about it tells `sentTokens`, the size of the request that goes out.
+        """
+        first = prepared.reports[0].before if prepared.reports else prepared.measure
+        if not self.policy.status_event or warning_level(first.tokens, self.room.window) == "none":
+            return ()
+        compacted = [report for report in prepared.reports if report.outcome == "changed"]
+        occasion = Occasion(
+            tokens=first.tokens,
+            window=self.room.window,
+            compacted=bool(compacted),
+            tier=compacted[-1].tier if compacted else 0,
+            more={"sent": prepared.measure.tokens},
+        )
+        return self._events((self.policy.status_event,), occasion, "")
+
+    def named(self, names: Sequence[str], occasion: Occasion) -> tuple[PolicyEvent, ...]:
+        """Return what is logged under these names, apart from any stage."""
+        return self._events(names, occasion, "")
+
+    def tell(self, events: Sequence[PolicyEvent]) -> None:
+        """Tell the editor what is now in the log."""
+        for event in events:
+            self.emit(
+                PolicyEventTold(
+                    chat=self.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
+                )
+            )
+
+    def _occasion(self, stage_id: str, occasion: Occasion, *, model: str = "", duration_ms: int = 0) -> Occasion:
+        """Return the occasion with what the stage's table and the model in use say."""
+        stage, room = self.policy.stage(stage_id), self.room
+        trigger = threshold_tokens(stage.trigger, room) if stage is not None else None
+        target = aim_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0
+        return replace(
+            occasion,
+            window=room.window,
+            available=basis_tokens("available", room),
+            input_limit=room.input_limit or room.window,
+            trigger_tokens=trigger or 0,
+            target_tokens=target,
+            exact=self.exact,
+            model=model,
+            duration_ms=duration_ms,
+            more={**occasion.more, "input_limit_source": self.limit_source},
+        )
+
+    def _events(self, names: Sequence[str], occasion: Occasion, compaction_id: str) -> tuple[PolicyEvent, ...]:
+        known = [cast(PolicyEventName, name) for name in names if name]
+        return tuple(
+            PolicyEvent(name=name, fields=fields_of(name, occasion), compaction_id=compaction_id)
+            for name in known
+            if applies(name, occasion)
+        )

@@ -1,0 +1,300 @@
+"""Carries a preparation out: asks the summariser, commits each stage as one event, tells the user (R-529…R-533, R-543).
+
+The decisions are `context.pipeline`'s; here are the effects: model calls with a deadline, the log, the events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from codecompanion.adapters.base import Adapter, RetryScheduled
+from codecompanion.context.change import cuts_of, repair_change, view_change
+from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
+from codecompanion.context.policy.schema import Policy
+from codecompanion.context.summary.compaction_notes import NO_MODEL, author_of, notes_on
+from codecompanion.context.work import SummaryReply, SummaryRequest, Work
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.history import EventPayload, UsageReported, ViewChanged
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.accounts.accounting import RequestRecord
+from codecompanion.session.compaction.announcer import Announcer
+from codecompanion.session.compaction.effects import EffectRunner
+from codecompanion.session.compaction.record import CompactionRecord
+from codecompanion.session.compaction.summarise import ask_summary
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.waiting import to_the_end
+from codecompanion.wire.events import ContextEdited, Event, Notice, Retrying, Severity
+
+AT_ONCE = 4
+"""Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
+LONGEST_RUN = 10
+"""A run of many parts may take this many times what one call may (lesson 18)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """Who writes a summary: an adapter and a model, and how it is called in front of the user."""
+
+    adapter: Adapter
+    model: str
+
+    @property
+    def label(self) -> str:
+        """Return the model's name, or the adapter's when it has none."""
+        return self.model or self.adapter.name
+
+
+@dataclass(slots=True)
+class Compactor:
+    """Runs preparations of one chat. `new_record` makes the record of the compaction one of them may need.
+
+    `announcer` knows the names the policy's documents give to what happens.
+    """
+
+    chat_id: str
+    log: ChatLog
+    emit: Callable[[Event], None]
+    new_id: Callable[[], str]
+    timeout_s: float
+    summariser: Callable[[bool], Summariser]
+    new_record: Callable[[], CompactionRecord]
+    passes_reported: Callable[[str, str, str, Sequence[Usage]], UsageReported]
+    announcer: Announcer
+    effects: EffectRunner
+    was_refused: bool = False
+    """Whether a provider refused a request for a summary as such."""
+    thinking: dict[str, int] = field(default_factory=dict)
+    """What each model spent at most before a summary; the next one gets that much more room (R-433)."""
+
+    async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
+        """Drive a preparation to its end and commit what it did; the view is then the next request.
+
+        Raises:
+            asyncio.CancelledError: the user stopped; nothing was changed and the compaction is logged as cancelled.
+            StoreError: the change could not be stored; the view is as before.
+        """
+        run = _Run(self, policy)
+        try:
+            return await run.drive(preparation)
+        finally:
+            preparation.close()
+            run.record.close()
+
+
+class _Run:
+    """One preparation on its way."""
+
+    def __init__(self, owner: Compactor, policy: Policy) -> None:
+        self._owner, self._policy = owner, policy
+        self.record = owner.new_record()
+        self._asked: Ask | None = None
+        self._writers: list[str] = []
+        self._flushes: list[StageReport] = []
+        self._ends_at = asyncio.get_running_loop().time() + LONGEST_RUN * owner.timeout_s
+
+    async def drive(self, preparation: Preparation) -> Prepared:
+        try:
+            ask = next(preparation)
+            while True:
+                if ask.event == "context_compacted":
+                    await to_the_end(self._begin(ask))
+                ask = preparation.send(await self._answer(ask))
+        except StopIteration as stop:
+            prepared: Prepared = stop.value
+        except BaseException as error:
+            await self._abandon(error)
+            raise
+        try:
+            await to_the_end(self._commit(prepared))
+        except CodeCompanionError as error:
+            await self._abandon(error)
+            raise
+        return prepared
+
+    async def _begin(self, ask: Ask) -> None:
+        """Announce the compaction that asks for a summary, unless it has begun."""
+        self._asked = ask
+        self._writers.append(self._name_summariser(ask.use_chat_adapter))
+        announcer, label = self._owner.announcer, self._name_summariser(ask.use_chat_adapter)
+        named = await self.record.begin(
+            ask.trigger,
+            label,
+            ask.before.tokens,
+            failed_event=ask.emits.failed,
+            card=ask.card,
+            also=lambda compaction_id: announcer.started(ask, compaction_id),
+        )
+        announcer.tell(named)
+
+    def _name_summariser(self, use_chat_adapter: bool) -> str:
+        try:
+            return self._owner.summariser(use_chat_adapter).label
+        except CodeCompanionError:
+            return self._policy.summary_adapter.name
+
+    async def _answer(self, ask: Ask) -> SummaryReply:
+        """Ask the summariser, for some of the parts beside the first one at the same time (R-120)."""
+        requests = (ask.request, *ask.request.beside)[:AT_ONCE]
+        calls = [asyncio.ensure_future(self._ask(ask, request)) for request in requests]
+        try:
+            first, *others = await asyncio.gather(*calls)
+        except BaseException:
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            raise
+        return msgspec.structs.replace(first, beside=tuple(others))
+
+    async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
+        """Ask once; a name that does not resolve is a failure like any other (R-504)."""
+        too_long = f"summarising took longer than {LONGEST_RUN * self._owner.timeout_s:g} s in all"
+        if self._left_s <= 0:
+            return SummaryReply(error=too_long)
+        try:
+            summariser = self._owner.summariser(ask.use_chat_adapter)
+        except CodeCompanionError as error:
+            return SummaryReply(error=str(error))
+        owner, name, model = self._owner, summariser.adapter.name, summariser.model
+        call = RequestRecord(self.record.new_id(), owner.log, self.record.clock)
+        await owner.log.write(call.for_summary(name, model, request.prompt))
+        try:
+            reply = await ask_summary(
+                summariser.adapter,
+                model,
+                request,
+                timeout_s=min(self._left_s, owner.timeout_s),
+                thinking_tokens=owner.thinking.get(summariser.label, 0),
+                on_retry=lambda event: self._tell_retry(call, event),
+            )
+        except BaseException as error:
+            await call.fail(error)
+            raise
+        if reply.error and self._left_s <= 0:
+            reply = msgspec.structs.replace(reply, error=too_long)
+        owner.thinking[summariser.label] = max(owner.thinking.get(summariser.label, 0), reply.thinking_tokens)
+        owner.was_refused = owner.was_refused or reply.refused
+        ended: list[EventPayload] = [call.ended("failed" if reply.error else reply.stop, reply.error)]
+        if reply.usage is not None:
+            reported = owner.passes_reported(name, model, self.record.id, [reply.usage])
+            ended.insert(0, msgspec.structs.replace(reported, request_id=call.id))
+        await owner.log.write(*ended)
+        return reply
+
+    @property
+    def _left_s(self) -> float:
+        """Return what is left of the time all calls of this run have together."""
+        return self._ends_at - asyncio.get_running_loop().time()
+
+    def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> None:
+        call.take_retry(event)
+        owner, retry = self._owner, msgspec.structs.asdict(event)
+        owner.emit(Retrying(chat=owner.chat_id, **retry))
+
+    async def _abandon(self, error: BaseException) -> None:
+        """End an announced compaction that cannot go on; nothing was changed."""
+        cancelled = isinstance(error, asyncio.CancelledError)
+        await self._fail("it was stopped" if cancelled else str(error), cancelled=cancelled)
+
+    async def _fail(self, reason: str, *, cancelled: bool = False) -> None:
+        """End the compaction without a change, under the policy's own name, too."""
+        announcer, ask = self._owner.announcer, self._asked
+        named = announcer.failed(ask.stage, ask.before.tokens, reason, self.record.id) if ask is not None else ()
+        if self.record.is_open:
+            await self.record.fail(reason, cancelled=cancelled, also=named)
+            announcer.tell(named)
+
+    async def _commit(self, prepared: Prepared) -> None:
+        """Log what changed, then show it; a repair comes first because the stages stand on it."""
+        owner = self._owner
+        before = owner.log.view.messages
+        if prepared.repair.changed:
+            await owner.log.write(repair_change(before, prepared.repair, owner.new_id()))
+        current = prepared.repair.messages if prepared.repair.changed else before
+        for report in prepared.reports:
+            if report.work is None:
+                if report.event == "memory_flushed" and report.asked:
+                    owner.effects.flush_failed(report)
+                continue
+            match report.event:
+                case "context_edited":
+                    await self._commit_edit(report, report.work, current)
+                case "context_compacted" if not report.removed_messages and not self.record.is_open:
+                    # A tier that only shortened what is there: there is no summary to show.
+                    await self._commit_edit(report, report.work, current)
+                case "context_compacted":
+                    await self._commit_compaction(report, report.work, current)
+                case "memory_flushed":
+                    self._flushes.append(report)
+                    continue
+            current = report.work.messages
+        await self._flush()
+        if self.record.is_open:
+            failed = [report for report in prepared.reports if report.event == "context_compacted"]
+            await self._fail(failed[-1].detail)
+        status = owner.announcer.status(prepared)
+        if status:
+            await owner.log.write(*status)
+            owner.announcer.tell(status)
+
+    async def _flush(self) -> None:
+        """Write to the memory: after the checkpoint and before anything is removed (R-408, R-446)."""
+        flushes, self._flushes = self._flushes, []
+        for report in flushes:
+            await self._owner.effects.after(report.effects.after, report)
+
+    async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
+        """Log an edit; it has an id of its own, so that it can be undone apart from the compaction of the same run."""
+        owner = self._owner
+        change = view_change(report, work, before, owner.new_id(), {})
+        named = owner.announcer.changed(report, change.change_id, "", 0)
+        await owner.effects.before(report.effects.before, report, change)
+        if change.removed:
+            await self._flush()
+        await owner.log.write(change, *named)
+        self._show_edit(change)
+        owner.announcer.tell(named)
+        owner.effects.after_soon(report.effects.after, report)
+
+    async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
+        """Log a compaction; one that asked no model begins and ends here."""
+        record, announcer = self.record, self._owner.announcer
+        if not report.asked:
+            # Or it takes the place of one that asked in vain.
+            also, failed = partial(announcer.began, report), report.emits.failed
+            begin = partial(record.begin, also=also, failed_event=failed)
+            began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
+            announcer.tell(began)
+        record.label = author_of(report, self._writers)
+        change = record.placed(
+            view_change(report, work, before, record.id, record.report(work.removed, work.summary)), before
+        )
+        named = announcer.changed(report, record.id, record.label, record.duration_ms)
+        await self._owner.effects.before(report.effects.before, report, change)
+        await self._flush()
+        await self._owner.log.write(change, *named)
+        record.show(change)
+        notes = notes_on(report)
+        if notes:
+            self._owner.emit(Notice(chat=self._owner.chat_id, level=Severity.WARN, text=notes))
+        announcer.tell(named)
+        self._owner.effects.after_soon(report.effects.after, report)
+
+    def _show_edit(self, change: ViewChanged) -> None:
+        self._owner.emit(
+            ContextEdited(
+                chat=self._owner.chat_id,
+                cleared=change.report["cleared"],
+                tokens_before=change.tokens_before,
+                tokens_after=change.tokens_after,
+                call_ids=tuple(change.report["call_ids"]),
+                change_id=change.change_id,
+                changed=tuple(message.id for message in change.replaced),
+                removed=change.removed,
+                cut=cuts_of(change.replaced),
+            )
+        )

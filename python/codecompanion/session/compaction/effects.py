@@ -1,0 +1,289 @@
+"""The effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`) and the checkpoints of every chat.
+
+`before` is run, and durable, before a change is logged (R-472); `after` follows it. Periodic and completion checkpoints
+(R-464…R-466) and the snapshot after each turn are written in the background. A write that fails costs nobody the
+turn: it is told once, as a sentence and as the event `checkpoint_failed`. Decides nothing about contents: that is
+`context.checkpoints.snapshot`, `context.checkpoints.evidence` and `store`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
+from codecompanion.context.checkpoints.structured_summary import parse_summary
+from codecompanion.context.grounding.recall_keys import without_keys
+from codecompanion.context.pipeline import StageReport
+from codecompanion.context.policy.named_events import Occasion, PolicyEventName, fields_of
+from codecompanion.context.work import LastFlush
+from codecompanion.errors import CodeCompanionError, StoreError
+from codecompanion.model.checkpoint import Kind
+from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.storage.state_writer import StateWriter, Wanted
+from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.memory import MemoryFiles, looks_sensitive, why_refused
+from codecompanion.store.store import Store
+from codecompanion.wire.events import Event, Notice, Severity
+from codecompanion.wire.events import PolicyEvent as PolicyEventTold
+
+_log = logging.getLogger(__name__)
+SNAPSHOT_SHARE = 50
+"""A snapshot is of the whole view: after a turn it is written once the log has grown by this part of it, so that what
+a turn costs does not grow with the chat (lesson 31)."""
+CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memory_flush", "daily_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What outlives the database: where it is kept, and what may go into the memory.
+
+    `redact` keeps keys out of it, `keys_known` changes when it knows more of them.
+    """
+
+    checkpoints: CheckpointFiles
+    memories: MemoryFiles
+    redact: Callable[[str], str]
+    remembers: bool = True
+    exclusions: tuple[re.Pattern[str], ...] = ()
+    keys_known: Callable[[], int] = lambda: 0
+
+
+@dataclass(slots=True)
+class EffectRunner:
+    """The effects of one chat. `keeping` None: nothing is kept outside the database."""
+
+    chat_id: str
+    log: ChatLog
+    store: Store
+    keeping: Keeping | None
+    emit: Callable[[Event], None]
+    clock: Callable[[], float]
+    new_id: Callable[[], str]
+    every_messages: Callable[[], int] = lambda: 0
+    """How often a periodic checkpoint is due; 0 = only what a policy's stages ask for."""
+    root: Callable[[], Path] = Path
+    """The workspace, whose daily log may be written."""
+    queued: Callable[[], Sequence[str]] = tuple
+    """What waits to be sent."""
+    last_flush: LastFlush = field(default_factory=LastFlush)
+    _writer: StateWriter | None = None
+    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _told_failure: bool = False
+    _told_flush: bool = False
+    _saved_at: int = 0
+
+    def __post_init__(self) -> None:
+        """Remember where the chat stood when it was opened: what was said before is not exchanged again."""
+        if self.keeping is not None:
+            kept = self.keeping
+            opened_at = self.log.view.last_seq
+            self._writer = StateWriter(
+                self.chat_id, self.store, kept.checkpoints, kept.redact, kept.keys_known, opened_at
+            )
+        self.last_flush = LastFlush(is_off=self.keeping is None or not self.keeping.remembers)
+
+    # ---- what a policy asks for
+
+    async def before(self, names: Sequence[str], report: StageReport, change: ViewChanged) -> None:
+        """Run what must be durable before the change is logged. Never fails: the change comes all the same (R-472)."""
+        if report.work is not None:
+            await self.before_removal(names, change, report.work.summary, report.event)
+
+    async def before_removal(self, names: Sequence[str], change: ViewChanged, summary: str, trigger: str) -> None:
+        """Do the same for a change that no stage of ours made: a provider's own compaction."""
+        if CHECKPOINT not in names or not change.removed:
+            return
+        gone = frozenset(change.removed)
+        removed = tuple(message for message in self.log.view.messages if message.id in gone)
+        wanted = self._wanted("pre_compaction", trigger, removed=removed, source_event_id=change.change_id)
+        wanted.summary = summary
+        await self._save(wanted)
+
+    async def after(self, names: Sequence[str], report: StageReport) -> None:
+        """Run what follows a change, or a flush that changed nothing. Never fails."""
+        if report.work is None:
+            return
+        if MEMORY_FLUSH in names or DAILY_LOG in names:
+            await self._remember(names, report, report.work.summary)
+        if SNAPSHOT in names:
+            await self._save(self._wanted("snapshot", report.event))
+
+    def flush_failed(self, report: StageReport) -> None:
+        """Wait before the next attempt as after a flush that worked, and tell the user once (R-446)."""
+        self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
+        if not self._told_flush:
+            self._told_flush = True
+            text = f"Nothing was written to the memory: {report.detail.rstrip('.')}. The chat goes on."
+            self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
+
+    def after_soon(self, names: Sequence[str], report: StageReport) -> None:
+        """Run `after` in the background: nobody waits for it."""
+        if names:
+            self._soon(self.after(names, report))
+
+    # ---- what every chat gets
+
+    def boundary(self) -> None:
+        """Write a periodic checkpoint in the background when one is due (R-464); called at each request boundary."""
+        if self._is_on and not self._running:
+            self._soon(self._write_when_due(or_snapshot=False))
+
+    def turn_ended(self) -> None:
+        """Keep how the chat stands now, in the background: a periodic checkpoint when one is due, else a snapshot."""
+        if self._is_on:
+            self._soon(self._write_when_due(or_snapshot=True))
+
+    async def close(self) -> None:
+        """Finish what runs; a chat that did something gets its completion checkpoint (R-466)."""
+        await self.settled()
+        writer = self._writer
+        if not self._is_on or writer is None:
+            return
+        async with self._order:
+            await self._guarded(asyncio.to_thread(writer.catch_up))
+        if writer.has_grown and is_worth_completing(writer.tally):
+            wanted = self._wanted("completion", "chat_closed")
+            wanted.summary = writer.tally.last_assistant
+            await self._save(wanted)
+
+    async def settled(self) -> None:
+        """Wait until nothing runs in the background any more."""
+        while self._running:
+            await asyncio.wait(set(self._running))
+
+    # ---- inside
+
+    @property
+    def _is_on(self) -> bool:
+        return self.keeping is not None and self.every_messages() > 0
+
+    def _wanted(
+        self, kind: Kind, trigger: str, *, removed: Sequence[Message] = (), source_event_id: str = ""
+    ) -> Wanted:
+        return Wanted(
+            kind=kind,
+            trigger=trigger,
+            messages=self.log.view.messages,
+            now=self.clock(),
+            id=self.new_id(),
+            removed=tuple(removed),
+            source_event_id=source_event_id,
+            pending=tuple(self.queued()),
+            last_flush=(round(self.last_flush.at * 1000), self.last_flush.tokens),
+        )
+
+    async def _write_when_due(self, *, or_snapshot: bool) -> None:
+        writer = self._writer
+        if writer is None:
+            return
+        async with self._order:
+            await self._guarded(asyncio.to_thread(writer.catch_up))
+        if is_periodic_due(writer.periodic_at, writer.tally.meaningful, self.every_messages()):
+            writer.periodic_at = writer.tally.meaningful
+            await self._save(self._wanted("periodic", "message_added"))
+        elif or_snapshot and writer.has_grown and self._is_snapshot_due:
+            await self._save(self._wanted("snapshot", "turn_ended"))
+
+    @property
+    def _is_snapshot_due(self) -> bool:
+        view = self.log.view
+        return view.last_seq - self._saved_at >= len(view.messages) // SNAPSHOT_SHARE
+
+    async def _save(self, wanted: Wanted) -> None:
+        writer = self._writer
+        if writer is None:
+            return
+        self._saved_at = self.log.view.last_seq
+        async with self._order:
+            size = await self._guarded(asyncio.to_thread(writer.save, wanted))
+        if size is None:
+            return
+        self._told_failure = False
+        if wanted.kind != "snapshot" or wanted.trigger != "turn_ended":
+            more = {"messageCount": len(wanted.messages), "checkpointKind": wanted.kind, "estimatedSizeBytes": size}
+            await self._announce("conversation_snapshot", Occasion(more=more))
+
+    async def _guarded(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Return what the work returns, None when it failed: then the chat goes on, and the user is told once."""
+        try:
+            return await work
+        except StoreError as error:
+            await self._announce("checkpoint_failed", Occasion(reason=str(error)))
+            if not self._told_failure:
+                self._told_failure = True
+                text = f"No checkpoint could be written: {error}. The chat continues; its history is in the database."
+                self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
+            return None
+
+    async def _remember(self, names: Sequence[str], report: StageReport, summary: str) -> None:
+        """Write the summary to the memory and to the daily log (R-446…R-449); failing is only logged."""
+        keeping = self.keeping
+        if keeping is None or not keeping.remembers or not summary.strip() or report.work is None:
+            return
+        is_flush = report.event == "memory_flushed"
+        if is_flush:
+            self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
+        said = [message.text for message in report.work.removed if is_typed_by_user(message)]
+        refused = why_refused([summary, *said], keeping.exclusions)
+        if refused:
+            _log.debug("nothing is remembered: %s", refused)
+            return
+        try:
+            targets = await asyncio.to_thread(
+                self._write_memory, keeping, names, is_flush, keeping.redact(without_keys(summary))
+            )
+        except CodeCompanionError as error:
+            _log.debug("the memory could not be written: %s", error)
+            return
+        if targets:
+            kind = "pre_compaction" if is_flush else "compaction"
+            await self._announce("memory_flushed", Occasion(kind=kind, targets=tuple(targets), text=summary))
+
+    def _write_memory(self, keeping: Keeping, names: Sequence[str], is_flush: bool, summary: str) -> list[str]:
+        """Write where it is wanted and return where that was."""
+        targets: list[str] = []
+        now = self.clock()
+        # What is private must not reach the workspace, where it may be committed (R-449).
+        private = looks_sensitive(summary)
+        if MEMORY_FLUSH in names:
+            title = self._writer.tally.title if self._writer else ""
+            keeping.memories.save("flush" if is_flush else "summary", title, summary, self.chat_id, now)
+            targets.append("memory")
+        if DAILY_LOG in names and not private:
+            found = parse_summary(summary, "compaction_summary")
+            sections = (
+                ("Decisions", found.decisions),
+                ("Open Loops", found.open_loops),
+                ("Next Actions", found.next_actions),
+            )
+            if keeping.memories.append_to_daily_log(self.root(), sections, now):
+                targets.append("daily_log")
+        return targets
+
+    async def _announce(self, name: PolicyEventName, occasion: Occasion) -> None:
+        """Log and tell a named event; on a full disk it is only told."""
+        fields = fields_of(name, occasion)
+        try:
+            await self.log.write(PolicyEvent(name=name, fields=fields))
+        except StoreError as error:
+            _log.warning("%s could not be logged: %s", name, error)
+        self.emit(PolicyEventTold(chat=self.chat_id, name=name, fields=fields))
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=f"effects {self.chat_id}")
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("an effect failed", exc_info=task.exception())

@@ -1,0 +1,153 @@
+"""One compaction as log and editor hear of it: exactly one start and one end, whoever writes the summary (R-543)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from codecompanion.context.policy.schema import Card
+from codecompanion.context.work import Trigger
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.history import CompactionBegan, CompactionEnded, PolicyEvent, ViewChanged
+from codecompanion.model.messages import SUMMARY_TAG, Message
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.gone import place_of_card, summary_ids
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Event, Notice, Severity
+
+STANDARD_CARD = Card()
+
+
+@dataclass(slots=True)
+class CompactionRecord:
+    """A compaction on its way, and the next one after it. `id` is also the id of the change that ends it well.
+
+    `is_open`: it has begun and has not ended, in the log as in front of the user.
+    """
+
+    chat_id: str
+    log: ChatLog
+    emit: Callable[[Event], None]
+    clock: Callable[[], float]
+    new_id: Callable[[], str]
+    on_compacting: Callable[[bool], None]
+    id: str = ""
+    label: str = ""
+    trigger: Trigger = "proactive"
+    card: Card = STANDARD_CARD
+    is_open: bool = False
+    _started_at: float = 0.0
+
+    async def begin(
+        self,
+        trigger: Trigger,
+        label: str,
+        tokens_before: int,
+        *,
+        failed_event: str = "",
+        card: Card = STANDARD_CARD,
+        also: Callable[[str], Sequence[PolicyEvent]] = lambda compaction_id: (),
+    ) -> Sequence[PolicyEvent]:
+        """Announce the compaction, once; until it has ended later calls only say who writes the summary now.
+
+        Returns the named events that were logged with it (`also` makes them): the caller tells them.
+
+        Raises:
+            StoreError: it has not begun; the user has read so.
+        """
+        self.label = label
+        if self.is_open:
+            return ()
+        self.id, self.trigger, self._started_at = self.new_id(), trigger, self.clock()
+        self.card = card
+        self.on_compacting(True)
+        named = also(self.id)
+        began = CompactionBegan(
+            compaction_id=self.id,
+            trigger=trigger,
+            summariser=label,
+            tokens_before=tokens_before,
+            failed_event=failed_event,
+        )
+        try:
+            await self.log.write(began, *named)
+        except CodeCompanionError as error:
+            text = f"{card.failed}: {str(error).rstrip('.')}. Nothing was changed."
+            self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
+            raise
+        self.is_open = True
+        started = CompactionStarted(
+            chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label, label=card.running
+        )
+        self.emit(started)
+        return named
+
+    async def fail(self, reason: str, *, cancelled: bool = False, also: Sequence[PolicyEvent] = ()) -> None:
+        """End it without a change, unless it has ended; the user reads why. `also` is logged with it."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        what = "Compaction stopped" if cancelled else f"{self.card.failed}: {reason.rstrip('.')}"
+        text = f"{what}. Nothing was changed."
+        try:
+            await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled), *also)
+        finally:
+            failed = CompactionFailed(chat=self.chat_id, compaction_id=self.id, reason=text, cancelled=cancelled)
+            self.emit(failed)
+
+    @property
+    def duration_ms(self) -> int:
+        """Return how long it has taken so far."""
+        return round((self.clock() - self._started_at) * 1000)
+
+    def report(self, removed: Sequence[Message], summary: str) -> dict[str, object]:
+        """Return what the change says of itself: who, how many messages, which cycles, how long."""
+        gone = [message for message in removed if message.tag != SUMMARY_TAG]
+        cycles = [message.cycle for message in gone if message.cycle is not None] or [0]
+        return {
+            "compaction_id": self.id,
+            "summariser": self.label,
+            "messages": len(gone),
+            "cycles": [min(cycles), max(cycles)],
+            "duration_ms": self.duration_ms,
+            "summary": summary,
+            "title": self.card.title,
+            "folded": self.card.folded,
+        }
+
+    def placed(self, change: ViewChanged, messages: Sequence[Message]) -> ViewChanged:
+        """Return the change with the message above which its card stands; `messages` is the view before it."""
+        report = {**change.report, "before": place_of_card(messages, change)}
+        return msgspec.structs.replace(change, report=report)
+
+    def show(self, change: ViewChanged) -> None:
+        """Tell the editor of the change that ended it well."""
+        self.is_open = False
+        details = change.report
+        self.emit(
+            Compacted(
+                chat=self.chat_id,
+                compaction_id=self.id,
+                trigger=details.get("trigger", self.trigger),
+                summariser=self.label,
+                summary=details["summary"],
+                messages=details["messages"],
+                cycles=(details["cycles"][0], details["cycles"][1]),
+                tokens_before=change.tokens_before,
+                tokens_after=change.tokens_after,
+                duration_ms=details["duration_ms"],
+                title=details["title"],
+                folded=details["folded"],
+                tier=details.get("tier", 0),
+                counts=tuple(details.get("counts", (0, 0))),
+                removed=change.removed,
+                summary_ids=summary_ids(change),
+                before=details.get("before", ""),
+            )
+        )
+
+    def close(self) -> None:
+        """Leave the state `compacting` again, however it ended."""
+        if self.id:
+            self.on_compacting(False)

@@ -1,0 +1,51 @@
+"""Logs and tells how a request was made smaller that the provider refused as too long (R-451).
+
+Under the names of the policy's `recovery`; a policy without them says nothing here. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codecompanion.context.pipeline import StageReport
+from codecompanion.context.policy.named_events import Occasion
+from codecompanion.context.policy.schema import Emits
+from codecompanion.session.compaction.announcer import Announcer
+from codecompanion.session.history.chat_log import ChatLog
+
+NOTHING_LEFT = "nothing more can be removed from the request"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRecord:
+    """One attempt: `refused` tokens were too many, `target` is aimed at."""
+
+    announcer: Announcer
+    log: ChatLog
+    names: Emits
+    attempt: int
+    refused: int
+    target: int
+
+    async def begin(self) -> None:
+        """Say that it is tried."""
+        await self._tell((self.names.started,), None, "")
+
+    async def end(self, reports: Sequence[StageReport], after: int) -> None:
+        """Say how it went: the request is smaller now, or why it is not."""
+        changed = [report for report in reports if report.work is not None]
+        if after < self.refused:
+            await self._tell(self.names.changed, changed[-1] if changed else None, "")
+            return
+        failed = [report.detail for report in reports if report.outcome == "failed"]
+        await self._tell((self.names.failed,), None, failed[-1] if failed else NOTHING_LEFT)
+
+    async def _tell(self, names: Sequence[str], report: StageReport | None, reason: str) -> None:
+        occasion = Occasion(
+            report=report, tokens=self.refused, target_tokens=self.target, attempt=self.attempt, reason=reason
+        )
+        events = self.announcer.named(names, occasion)
+        if events:
+            await self.log.write(*events)
+            self.announcer.tell(events)

@@ -1,0 +1,66 @@
+"""Ask an adapter for a summary and say what came back, with a deadline (lesson 18). Used by chats and command line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from codecompanion.adapters.base import Adapter, ChatRequest, Finished, ReasoningDelta, RetryScheduled, TextDelta
+from codecompanion.context.work import SummaryReply, SummaryRequest
+from codecompanion.errors import AdapterError, ContextOverflow, RequestRejected
+from codecompanion.model.messages import Message
+
+_CHARS_PER_TOKEN = 3
+"""Of thinking whose size no provider tells; rather too much room than too little."""
+
+
+async def ask_summary(
+    adapter: Adapter,
+    model: str,
+    request: SummaryRequest,
+    *,
+    timeout_s: float,
+    thinking_tokens: int = 0,
+    on_retry: Callable[[RetryScheduled], None] = lambda event: None,
+) -> SummaryReply:
+    """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence.
+
+    `thinking_tokens`: what the model is known to spend before its answer; the limit grows by it, within the window.
+    """
+    most = max(request.max_output_tokens, request.room_tokens)
+    message = Message(id="summary-prompt", role="user", content=request.prompt)
+    chat_request = ChatRequest(
+        messages=(message,),
+        model=model,
+        max_output_tokens=min(request.max_output_tokens + thinking_tokens, most),
+        purpose="summary",
+        subject=request.subject,
+    )
+    texts: list[str] = []
+    thought_chars = 0
+    finished: Finished | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for event in adapter.stream(chat_request):
+                match event:
+                    case TextDelta(text=text):
+                        texts.append(text)
+                    case RetryScheduled():
+                        on_retry(event)
+                    case Finished():
+                        finished = event
+                    case ReasoningDelta(text=text):
+                        thought_chars += len(text)
+    except TimeoutError:
+        return SummaryReply(error=f"{model or adapter.name} did not answer in {timeout_s:g} s")
+    except AdapterError as error:
+        return SummaryReply(error=str(error), refused=isinstance(error, ContextOverflow | RequestRejected))
+    if finished is None:
+        return SummaryReply(error=f"{model or adapter.name} ended its reply without an end marker")
+    return SummaryReply(
+        text="".join(texts),
+        stop="stop" if finished.tool_calls else finished.stop,
+        called_tools=bool(finished.tool_calls),
+        usage=finished.usage,
+        thinking_tokens=(finished.usage.reasoning_tokens if finished.usage else 0) or thought_chars // _CHARS_PER_TOKEN,
+    )

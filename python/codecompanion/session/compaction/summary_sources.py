@@ -1,0 +1,54 @@
+"""What a durable summary is made from besides the view: the whole log, and what the last one was (R-319, R-324, R-326).
+
+Reading the log takes time in proportion to the chat, so it happens only when such a summary is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from codecompanion.context.policy.schema import Policy
+from codecompanion.context.work import Messages
+from codecompanion.model.history import LogEvent, ViewChanged, project
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.undo import undone_ids
+
+
+class SummarySources:
+    """`history` gives all messages as if nothing had been summarised, `artifact` what the last summary came from.
+
+    Both are None when nothing was read.
+    """
+
+    def __init__(self, log: ChatLog) -> None:
+        self._log = log
+        self.history: Callable[[], Messages] | None = None
+        self.artifact: dict[str, Any] | None = None
+
+    async def read(self, policy: Policy, *, due: bool) -> None:
+        """Have both at hand when the policy writes a typed summary and one is due; else forget them."""
+        steps = (step.use for stage in policy.stages for tier in stage.tiers for step in tier.steps)
+        self.history = self.artifact = None
+        if due and "summarize_artifact" in steps:
+            events = await self._log.events()
+            messages = full_history(events)
+            self.history, self.artifact = lambda: messages, last_artifact(events)
+
+
+def full_history(events: Sequence[LogEvent]) -> Messages:
+    """Return the messages of a log as if nothing had ever been cleared or summarised; what the user removed is gone."""
+    changed = ("edited", "compacted")
+    kept = [e for e in events if not (isinstance(e.payload, ViewChanged) and e.payload.kind in changed)]
+    return project(kept).messages
+
+
+def last_artifact(events: Sequence[LogEvent]) -> dict[str, Any] | None:
+    """Return what the newest summary that counts was rendered from, None when it was not typed (R-319)."""
+    undone = undone_ids(events)
+    for event in reversed(events):
+        change = event.payload
+        if isinstance(change, ViewChanged) and change.kind == "compacted" and change.change_id not in undone:
+            artifact: dict[str, Any] | None = change.report.get("artifact")
+            return artifact
+    return None

@@ -1,0 +1,116 @@
+"""How the automatic compactions of one chat fare: which are tried again, who is asked, what the user reads (R-532).
+
+Two guards: one for compactions that failed or were in vain, one for the model that writes summaries. Where a policy can
+do without that model, a compaction succeeds although the model failed, and asking it every time is a hidden cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from codecompanion.context.pipeline import Prepared, StageReport
+from codecompanion.context.policy.budget import ALWAYS, Room, is_crossed
+from codecompanion.context.policy.schema import Policy, Stage
+from codecompanion.context.summary.compaction_notes import why_not_by_model
+from codecompanion.context.work import Measure
+from codecompanion.formats.plural import counted
+from codecompanion.session.turn.guards import CompactionGuard
+from codecompanion.wire.events import Severity
+
+_NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
+"""Why a stage had nothing to do yet: that is no try that failed."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What a compaction is judged by: `overhead` is what system prompt and tool schemas take, in tokens."""
+
+    policy: Policy
+    room: Room
+    cycle: int
+    overhead: int
+
+    def no_help(self, after: Measure) -> str:
+        """Return why a compaction was in vain that left so much."""
+        return (
+            f"the compacted request still has {after.tokens} tokens, above the trigger"
+            f" (system prompt and tools alone take {self.overhead})"
+        )
+
+    def problem(self, report: StageReport, stage: Stage) -> str:
+        """Return what was wrong with a compaction, "" = it helped."""
+        if report.outcome != "changed":
+            return report.detail
+        if stage.trigger.at == ALWAYS or not is_crossed(stage.trigger, report.after, self.room):
+            return ""
+        return self.no_help(report.after)
+
+
+class CompactionWatch:
+    """The guards of one chat. Each says once that it has begun to rest, until something has helped again."""
+
+    def __init__(self, notice: Callable[[Severity, str], None]) -> None:
+        self._notice = notice
+        self.compactions = CompactionGuard()
+        self.writer = CompactionGuard()
+        self.writer_is_proven = False
+        """Whether what the model wrote last was a summary: only then parts are asked for several at once."""
+
+    def reset(self) -> None:
+        """Forget failures: the view was cleared or the model changed."""
+        self.compactions = self.writer = CompactionGuard()
+        self.writer_is_proven = False
+
+    def allows_asking(self, cycle: int, tokens: int) -> bool:
+        """Return whether a model may be asked for a summary that the user did not ask for."""
+        return self.writer.allows(cycle, tokens) and self.compactions.allows(cycle, tokens)
+
+    def see_writer(self, prepared: Prepared) -> None:
+        """Take in whether the model wrote what it was asked for, by whomever."""
+        for report in prepared.reports:
+            if report.asked and report.event == "context_compacted":
+                self.writer_is_proven = report.work is not None and not why_not_by_model(report)
+
+    def take(self, prepared: Prepared, standing: Standing) -> None:
+        """Take in what became of the automatic compactions of one preparation."""
+        for report in prepared.reports:
+            stage = next((stage for stage in standing.policy.stages if stage.id == report.stage), None)
+            if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
+                continue
+            self.keep(standing.problem(report, stage), report.after, standing)
+            if (report.asked or report.not_asked) and report.work is not None:
+                self._keep_writer(why_not_by_model(report), report.before, standing)
+
+    def take_recovery(self, prepared: Prepared, standing: Standing) -> None:
+        """Take in who was asked for a summary while a refused request was made shorter: the rest is done without."""
+        for report in prepared.reports:
+            if report.asked and report.event == "context_compacted":
+                self._keep_writer(why_not_by_model(report), report.before, standing)
+
+    def keep(self, problem: str, after: Measure, standing: Standing) -> None:
+        """Take in one automatic compaction; `problem` "" = it helped."""
+        self.compactions = _judged(self.compactions, problem, after, standing)
+        if self.compactions.rests == 1:
+            self._notice(
+                Severity.WARN,
+                f"Automatic compaction is paused after {counted(standing.policy.cooldown.failures, 'try', 'tries')}:"
+                f" {problem.rstrip('.')}. It tries again later, less and less often; /compact works now.",
+            )
+
+    def _keep_writer(self, why: str, before: Measure, standing: Standing) -> None:
+        self.writer = _judged(self.writer, why, before, standing)
+        if self.writer.rests == 1:
+            self._notice(
+                Severity.WARN,
+                "Summaries are written without a model for now: it failed"
+                f" {counted(standing.policy.cooldown.failures, 'time')} in a row. It is asked again later, less and"
+                " less often; /compact asks it now.",
+            )
+
+
+def _judged(guard: CompactionGuard, problem: str, size: Measure, standing: Standing) -> CompactionGuard:
+    """Return the guard after one more try; `problem` "" = it went well."""
+    if not problem:
+        return guard.after_success()
+    return guard.after_failure(standing.cycle, size.tokens, standing.room.window, standing.policy.cooldown)

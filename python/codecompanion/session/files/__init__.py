@@ -1,0 +1,1 @@
+"""Changes of project files: asked, logged, reverted."""

@@ -1,0 +1,91 @@
+"""Questions of the tools to the editor: asked by an event, answered by the verb `answer`; nobody waits in the editor.
+
+One per host, as an editor is. An editor that does not answer in time (a prompt is open, the terminal is stopped) is
+silent: the disk counts, and the model is told. An answer that comes later is dropped, and the editor does not begin
+with what is asked once `until_ms` has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.tools.open_files import Changed, Opened, OpenFile
+from codecompanion.wire.events import Ask, Event
+from codecompanion.wire.requests import Answer
+
+LOOK_LIMIT_S = 5.0
+"""An editor that is free answers in milliseconds; longer than this a prompt is open or it is stopped."""
+CHANGE_LIMIT_S = 30.0
+"""Saving runs the user's autocommands: formatters have time limits of their own, of a few seconds."""
+
+
+class _Found(msgspec.Struct):
+    files: list[OpenFile] = []
+
+
+class EditorAsks:
+    """The editor of this host, as tools may ask it (`tools.open_files.Editor`)."""
+
+    def __init__(
+        self, emit: Callable[[Event], None], clock: Callable[[], float], look_limit_s: float = LOOK_LIMIT_S,
+        change_limit_s: float = CHANGE_LIMIT_S,
+    ) -> None:  # fmt: skip
+        """`clock` gives seconds since the epoch, as the editor's does."""
+        self._emit, self._clock = emit, clock
+        self._look_limit_s, self._change_limit_s = look_limit_s, change_limit_s
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+
+    def take(self, answer: Answer) -> None:
+        """Pass an answer on; one that comes too late is dropped."""
+        waiting = self._waiting.get(answer.ask_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    async def look(self, paths: Sequence[Path] | None) -> Opened:
+        """Return which of the paths are open; None asks for all unsaved texts."""
+        wanted = None if paths is None else [str(path) for path in paths]
+        answer = await self._ask("look", {"paths": wanted}, self._look_limit_s, self._look_limit_s)
+        if answer is None or not answer.ok:
+            return Opened(silent=True)
+        found = msgspec.convert(answer.result, _Found)
+        return Opened({file.path: file for file in found.files})
+
+    async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
+        """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
+        fields = {"path": file.path, "buffer": file.buffer, "tick": file.tick, "text": text, "save": save}
+        answer = await self._ask("change", fields, self._look_limit_s, self._look_limit_s + self._change_limit_s)
+        if answer is None:
+            reason = (
+                f"The editor did not answer in time, so {file.path} may or may not have been changed."
+                " Read the file again before the next edit."
+            )
+            return Changed(state="unknown", reason=reason)
+        if not answer.ok:
+            return Changed(state="refused", reason=f"{file.path} was not changed: {answer.error}")
+        return msgspec.convert(answer.result, Changed)
+
+    async def reload(self, deleted: Path | None = None) -> None:
+        """Load anew what changed on disk below open files without unsaved changes."""
+        fields: dict[str, object] = {} if deleted is None else {"deleted": str(deleted)}
+        self._emit(Ask(ask_id=0, what="reload", until_ms=0, fields=fields))
+
+    async def _ask(self, what: str, fields: dict[str, Any], start_s: float, limit_s: float) -> Answer | None:
+        """Return the answer, None when there is none in time; the editor begins within `start_s` or not at all."""
+        number = next(self._numbers)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            self._emit(Ask(ask_id=number, what=what, until_ms=round((self._clock() + start_s) * 1000), fields=fields))
+            async with asyncio.timeout(limit_s):
+                return await answer
+        except TimeoutError:
+            return None
+        finally:
+            del self._waiting[number]

@@ -1,0 +1,58 @@
+"""Logs changes of files: both contents are durable before anything is changed (design.md, Files of the project)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from codecompanion.model.history import FileChangeBegan, FileChangeEnded
+from codecompanion.tools.base import HowEnded, ToChange
+
+
+class FileLog:
+    """The recorder of one tool call, or of a revert (`tools.base.Recorder`)."""
+
+    def __init__(
+        self,
+        write: Callable[..., Awaitable[Sequence[object]]],
+        put_blob: Callable[[bytes], str],
+        new_id: Callable[[], str],
+        turn_id: str = "",
+        call_id: str = "",
+    ) -> None:
+        """`write` appends to the chat's log, `put_blob` stores bytes and returns their sha256."""
+        self._write, self._put_blob, self._new_id = write, put_blob, new_id
+        self._turn_id, self._call_id = turn_id, call_id
+
+    async def begin(self, change: ToChange) -> str:
+        """Log that a file is about to be changed; return the change's id."""
+        change_id = self._new_id()
+        began = FileChangeBegan(
+            change_id=change_id,
+            turn_id=self._turn_id,
+            call_id=self._call_id,
+            path=str(change.path),
+            name=change.name,
+            before=await self._stored(change.before),
+            after=await self._stored(change.after),
+            mode=change.mode,
+            link=change.link,
+            reverts=change.reverts,
+        )
+        await self._write(began)
+        return change_id
+
+    async def end(self, change_id: str, how: HowEnded) -> None:
+        """Log how it ended."""
+        ended = FileChangeEnded(
+            change_id=change_id,
+            state=how.state,
+            after=await self._stored(how.after),
+            added=how.added,
+            removed=how.removed,
+            reason=how.reason,
+        )
+        await self._write(ended)
+
+    async def _stored(self, content: bytes | None) -> str:
+        return "" if content is None else await asyncio.to_thread(self._put_blob, content)

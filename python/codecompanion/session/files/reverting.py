@@ -1,0 +1,348 @@
+"""Reverts changes of files, three-way against whatever came later, and never loses that (design.md, Files).
+
+A revert is a change like any other: logged with both texts before it is made, in the editor where the file is open,
+and it can be reverted itself. What overlaps with later changes stays as it is, unless the user wants the conflict
+markers in the editor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from codecompanion.errors import InputError, StoreError, ToolError
+from codecompanion.formats import text_files
+from codecompanion.formats.text_files import TextFile, printable
+from codecompanion.model.history import LogEvent
+from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
+from codecompanion.session.files.change_list import FileChanged, changes_of
+from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.state import State
+from codecompanion.tools.base import HowEnded, ToChange, ToolContext
+from codecompanion.tools.diff import file_diff, hunk_places
+from codecompanion.tools.disk import make_link, set_mode
+from codecompanion.tools.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
+from codecompanion.tools.open_files import Opened
+from codecompanion.tools.proposal import Proposal, with_own_line_ends
+from codecompanion.wire.events import ChangesReverted
+from codecompanion.wire.requests import ListChanges, Request, RevertChanges, ShowChange
+from codecompanion.workspace.merge import merge
+
+if TYPE_CHECKING:
+    from codecompanion.session.session import Session
+
+LABELS = ("the file now", "after the change", "before the change")
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """A file that was left as it is: why, and whether the texts can be compared, or merged with conflict markers."""
+
+    path: str
+    name: str
+    reason: str
+    changes: tuple[str, ...]
+    can_compare: bool = False
+    can_mark: bool = False
+
+
+class Clash(Exception):
+    """A change cannot be taken back; `marked` is the text with conflict markers, None when there is none.
+
+    `overlaps`: there are three texts to be compared.
+    """
+
+    def __init__(self, reason: str, marked: str | None = None, *, overlaps: bool = False) -> None:
+        super().__init__(reason)
+        self.marked, self.overlaps = marked, overlaps
+
+
+class Reverter:
+    """The changes of files of one chat, and the hand that takes them back."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def carry_out(self, request: Request) -> Any:
+        """Carry out what the user asked for; return the answer of `requests`.
+
+        Raises:
+            CodeCompanionError: nothing was changed; says why.
+        """
+        match request:
+            case ListChanges(hunks=hunks):
+                return await self._list(hunks)
+            case ShowChange(change_id=change_id, texts=texts):
+                return await self._show(change_id, texts=texts)
+            case RevertChanges():
+                if self._session.state is not State.IDLE:
+                    raise InputError("Wait until the reply is complete, or stop it with q, then revert.")
+                answer: dict[str, Any] = {}
+
+                async def work() -> str:
+                    answer.update(await self._revert(request.changes, markers=request.markers))
+                    return ""
+
+                await self._session.occupy(work)
+                return answer
+            case _:
+                raise InputError(f"{type(request).__name__} is not a request about changes of files")
+
+    def tell(self, events: Sequence[LogEvent]) -> None:
+        """Let the editor mark the changes that are reverted."""
+        found = tuple(change.id for change in changes_of(events) if change.reverted)
+        self._session.emit(ChangesReverted(chat=self._session.chat_id, change_ids=found))
+
+    # ---- listing
+
+    async def _list(self, hunks: bool) -> list[dict[str, Any]]:
+        changes = changes_of(await self._session.log.events())
+        return [await asyncio.to_thread(self._row, change, hunks) for change in reversed(changes)]
+
+    def _row(self, change: FileChanged, hunks: bool) -> dict[str, Any]:
+        row = {
+            "change_id": change.id, "path": change.began.path, "name": change.began.name, "turn": change.turn,
+            "turn_id": change.began.turn_id, "question": change.question, "tool": change.tool or "revert",
+            "added": change.added, "removed": change.removed, "state": change.state, "reverted": change.reverted,
+            "time": change.ts, "created": not change.began.before, "deleted": not change.after,
+        }  # fmt: skip
+        if hunks:
+            row["lines"] = hunk_places(self._diff(change))
+        return row
+
+    async def _show(self, change_id: str, *, texts: bool) -> dict[str, Any]:
+        change = self._find(await self._session.log.events(), change_id)
+        text = await asyncio.to_thread(self._diff, change)
+        title = f"{change.began.name} · {counts(change.added, change.removed)}"
+        shown = {"title": title, "text": text, "filetype": "diff", "state": "reverted" if change.reverted else "live"}
+        if texts:
+            shown |= await asyncio.to_thread(self._texts, change)
+        return shown
+
+    def _texts(self, change: FileChanged) -> dict[str, str]:
+        return {"before": self._text(change.began.before) or "", "after": self._text(change.after) or ""}
+
+    def _diff(self, change: FileChanged) -> str:
+        before, after = self._text(change.began.before), self._text(change.after)
+        return file_diff(change.began.name, before, after)
+
+    def _find(self, events: Sequence[LogEvent], change_id: str) -> FileChanged:
+        for change in changes_of(events):
+            if change.id == change_id:
+                return change
+        raise InputError("This change is not in the history of the chat.")
+
+    # ---- reverting
+
+    async def _revert(self, wanted: Sequence[str], *, markers: bool) -> dict[str, Any]:
+        everything = changes_of(await self._session.log.events())
+        changes = [change for change in everything if change.id in set(wanted)]
+        if not changes:
+            raise InputError("Nothing to revert: no tool changed a file.")
+        todo = [change for change in changes if not change.reverted]
+        is_back = not todo
+        if is_back:  # what is reverted already is brought back: the reverts are reverted
+            todo = [c for c in everything if not c.reverted and set(c.began.reverts) & {one.id for one in changes}]
+        by_path: dict[str, list[FileChanged]] = {}
+        for change in reversed(todo):  # newest first
+            by_path.setdefault(change.began.path, []).append(change)
+        done: list[str] = []
+        conflicts: list[Conflict] = []
+        for of_file in by_path.values():
+            taken, left = await self._revert_changes(of_file, markers=markers)
+            conflicts += left
+            if taken:
+                some = f"{len(taken)} of {len(of_file)} changes of " if left else ""
+                done.append(some + of_file[0].began.name)
+                await self._tell_model(taken)
+        self.tell(await self._session.log.events())
+        return {
+            "text": _sentence(done, conflicts, "Reapplied" if is_back else "Reverted"),
+            "reverted": len(done),
+            "conflicts": conflicts,
+        }
+
+    async def _revert_changes(
+        self, changes: Sequence[FileChanged], *, markers: bool
+    ) -> tuple[list[FileChanged], list[Conflict]]:
+        """Take back the changes of one file, newest first, together or, when later edits overlap, those that can be."""
+        conflict = await self._revert_file(changes, markers=markers)
+        if conflict is None:
+            return list(changes), []
+        if len(changes) == 1 or not conflict.can_compare:
+            return [], [conflict]
+        taken: list[FileChanged] = []
+        left: list[Conflict] = []
+        for change in changes:
+            conflict = await self._revert_file([change], markers=False)
+            if conflict is None:
+                taken.append(change)
+                continue
+            places = hunk_places(await asyncio.to_thread(self._diff, change))
+            which = f"change at line {places[0]}: " if places else ""
+            left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
+        return taken, left
+
+    async def _revert_file(self, changes: Sequence[FileChanged], *, markers: bool) -> Conflict | None:
+        """Take back the changes of one file, newest first, as one change; return why it was left as it is."""
+        path, name = Path(changes[0].began.path), changes[0].began.name
+        ids = tuple(change.id for change in changes)
+        for _ in range(ATTEMPTS):
+            opened = await self._session.services.editor.look([path])
+            context = self._context(opened)
+            try:
+                proposal, save = await asyncio.to_thread(self._plan, changes, context, markers)
+            except (Clash, ToolError, StoreError) as problem:
+                overlaps = isinstance(problem, Clash) and problem.overlaps
+                can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
+                return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
+            if proposal is None:
+                await self._log_as_done(path, name, ids, context)
+                return None
+            try:
+                if await carry_out(proposal, context, ids, save=save) is not None:
+                    await asyncio.to_thread(_restore_mode, path, changes[-1])
+                    return None
+            except ToolError as problem:
+                return Conflict(str(path), name, str(problem), ids)
+        return Conflict(str(path), name, "keeps changing in the editor", ids)
+
+    def _plan(
+        self, changes: Sequence[FileChanged], context: ToolContext, markers: bool
+    ) -> tuple[Proposal | None, bool]:
+        """Return the change that takes all of them back, None when the file is so already; and whether to save it."""
+        first = changes[-1].began
+        path, name = Path(first.path), first.name
+        _check_still_there(path)
+        if first.link:
+            _restore_link(path, first.link)
+            return None, True
+        now = current_text(path, context) if is_there(path, context) else None
+        text: str | None = None if now is None else printable(now.text)
+        started, save = text, True
+        for change in changes:
+            before, after = self._text(change.began.before), self._text(change.after)
+            try:
+                if change.began.mode and not change.began.before:
+                    raise Clash("too large to be kept")
+                text = taken_back(text, before, after)
+            except Clash as clash:
+                if not markers or clash.marked is None or len(changes) > 1:
+                    raise
+                text, save = clash.marked, False
+        if text == started:
+            return None, True
+        if text is None:
+            return Proposal(path=path, name=name, before=now, after=None), True
+        stored = self._file(first.before)
+        if now is None and stored is not None and printable(stored.text) == text:
+            return Proposal(path=path, name=name, before=None, after=stored), True
+        like = now or stored or TextFile("")
+        after_file = msgspec.structs.replace(like, text=with_own_line_ends(like, text))
+        return Proposal(path=path, name=name, before=now, after=after_file), save
+
+    def _context(self, opened: Opened) -> ToolContext:
+        services, session = self._session.services, self._session
+        context = services.tool_context(session.snapshot, "insert_edit")
+        log = FileLog(session.log.write, services.store.put_blob, services.new_token)
+        return msgspec.structs.replace(context, opened=opened, recorder=log)
+
+    async def _log_as_done(self, path: Path, name: str, ids: tuple[str, ...], context: ToolContext) -> None:
+        """Log a revert of what was so already: from here on it counts as reverted."""
+        now = None
+        if await asyncio.to_thread(is_there, path, context):
+            with contextlib.suppress(text_files.UnreadableFile):  # a link that was restored
+                now = text_files.encode(await asyncio.to_thread(current_text, path, context))
+        change_id = await context.recorder.begin(ToChange(path=path, name=name, before=now, after=now, reverts=ids))
+        await context.recorder.end(change_id, HowEnded(state="written"))
+
+    async def _tell_model(self, changes: Sequence[FileChanged]) -> None:
+        """Tell the model in one line, with the next request."""
+        name = changes[0].began.name
+        back = all(change.began.reverts for change in changes)
+        what = "reapplied your change" if back else "reverted your change"
+        if len(changes) > 1:
+            what += "s"
+        text = f"The user {what} of `{name}`. Read the file again before you change it."
+        tag = REAPPLIED_TAG if back else REVERTED_TAG
+        message = Message(id=self._session.services.new_token(), role="user", tag=tag, path=name, content=text)
+        self._session.context.add(message)
+        await self._session.context.join("", self._session.log.view.cycle + 1)
+        self._session.show_meter()
+
+    # ---- stored contents
+
+    def _file(self, sha256: str) -> TextFile | None:
+        return text_files.decode(self._session.services.store.read_blob(sha256)) if sha256 else None
+
+    def _text(self, sha256: str) -> str | None:
+        """Return a stored content as it is compared: Unix line ends; None when there was no file."""
+        file = self._file(sha256)
+        return None if file is None else printable(file.text)
+
+
+def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:
+    """Return the text without the change from `before` to `after`; None is no file.
+
+    Raises:
+        Clash: it overlaps with what came later.
+    """
+    if now == after:
+        return before
+    if now == before:
+        return now
+    if after is None:
+        raise Clash("exists again")
+    if before is None:
+        raise Clash("changed since then")
+    if now is None:
+        raise Clash("deleted since then")
+    merged = merge(after, now, before, LABELS)
+    if merged.problem:
+        raise Clash(merged.problem, overlaps=True)
+    if merged.conflicts:
+        raise Clash("later changes overlap", merged.text, overlaps=True)
+    return merged.text
+
+
+def _check_still_there(path: Path) -> None:
+    """Check that the logged path, which had no links in it, still means the same file.
+
+    Raises:
+        Clash: a link leads elsewhere now: out of the workspace, or to a file that something runs.
+    """
+    folder = Path(os.path.realpath(path.parent))
+    if folder != path.parent:
+        raise Clash(f"its folder is now a link to {folder}")
+
+
+def _restore_link(path: Path, target: str) -> None:
+    if os.path.lexists(path):
+        raise Clash("exists again")
+    try:
+        make_link(path, target)
+    except OSError as error:
+        raise Clash(f"it cannot be restored: {text_files.reason(error)}") from error
+
+
+def _restore_mode(path: Path, oldest: FileChanged) -> None:
+    """Give a file that was deleted its permissions back."""
+    if oldest.began.mode and not oldest.after:
+        with contextlib.suppress(OSError, ToolError):
+            set_mode(path, oldest.began.mode)
+
+
+def _sentence(done: Sequence[str], conflicts: Sequence[Conflict], verb: str) -> str:
+    parts = []
+    if done:
+        parts.append(f"{verb} {done[0] if len(done) == 1 else f'{len(done)} files'}.")
+    if conflicts:
+        names = ", ".join(f"{one.name} ({one.reason})" for one in conflicts[:3])
+        more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+        parts.append(f"Not changed: {names}{more}.")
+    return " ".join(parts)

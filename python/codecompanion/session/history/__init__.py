@@ -1,0 +1,1 @@
+"""The log of a chat and what is done with it: undo, recall, branches, showing it."""

@@ -1,0 +1,247 @@
+"""What the buffer shows of a log, in order: one entry per message, card and mark; the same whenever it is drawn.
+
+A projection of the log alone. What left the view is drawn as well and marked as gone (`session.history.gone`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from codecompanion.context.policy.schema import Card
+from codecompanion.model.history import ChatCreated as Created
+from codecompanion.model.history import (
+    ChatForked,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    ModelSet,
+    PolicyEvent,
+    ToolRan,
+    TurnEnded,
+    ViewChanged,
+)
+from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
+from codecompanion.model.summary_frame import bare_summary
+from codecompanion.placeholders import kept_percent
+from codecompanion.session.files.change_list import changes_of
+from codecompanion.session.history.gone import gone_from, pages, summary_ids
+from codecompanion.session.history.undo import undone_ids
+from codecompanion.session.turn.tool_round import preview, recorded_title, told_change
+from codecompanion.session.window.too_large import NOT_SENT
+from codecompanion.wire.events import Entry, Severity
+
+FIRST_PIECE, PIECE = 60, 100
+ASKED_TO_GO_ON = "Asked the model to continue its reply."
+"""What stands for the message that asks for the rest of a reply."""
+INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
+
+
+def entries(events: Sequence[LogEvent]) -> list[Entry]:
+    """Return what the buffer shows of a log, in order; attachments are in the context block instead."""
+    undone = undone_ids(events)
+    drawing = _Drawing(events, frozenset(undone), gone_from(events, undone))
+    page, unseen = pages(events, undone)
+    for place, event in enumerate(events):
+        drawing.take(event.payload, is_old=place <= page, is_page=place == page, unseen=unseen)
+    return _with_reverted(events, drawing.shown)
+
+
+def _with_reverted(events: Sequence[LogEvent], shown: list[Entry]) -> list[Entry]:
+    """Return the entries, those marked whose changes of files do not count now."""
+    reverted = {change.id for change in changes_of(events) if change.reverted}
+    if not reverted:
+        return shown
+    return [
+        msgspec.structs.replace(entry, change=msgspec.structs.replace(entry.change, reverted=True))
+        if entry.change is not None and entry.change.change_id in reverted
+        else entry
+        for entry in shown
+    ]
+
+
+class _Drawing:
+    """The entries of a log on their way: what was said when, and by whom."""
+
+    def __init__(self, events: Sequence[LogEvent], undone: frozenset[str], gone: dict[str, str]) -> None:
+        self.shown: list[Entry] = []
+        self._undone, self._gone = undone, gone
+        self._cleared, self._pinned = _marked(events, undone)
+        self._ran = {event.payload.message_id: event.payload for event in events if isinstance(event.payload, ToolRan)}
+        self._calls: dict[str, tuple[str, str, str]] = {}
+        self._adapter = self._model = ""
+        self._typed = 0
+        self._turn: str | None = ""
+        """The turn the model's side of which was drawn last, None when the next one has a header of its own."""
+
+    def take(self, payload: EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
+        """Take in one event; `is_old`: it is no newer than the last `/clear` (`is_page`); `unseen` is not drawn."""
+        match payload:
+            case MessageAdded(message=message):
+                self._typed += is_typed_by_user(message)
+                for call in message.tool_calls:
+                    self._calls[call.id] = (call.name, recorded_title(call), message.id)
+                if message.role == "assistant":
+                    self._forget_unsent()
+                if not (is_old and message.id in unseen):
+                    self.shown += self._message_entries(message)
+            case Created(adapter=adapter, model=model) | ModelSet(adapter=adapter, model=model):
+                self._adapter, self._model, self._turn = adapter, model, None
+            case ViewChanged(kind="cleared") as change if is_old and is_page:
+                self.shown.append(Entry(kind="cleared", change_id=change.change_id))
+            case ViewChanged() as change if not is_old:
+                self._add_change(change)
+            case ChatForked(from_title=title) if not is_old:
+                note = f"Forked from “{title or 'untitled'}” · /fork list: all branches"
+                self.shown.append(Entry(kind="note", text=note))
+            case PolicyEvent(name="session_restored", fields=fields) if not is_old:
+                self.shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
+            case TurnEnded(reason="failed" | "limit", error=error) if error and not is_old:
+                self.shown.append(Entry(kind="note", text=error, level=Severity.ERROR, ended=payload.reason))
+            case TurnEnded(reason="stopped") if not is_old:
+                self.shown.append(Entry(kind="note", text="Stopped.", ended="stopped"))
+            case TurnEnded(reason="interrupted") if not is_old:
+                self.shown.append(Entry(kind="note", text=INTERRUPTED, level=Severity.WARN, ended="interrupted"))
+            case _:
+                pass
+
+    def _forget_unsent(self) -> None:
+        """Take back that a message was not sent: it has an answer."""
+        while self.shown and self.shown[-1].kind == "note" and self.shown[-1].text.startswith(NOT_SENT):
+            self.shown.pop()
+
+    def _add_change(self, change: ViewChanged) -> None:
+        at = len(self.shown)
+        if change.kind == "compacted" and "before" in change.report:
+            before = change.report["before"]
+            first = (place for place, entry in enumerate(self.shown) if before and entry.message_id == before)
+            at = next(first, at)
+        while change.kind == "compacted" and "before" not in change.report and at and self.shown[at - 1].kind == "user":
+            at -= 1  # what was not answered yet has survived it (R-551): it stands below, as it was drawn
+        gone = next((self._gone[i] for i in summary_ids(change) if i in self._gone), "")
+        self.shown[at:at] = _change_entries(change, change.change_id in self._undone, gone)
+
+    def _message_entries(self, message: Message) -> Iterator[Entry]:
+        common: dict[str, Any] = {
+            "message_id": message.id,
+            "cleared": message.id in self._cleared,
+            "kept_percent": self._cleared.get(message.id, ()),
+            "pinned": message.id in self._pinned,
+            "gone": self._gone.get(message.id, ""),
+        }
+        adapter, model = self._adapter, self._model
+        if is_typed_by_user(message):
+            yield Entry(kind="user", text=message.text, tokens=message.tokens, number=self._typed, **common)
+        elif message.tag == GO_ON_TAG:
+            yield Entry(kind="note", text=ASKED_TO_GO_ON)
+        elif message.tag == SUMMARY_TAG:
+            # A chat restored from a checkpoint begins with it; elsewhere summaries come with the change that made them.
+            yield Entry(kind="compacted", text=bare_summary(message.text), summary_ids=(message.id,), **common)
+        elif message.role == "assistant":
+            common |= {"adapter": adapter, "model": model}
+            reasoning = "" if isinstance(message.content, str) else _reasoning(message)
+            if reasoning:
+                yield Entry(kind="reasoning", text=reasoning, opens=self._opens(message), **common)
+            text = message.text
+            if text.strip() or not message.tool_calls:
+                yield Entry(kind="reply", text=text, cut=message.cut, opens=self._opens(message), **common)
+        elif message.role == "tool":
+            yield self._tool_entry(message, common)
+
+    def _opens(self, message: Message) -> bool:
+        """Return whether the model's side of a turn begins here; what is drawn next goes on with it."""
+        opens, self._turn = message.turn_id != self._turn, message.turn_id
+        return opens
+
+    def _tool_entry(self, message: Message, common: dict[str, Any]) -> Entry:
+        call_id = message.tool_call_id or ""
+        record = self._ran.get(message.id)
+        name, title, reply_id = self._calls.get(call_id, ("tool", "tool", ""))
+        return Entry(
+            kind="tool",
+            text=record.change.diff if record and record.change else preview(message.text),
+            call_id=call_id,
+            name=record.name if record else name,
+            title=record.title if record else title,
+            summary=record.summary if record else ("interrupted" if message.is_error else ""),
+            status=record.status if record else ("cancelled" if message.is_error else "ok"),
+            adapter=self._adapter,
+            model=self._model,
+            tokens=message.tokens,
+            duration_ms=record.duration_ms if record else 0,
+            change=told_change(record.change) if record else None,
+            reply_id=reply_id,
+            opens=self._opens(message),
+            **common,
+        )
+
+
+def _marked(events: Sequence[LogEvent], undone: frozenset[str]) -> tuple[dict[str, tuple[int, ...]], set[str]]:
+    """Return what is cleared or cut, by message id, and the ids of what is pinned, as the changes left them.
+
+    Of a message that was cut it says how many percent of it are sent.
+    """
+    cleared: dict[str, tuple[int, ...]] = {}
+    pinned: set[str] = set()
+    for event in events:
+        if not isinstance(event.payload, ViewChanged) or event.payload.change_id in undone:
+            continue
+        for message in (*event.payload.replaced, *(insertion.message for insertion in event.payload.inserted)):
+            if message.edited or message.compacted or message.left_out:
+                cleared[message.id] = (kept_percent(message),) if message.left_out else ()
+            else:
+                cleared.pop(message.id, None)
+            (pinned.add if message.pinned else pinned.discard)(message.id)
+    return cleared, pinned
+
+
+def _reasoning(message: Message) -> str:
+    return "".join(part.text for part in message.content if isinstance(part, ReasoningPart))
+
+
+def _change_entries(change: ViewChanged, undone: bool, gone: str) -> Iterator[Entry]:
+    report = change.report
+    if change.kind == "edited":
+        yield Entry(
+            kind="edited",
+            messages=report.get("cleared", 0),
+            kept_percent=tuple(report.get("cut", ())),
+            tokens_before=change.tokens_before,
+            tokens_after=change.tokens_after,
+            change_id=change.change_id,
+            undone=undone,
+        )
+    elif change.kind == "compacted":
+        cycles = report.get("cycles", [0, 0])
+        yield Entry(
+            kind="compacted",
+            text=report.get("summary", ""),
+            messages=report.get("messages", 0),
+            cycles=(cycles[0], cycles[1]),
+            trigger=report.get("trigger", ""),
+            summariser=report.get("summariser", ""),
+            tokens_before=change.tokens_before,
+            tokens_after=change.tokens_after,
+            duration_ms=report.get("duration_ms", 0),
+            title=report.get("title", Card().title),
+            folded=report.get("folded", False),
+            tier=report.get("tier", 0),
+            counts=tuple(report.get("counts", (0, 0))),
+            change_id=change.change_id,
+            undone=undone,
+            gone=gone,
+            summary_ids=summary_ids(change),
+        )
+
+
+def pieces(shown: Sequence[Entry]) -> Iterator[tuple[tuple[Entry, ...], bool, bool]]:
+    """Return (entries, first, last) from the newest to the oldest piece; the first one fills a screen."""
+    end, first = len(shown), True
+    while True:
+        start = max(0, end - (FIRST_PIECE if first else PIECE))
+        yield tuple(shown[start:end]), first, start == 0
+        if start == 0:
+            return
+        end, first = start, False

@@ -1,0 +1,186 @@
+"""Branches of a chat: edit and resend, `/fork` (issue 8, section 4).
+
+A branch is a chat of its own. Its log begins with a copy of the other one's up to the fork, followed by `ChatForked`:
+view, undo, pins and compactions of that time come with it by projecting that log, whatever has happened to the
+messages since. Money is counted after `ChatForked` only. The copy is one transaction, and the text to be sent is
+stored with it as the draft, so a kill leaves no branch or a whole one. The chat it comes from is not touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.model.history import (
+    ChatForked,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    TitleSet,
+    TurnBegan,
+    TurnEnded,
+    View,
+    ViewChanged,
+    project,
+)
+from codecompanion.model.messages import GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.session.history.undo import undone_ids
+from codecompanion.session.services import Services
+from codecompanion.session.storage.stored_chats import given_title
+from codecompanion.store.sessions import SessionInfo
+from codecompanion.store.store import durable
+from codecompanion.wire.requests import ForkChat
+
+_NUMBER = re.compile(r" \((\d{1,9})\)$")
+_OURS = frozenset({GO_ON_TAG, PIN_TAG, SUMMARY_TAG})
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """What of a log goes into the branch: all up to `last_seq` but `left_out`, then `more`.
+
+    `is_untitled`: the message that gave the chat its title is not in it.
+    """
+
+    last_seq: int
+    left_out: frozenset[int] = frozenset()
+    more: tuple[EventPayload, ...] = ()
+    is_untitled: bool = False
+
+
+def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
+    """Return the cut for editing a message: everything before it, what was attached to it, and what is attached now.
+
+    Raises:
+        InputError: there is no such message, or the user did not type it.
+    """
+    place = next((at for at, event in enumerate(events) if _is_message(event, message_id)), None)
+    edited = events[place].payload if place is not None else None
+    if place is None or not isinstance(edited, MessageAdded) or not is_typed_by_user(edited.message):
+        raise InputError("Only your own messages can be edited and resent.")
+    kept, turn_id = events[:place], edited.message.turn_id
+    is_first = not any(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in kept)
+    names = [event.payload for event in events if isinstance(event.payload, TitleSet)]
+    is_untitled = is_first and not any(name.by_user for name in names)
+    left_out = {event.seq for event in kept if is_untitled and isinstance(event.payload, TitleSet)}
+    more: list[EventPayload] = []
+    if turn_id and _has_begun(kept, turn_id):
+        if any(_is_said_in(event, turn_id) for event in kept):
+            more.append(TurnEnded(turn_id=turn_id, reason="stopped"))
+        else:  # the turn began with this message
+            left_out |= {event.seq for event in kept if _is_of_turn(event, turn_id)}
+    last_seq = kept[-1].seq if kept else 0
+    before = project([event for event in kept if event.seq not in left_out])
+    more.extend(_attached_since(events, place, before))
+    return Cut(last_seq, frozenset(left_out), tuple(more), is_untitled)
+
+
+def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Iterator[EventPayload]:
+    """Yield what the user has attached and detached for the next message, for that is the edited one now."""
+    ended = max((at for at, event in enumerate(events) if isinstance(event.payload, TurnEnded)), default=-1)
+    fresh = events[max(place, ended) + 1 :]
+    undone, here = frozenset(undone_ids(events)), {message.id for message in project(events).messages}
+    for event in fresh:
+        match event.payload:
+            case MessageAdded(message=message) if message.id in here and _is_attached(message):
+                older = tuple(m.id for m in before.messages if (m.tag, m.path) == (message.tag, message.path))
+                if older:
+                    report = {"superseded": True}
+                    yield ViewChanged(change_id=f"{message.id}-new", kind="detached", removed=older, report=report)
+                yield event.payload
+            case ViewChanged(kind="detached") as change if change.change_id not in undone:
+                gone = tuple(message.id for message in before.messages if message.id in change.removed)
+                if gone and not change.report.get("superseded"):
+                    yield msgspec.structs.replace(change, removed=gone)
+            case _:
+                pass
+
+
+def _is_attached(message: Message) -> bool:
+    return message.role == "user" and message.tag is not None and message.tag not in _OURS
+
+
+def _is_message(event: LogEvent, message_id: str) -> bool:
+    return isinstance(event.payload, MessageAdded) and event.payload.message.id == message_id
+
+
+def _has_begun(events: Iterable[LogEvent], turn_id: str) -> bool:
+    return any(isinstance(event.payload, TurnBegan) and event.payload.turn_id == turn_id for event in events)
+
+
+def _is_said_in(event: LogEvent, turn_id: str) -> bool:
+    """Return whether something other than an attachment was said in the turn."""
+    payload = event.payload
+    return (
+        isinstance(payload, MessageAdded) and payload.message.turn_id == turn_id and not _is_attached(payload.message)
+    )
+
+
+def _is_of_turn(event: LogEvent, turn_id: str) -> bool:
+    return not isinstance(event.payload, MessageAdded) and getattr(event.payload, "turn_id", "") == turn_id
+
+
+def next_title(title: str, family: Iterable[SessionInfo]) -> str:
+    """Return the title of another branch: the same with the next free number."""
+    base = _NUMBER.sub("", title)
+    numbers = [
+        int(found[1]) for info in family if (found := _NUMBER.search(info.title)) and info.title.startswith(base)
+    ]
+    return f"{base} ({max(numbers, default=1) + 1})"
+
+
+async def fork(services: Services, request: ForkChat) -> str:
+    """Make the branch and return its id. Asked again for a branch that is there, only its draft is replaced.
+
+    Raises:
+        InputError: there is no such chat or message, or the title is empty.
+        StoreError: the branch could not be stored; there is none.
+    """
+    store, chat_id = services.store, request.fork or services.new_token()
+    last_seq = await asyncio.to_thread(store.last_seq, request.chat)
+    source = await asyncio.to_thread(store.find_session, request.chat)
+    if not last_seq:
+        raise InputError(f"No stored chat has the id {request.chat!r}")
+    if await asyncio.to_thread(store.knows, chat_id):
+        # The text may have been changed before it was tried again.
+        await durable(store.save_draft(chat_id, request.draft))
+        return chat_id
+    cut = Cut(last_seq)
+    if request.at:  # a branch of the whole chat is made without reading it
+        events = await asyncio.to_thread(store.load_events, request.chat)
+        cut = await asyncio.to_thread(cut_before, events, request.at)
+    family = (source.family if source else "") or request.chat
+    title = source.title if source else ""
+    forked = ChatForked(from_chat=request.chat, family=family, at_message=request.at, from_title=title)
+    payloads: list[EventPayload] = [*cut.more, forked]
+    if request.title:
+        payloads.append(TitleSet(title=given_title(request.title), by_user=True))
+    elif title and not cut.is_untitled:
+        others = await asyncio.to_thread(store.list_family, family)
+        payloads.append(TitleSet(title=next_title(title, others)))
+    await durable(store.fork(request.chat, chat_id, cut.last_seq, cut.left_out, payloads, request.draft))
+    return chat_id
+
+
+async def list_branches(services: Services, chat_id: str) -> list[dict[str, object]]:
+    """Return the tree of branches a chat belongs to, each after the one it comes from and with its `depth`."""
+    store = services.store
+    this = await asyncio.to_thread(store.find_session, chat_id)
+    if this is None:
+        return []
+    found = await asyncio.to_thread(store.list_family, this.family or chat_id)
+    known = {info.id for info in found}
+    children: dict[str, list[SessionInfo]] = {}
+    for info in sorted(found, key=lambda info: info.created):
+        # The one it comes from may have been deleted: then it stands at the root.
+        children.setdefault(info.forked_from if info.forked_from in known else "", []).append(info)
+    rows: list[dict[str, object]] = []
+    waiting = [(info, 0) for info in reversed(children.get("", []))]
+    while waiting:
+        info, depth = waiting.pop()
+        rows.append({**msgspec.to_builtins(info), "depth": depth, "current": info.id == chat_id})
+        waiting.extend((child, depth + 1) for child in reversed(children.get(info.id, [])))
+    return rows

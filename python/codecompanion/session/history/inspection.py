@@ -1,0 +1,135 @@
+"""What the user may look at: the next request message by message, and the original of a placeholder (R-516, R-546).
+
+Projections of log and view; nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.errors import InputError
+from codecompanion.model.history import LogEvent, MessageAdded
+from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.session.window.native import UNREADABLE
+
+PREVIEW_CHARS = 100
+
+
+def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
+    """Return `{rows, total, window, reserve, cost}`: one row per message of the next request.
+
+    `total` is the meter's figure, `reserve` what is kept free for the reply. The rows are scaled to the meter (what a
+    provider counted), so that their sum is what the meter shows. `cache` says whether the provider will likely find the
+    message in its cache (`hit`, `miss`, "" = it has none), `cost` what it will then cost in US dollars, None when the
+    price is unknown.
+    """
+    view, shaped = log.view, control.shaper.current()
+    specs_tokens = control.meter.counter.tools(shaped.specs)
+    counted = [(shaped.system, control.meter.counter.message(shaped.system))]
+    counted += [(message, message.tokens) for message in shaped.messages]
+    total = shaped.measure.tokens
+    figures = scaled([tokens for _, tokens in counted] + [specs_tokens], total)
+    rows = [_row(message, tokens, view.cycle) for (message, _), tokens in zip(counted, figures[:-1], strict=True)]
+    tools = {
+        "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
+        "tokens": figures[-1], "cycle": 0, "age": 0, "state": "live", "preview": "",
+    }  # fmt: skip
+    rows = [rows[0], tools, *rows[1:]]
+    prices = control.services.prices(control.adapter_name, control.model, total)
+    for row, cache in zip(rows, _expected_cache(control, log), strict=True):
+        price = None if prices is None else prices.cache_read if cache == "hit" else prices.input
+        row["cache"] = cache
+        row["cost"] = None if price is None else row["tokens"] * price / 1_000_000
+    cost = None if prices is None else sum(row["cost"] for row in rows)
+    limits = control.limits
+    return {
+        "rows": rows, "total": total, "window": limits.context_window, "reserve": limits.reply_reserve, "cost": cost,
+    }  # fmt: skip
+
+
+def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
+    """Return for system prompt, tools and every message whether the provider's cache likely holds it.
+
+    What the last request began with, word for word, is there until the cache's lifetime is over; right after a restart
+    only the view tells what that was.
+    """
+    now, sent, lifetime = control.shaper.current(), control.shaper.sent, control.adapter().cache_lifetime_s
+    count = len(now.messages)
+    if lifetime <= 0:
+        return [""] * (count + 2)
+    messages = log.view.messages
+    if find_cache_state(messages, control.services.clock(), lifetime).warm_tokens <= 0:
+        return ["miss"] * (count + 2)
+    if sent is None:
+        newest = max(index for index, message in enumerate(messages) if message.role == "assistant")
+        return ["hit"] * (newest + 2) + ["miss"] * (count - newest)
+    if sent.system != now.system or sent.specs != now.specs:
+        return ["miss"] * (count + 2)
+    pairs = enumerate(zip(sent.messages, now.messages, strict=False))
+    same = next((i for i, (a, b) in pairs if a != b), min(len(sent.messages), count))
+    return ["hit"] * (same + 2) + ["miss"] * (count - same)
+
+
+def scaled(figures: Sequence[int], total: int) -> list[int]:
+    """Return the figures in the same proportions, summing up to `total` exactly."""
+    whole = sum(figures)
+    if whole <= 0:
+        return [0 for _ in figures]
+    result, given, seen = [], 0, 0
+    for figure in figures:
+        seen += figure
+        share = total * seen // whole - given
+        given += share
+        result.append(share)
+    return result
+
+
+def _row(message: Message, tokens: int, cycle: int) -> dict[str, Any]:
+    block = message.compaction
+    text = " ".join((message.text if block is None else block.text or UNREADABLE).split())
+    names = ", ".join(call.name for call in message.tool_calls)
+    return {
+        "id": message.id,
+        "role": message.role,
+        "tag": message.tag or "",
+        "name": message.path or names,
+        "tokens": tokens,
+        "cycle": message.cycle or 0,
+        "age": max(0, cycle - (message.cycle or cycle)),
+        "state": state_of(message),
+        "preview": text[:PREVIEW_CHARS],
+    }
+
+
+def state_of(message: Message) -> str:
+    """Return the state of a message in the view, in one word."""
+    if message.tag == RULES_TAG:
+        return "rules"
+    if message.pinned:
+        return "pinned"
+    if message.left_out:
+        return "cut"
+    if message.edited or message.compacted:
+        return "cleared"
+    return "summary" if message.tag == SUMMARY_TAG else "live"
+
+
+def original(events: Sequence[LogEvent], view_messages: Sequence[Message], item: str) -> Message:
+    """Return the message as it was logged, by message id or call id.
+
+    Raises:
+        InputError: nothing in this chat has that id.
+    """
+    current = next((m for m in view_messages if m.id == item), None)
+    for event in reversed(events):
+        if isinstance(event.payload, MessageAdded):
+            message = event.payload.message
+            if message.id == item or (message.role == "tool" and message.tool_call_id == item):
+                return message
+    if current is not None:
+        return current
+    raise InputError(f"Nothing in this chat has the id {item!r}")

@@ -1,0 +1,85 @@
+"""Put one original back into the view: where it belongs, with what it cannot stand without (R-004, R-516).
+
+Pure: it makes the change, `session.history.view_edits` weighs and logs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.model.history import Insertion, LogEvent, MessageAdded, View
+from codecompanion.model.invariants import with_partners
+from codecompanion.model.messages import GO_ON_TAG, RULES_TAG, SUMMARY_TAG, Message, with_changes
+
+
+class Restoration(msgspec.Struct, frozen=True):
+    """What a restoring changes. `original` is the message that was asked for."""
+
+    original: Message
+    replaced: tuple[Message, ...] = ()
+    inserted: tuple[Insertion, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Return how many messages come back: a tool call and its results only come together."""
+        return len(self.replaced) + len(self.inserted)
+
+
+def find(messages: Sequence[Message], item: str) -> Message | None:
+    """Return the newest of the messages with this message or call id."""
+    named = (m for m in reversed(messages) if m.id == item or (m.role == "tool" and m.tool_call_id == item))
+    return next(named, None)
+
+
+def logged(events: Sequence[LogEvent]) -> list[Message]:
+    """Return every message of the log as it was written, in its order."""
+    return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
+
+
+def restoration(messages: Sequence[Message], view: View, item: str) -> Restoration:
+    """Return how the original of a message or call id comes back; `messages` is the whole log.
+
+    What was replaced in place takes its place again; what was summarised stands after the summary. Either counts as
+    new from here on, or the next edit would take it again.
+
+    Raises:
+        InputError: there is no such message, or nothing of it is missing.
+    """
+    original = find(messages, item)
+    if original is None:
+        if find(view.messages, item) is not None:
+            raise InputError("Nothing to restore: this message is unchanged.")
+        raise InputError(f"Nothing in this chat has the id {item!r}.")
+    if original.tag in (RULES_TAG, GO_ON_TAG):
+        raise InputError("Rules cannot be restored because they are read from files; /rules adds them again.")
+    cycle = max(1, view.cycle)
+    current = next((message for message in view.messages if message.id == original.id), None)
+    if current is not None:
+        if current.content == original.content:
+            raise InputError("Nothing to restore: this message is sent unchanged.")
+        return Restoration(original, (with_changes(original, cycle=cycle, pinned=current.pinned),))
+    known = {message.id for message in view.messages}
+    own = next(place for place, message in enumerate(messages) if message is original)
+    together = with_partners(messages, frozenset({own}))
+    back = [messages[place] for place in sorted(together) if messages[place].id not in known]
+    anchor = _anchor(messages, view, back[0])
+    return Restoration(
+        original, (), tuple(Insertion(with_changes(message, cycle=cycle), after=anchor) for message in back)
+    )
+
+
+def _anchor(messages: Sequence[Message], view: View, first: Message) -> str:
+    """Return the message of the view after which the restored ones belong: older ones, and every summary.
+
+    A provider does not see what stands before its own summary.
+    """
+    places = {message.id: place for place, message in enumerate(messages)}
+    own = places[first.id]
+    anchor = ""
+    for message in view.messages:
+        if message.tag == SUMMARY_TAG or places.get(message.id, len(messages)) < own:
+            anchor = message.id
+    return anchor

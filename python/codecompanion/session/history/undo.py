@@ -1,0 +1,334 @@
+"""What can be undone and redone of a chat, and what is paused after an undo: projections of the log alone (R-545).
+
+Only the newest change is offered: an older one may be what a newer one stands on (the summary of a summary). So undoing
+is projecting without the end of a chain, and the view is exactly what it was before, with what joined later. Nothing
+here has an effect; `session.history.view_edits` carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from codecompanion.context.change import cuts_of
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import (
+    ChangeUndone,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    PauseEnded,
+    PolicySet,
+    TurnBegan,
+    ViewChanged,
+    answer_turn,
+    cycle_after,
+    is_of_answer,
+)
+from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.session.history.gone import by_kind
+from codecompanion.wire.events import Replaced, ViewMarks
+
+UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored"})
+"""Kinds of changes that are offered; the others mend the history, or belong to what was said since."""
+_TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
+_RESTS = 2
+"""Until this many cycles after the running one: between turns, the next request is the first of the next cycle."""
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """What can be undone, oldest first, and what can be redone, the next one last.
+
+    `blocked`: something that cannot be undone has since changed a message that the newest change had changed.
+    """
+
+    undoable: tuple[ViewChanged, ...] = ()
+    redoable: tuple[ViewChanged, ...] = ()
+    blocked: bool = False
+    replaced: tuple[Replaced, ...] = ()
+    """Answers that another one counts in place of, whether that can still be undone or not."""
+
+    @property
+    def has_answer(self) -> bool:
+        """Return whether an answer can be exchanged: until the chat goes on from it."""
+        return any(answer_turn(change) for change in (*self.undoable, *self.redoable))
+
+    def to_undo(self, change_id: str) -> ViewChanged:
+        """Return the change to undo: the newest, which `change_id` has to name if it names any.
+
+        Raises:
+            InputError: there is none, or it is another one.
+        """
+        if not self.undoable:
+            raise InputError("Nothing to undo: nothing in this chat was cleared, compacted, detached or pinned.")
+        newest = self.undoable[-1]
+        if change_id and change_id != newest.change_id:
+            raise InputError(f"Only the newest change can be undone: {outcome(newest)}.")
+        if self.blocked:
+            raise InputError(
+                f"The newest change ({outcome(newest)}) can no longer be undone: the messages were repaired afterwards."
+            )
+        return newest
+
+    def to_redo(self, change_id: str) -> ViewChanged:
+        """Return the change to redo: the one that was undone last.
+
+        Raises:
+            InputError: there is none, or it is another one.
+        """
+        if not self.redoable:
+            raise InputError("Nothing to redo: nothing was undone, or the chat has changed since.")
+        last = self.redoable[-1]
+        if change_id and change_id != last.change_id:
+            raise InputError(f"Only the change undone last can be redone: {outcome(last)}.")
+        return last
+
+
+def chain_of(events: Sequence[LogEvent]) -> Chain:
+    """Return what can be undone and redone now. Any new change of the view ends what could be redone.
+
+    A new answer can be exchanged for the old one and back as long as it is the last thing in the chat: what is said
+    next was said to it.
+    """
+    undoable: list[ViewChanged] = []
+    redoable: list[ViewChanged] = []
+    mended: list[tuple[int, ViewChanged]] = []
+    places: dict[str, int] = {}
+    for place, event in enumerate(events):
+        match event.payload:
+            case ViewChanged() as change:
+                redoable.clear()
+                places[change.change_id] = place
+                if is_offered(change):
+                    undoable.append(change)
+                else:
+                    mended.append((place, change))
+            case ChangeUndone(change_id=change_id, redone=True):
+                back = next((change for change in redoable if change.change_id == change_id), None)
+                if back is not None:
+                    redoable.remove(back)
+                    undoable.append(back)
+            case ChangeUndone(change_id=change_id, by_user=by_user):
+                gone = next((change for change in undoable if change.change_id == change_id), None)
+                if gone is not None:
+                    undoable.remove(gone)
+                if not by_user:
+                    redoable.clear()
+                elif gone is not None:
+                    redoable.append(gone)
+            case MessageAdded(message=message) if is_typed_by_user(message) or is_of_answer(message):
+                undoable = _without_settled(undoable, message)
+                redoable = [change for change in redoable if not answer_turn(change)]
+            case _:
+                pass
+    return Chain(tuple(undoable), tuple(redoable), _is_blocked(undoable, mended, places), replaced_answers(events))
+
+
+def is_offered(change: ViewChanged) -> bool:
+    """Return whether the change is the user's to undo."""
+    if change.kind == "regenerated":
+        return bool(answer_turn(change))
+    return change.kind in UNDOABLE and not change.report.get("superseded")
+
+
+def _without_settled(undoable: list[ViewChanged], message: Message) -> list[ViewChanged]:
+    """Return the changes without new answers, when the message is no part of one of them: the chat went on."""
+    turns = {turn for change in undoable if (turn := answer_turn(change))}
+    if not turns or (is_of_answer(message) and message.turn_id in turns):
+        return undoable
+    return [change for change in undoable if not answer_turn(change)]
+
+
+def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
+    """Return which answers do not count because of another one, by the ids of their messages."""
+    undone = frozenset(undone_ids(events))
+    changes = [e.payload for e in events if isinstance(e.payload, ViewChanged) and e.payload.kind == "regenerated"]
+    if not changes:
+        return ()
+    said: dict[str, list[str]] = {}
+    for event in events:
+        if isinstance(event.payload, MessageAdded) and is_of_answer(event.payload.message):
+            said.setdefault(event.payload.message.turn_id, []).append(event.payload.message.id)
+    return tuple(
+        Replaced(change.change_id, tuple(said.get(answer_turn(change), ())) if is_undone else change.removed, is_undone)
+        for change in changes
+        for is_undone in (change.change_id in undone,)
+    )
+
+
+def chain_after(chain: Chain, payload: EventPayload) -> Chain:
+    """Return what can be undone and redone after one more event; what is blocked, `chain_of` knows."""
+    match payload:
+        case ViewChanged() as change:
+            undoable = (*chain.undoable, change) if is_offered(change) else chain.undoable
+            replaced = chain.replaced
+            if change.kind == "regenerated":
+                replaced = (*replaced, Replaced(change.change_id, change.removed))
+            return Chain(undoable, replaced=replaced)
+        case MessageAdded(message=message) if chain.has_answer and (is_typed_by_user(message) or is_of_answer(message)):
+            undoable = tuple(_without_settled(list(chain.undoable), message))
+            redoable = tuple(change for change in chain.redoable if not answer_turn(change))
+            return Chain(undoable, redoable, replaced=chain.replaced)
+        case _:
+            return chain
+
+
+def _is_blocked(
+    undoable: Sequence[ViewChanged], mended: Sequence[tuple[int, ViewChanged]], places: dict[str, int]
+) -> bool:
+    """Return whether a message the newest change put into the view has been replaced since by what cannot be undone."""
+    if not undoable:
+        return False
+    newest = undoable[-1]
+    touched = {message.id for message in newest.replaced} | {entry.message.id for entry in newest.inserted}
+    since = (change for place, change in mended if place > places[newest.change_id])
+    return any(message.id in touched for change in since for message in change.replaced)
+
+
+def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
+    """Return the changes that do not count now, whoever undid them, in their order."""
+    undone: dict[str, None] = {}
+    for event in events:
+        if isinstance(event.payload, ChangeUndone):
+            undone.pop(event.payload.change_id, None)
+            if not event.payload.redone:
+                undone[event.payload.change_id] = None
+    return tuple(undone)
+
+
+def marks(
+    chat_id: str, undone: tuple[str, ...], messages: Sequence[Message], gone: Mapping[str, str], chain: Chain
+) -> ViewMarks:
+    """Return what stands out among the messages of the next request, and what is not among them."""
+    newest = chain.undoable[-1] if chain.undoable else None
+    return ViewMarks(
+        chat=chat_id,
+        undone=undone,
+        cleared=tuple(message.id for message in messages if message.edited or message.compacted or message.left_out),
+        cut=cuts_of(messages),
+        pinned=tuple(message.id for message in messages if message.pinned),
+        gone=by_kind(gone),
+        next_undo=newest.change_id if newest else "",
+        next_redo=chain.redoable[-1].change_id if chain.redoable else "",
+        # Part of an answer may have been restored: then it is folded like anything else that left the view, also when
+        # that part has left it again, by another change.
+        replaced=tuple(
+            answer for answer in chain.replaced if all(gone.get(item) == "regenerated" for item in answer.items)
+        ),
+        undo_kind=newest.kind if newest else "",
+    )
+
+
+def takes_away(change: ViewChanged) -> bool:
+    """Return whether the change took something out of the view that could be wanted back."""
+    return change.kind in _TAKES_AWAY and bool(change.removed or change.replaced)
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """Which stages rest because the user undid what they did: otherwise the next request would do the same again.
+
+    `paused` are the events of those that wait for the user: an undone edit pauses compactions as well, they remove
+    more. What follows a message that was restored by itself rests `until` a cycle (exclusive).
+    """
+
+    until: int = 0
+    paused: frozenset[str] = frozenset()
+
+    def kinds(self, cycle: int) -> frozenset[str]:
+        """Return the events of the stages that rest in this cycle after a restored message."""
+        return _AUTOMATIC if cycle < self.until else frozenset()
+
+    def after(self, payload: EventPayload, cycle: int) -> Rest:
+        """Return the rest after one more event of a log whose view is in this cycle; what undoes, `rest_of` knows."""
+        if says_go_on(payload):
+            return Rest()
+        if isinstance(payload, ViewChanged) and payload.kind == "restored":
+            return msgspec.structs.replace(self, until=max(self.until, cycle + _RESTS))
+        return self
+
+
+_AUTOMATIC = frozenset({"context_edited", "context_compacted"})
+PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})}
+
+
+def says_go_on(payload: EventPayload) -> bool:
+    """Return whether the user says with it that the chat shall be managed again: compacted, /clear, a policy chosen."""
+    match payload:
+        case PauseEnded() | PolicySet():
+            return True
+        case ViewChanged(kind=kind):
+            return kind in ("compacted", "cleared")
+        case _:
+            return False
+
+
+def rest_of(events: Sequence[LogEvent]) -> Rest:
+    """Return what is paused after the undos of a log."""
+    kinds: dict[str, str] = {}
+    rests: dict[str, int] = {}
+    paused: dict[str, frozenset[str]] = {}
+    cycle = 0
+    for event in events:
+        if says_go_on(event.payload):
+            rests, paused = {}, {}
+        match event.payload:
+            case ViewChanged(change_id=change_id, kind=kind):
+                kinds[change_id] = kind
+                if kind == "restored":
+                    rests[change_id] = cycle + _RESTS
+            case TurnBegan(cycle=began):
+                cycle = max(cycle, began)
+            case MessageAdded(message=message):
+                cycle = cycle_after(cycle, message)
+            case ChangeUndone(change_id=change_id, redone=redone, by_user=by_user) if by_user:
+                undone = kinds.get(change_id, "")
+                rests.pop(change_id, None)
+                paused.pop(change_id, None)
+                if redone and undone == "restored":
+                    rests[change_id] = cycle + _RESTS
+                elif not redone and undone in PAUSED_BY:
+                    paused[change_id] = PAUSED_BY[undone]
+            case _:
+                pass
+    return Rest(max(rests.values(), default=0), frozenset().union(*paused.values()))
+
+
+def outcome(change: ViewChanged, *, undone: bool = False) -> str:
+    """Return in words what the change did or, with `undone`, what undoing it did: `1 tool result restored`."""
+    report, number = change.report, len(change.removed)
+    title = report.get("title", "a message")
+    match change.kind:
+        case "edited":
+            cut = len(report.get("cut", ()))
+            cleared = int(report.get("cleared", 0)) or len(change.replaced) - cut
+            if undone:
+                return f"{counted(cleared + cut, 'tool result')} restored"
+            if not cleared:
+                return f"{counted(cut, 'tool result')} cut"
+            return f"{counted(cleared, 'tool result')} cleared{f', {cut:,} cut' if cut else ''}"
+        case "compacted":
+            messages = counted(int(report.get("messages", number)), "message")
+            return f"{messages} {'restored' if undone else 'compacted'}{_cycles(report)}"
+        case "detached":
+            names = ", ".join(report.get("names", ())) or counted(number, "attachment")
+            return f"{names} {'attached again' if undone else 'detached'}"
+        case "cleared":
+            return f"{counted(number, 'message')} {'restored after' if undone else 'removed by'} /clear"
+        case "regenerated":
+            return "the previous answer restored" if undone else "the previous answer replaced"
+        case "pinned" | "unpinned":
+            return f"{title} {'pinned' if (change.kind == 'pinned') != undone else 'unpinned'}"
+        case "restored":
+            return f"{title} {'removed again' if undone else 'restored'}"
+        case _:
+            return f"{change.kind} {'undone' if undone else 'done'}".replace("_", " ")
+
+
+def _cycles(report: dict[str, object]) -> str:
+    cycles = report.get("cycles")
+    if not isinstance(cycles, list) or len(cycles) != 2 or not cycles[1]:
+        return ""
+    first, last = cycles
+    return f" (cycle {first})" if first == last else f" (cycles {first} to {last})"

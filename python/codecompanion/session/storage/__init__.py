@@ -1,0 +1,1 @@
+"""Opening chats and losing them: from the log, from checkpoints, after a crash."""

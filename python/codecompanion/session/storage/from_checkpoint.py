@@ -1,0 +1,187 @@
+"""Restore a chat from its files beside the database (R-473…R-477), also when the database has lost it.
+
+What comes back is a chat of its own, so that nothing is lost: the old one stays as it is and can be resumed as before.
+Only when the database does not know the old chat any more does the restored one take its id. The chat is written to
+the log like any other and then opened like any other (`session.storage.open_chat`); a note in it says where
+it came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from codecompanion.context.checkpoints.event_conversation import (
+    conversation_from_events,
+    conversation_from_spans,
+    usage_from_events,
+)
+from codecompanion.context.checkpoints.precedence import NAMES, Candidate, RestoredState, choose
+from codecompanion.context.grounding.recall_keys import without_keys
+from codecompanion.context.policy.named_events import Occasion, fields_of
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.errors import InputError, StoreError
+from codecompanion.formats.plural import counted
+from codecompanion.model.checkpoint import Span, UsageTotals
+from codecompanion.model.history import ChatCreated, EventPayload, LogEvent, MessageAdded, PolicyEvent, TitleSet
+from codecompanion.model.messages import SUMMARY_TAG, Message, with_changes
+from codecompanion.session.services import Services
+from codecompanion.session.storage.state_writer import StateWriter
+from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.store import Store, durable
+
+_log = logging.getLogger(__name__)
+
+
+async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, Any]:
+    """Bring back the chat, or the checkpoint `<chat>/<name>`; return `{chat, source, note}` of what is now stored.
+
+    Raises:
+        InputError: there is nothing to restore, or nothing is kept outside the database.
+        StoreError: the restored chat could not be stored.
+    """
+    keeping = services.keeping
+    if keeping is None:
+        raise InputError("No checkpoints are kept, because the state folder cannot be used.")
+    chat, _, name = wanted.partition("/")
+    events = await asyncio.to_thread(_events_of, services.store, chat)
+    now = services.clock()
+    state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, name, events, now)
+    chat_id = f"{chat}-{services.new_token()}" if events else chat
+    note = describe(state, chat)
+    await durable(services.store.acquire(chat_id))
+    try:
+        await durable(services.store.append(chat_id, _payloads(services, state, chat, note, cwd)))
+        if state.snapshot.queues.pending_follow_ups:
+            await durable(services.store.save_draft(chat_id, "\n\n".join(state.snapshot.queues.pending_follow_ups)))
+    finally:
+        await durable(services.store.release(chat_id))
+    await _upgrade_files(services, keeping.checkpoints, state, {chat, chat_id})
+    return {"chat": chat_id, "source": state.source, "note": note}
+
+
+def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[LogEvent], now: float) -> RestoredState:
+    """Return what the chat is restored to, by the documented order; blocks.
+
+    Raises:
+        InputError: there is nothing at all.
+    """
+    candidates = [
+        Candidate("checkpoint" if stored.kind == "checkpoint" else "snapshot", stored.where, stored.raw, stored.problem)
+        for stored in files.payloads_of(chat, name)
+    ]
+
+    def from_record() -> tuple[Message, ...]:
+        return conversation_from_events(events, now) or conversation_from_spans(_spans(files, chat), now)
+
+    usage = usage_from_events(events) if events else UsageTotals()
+    state = choose(candidates, from_record, usage, named=bool(name))
+    if state is None:
+        told = f" ({candidates[0].problem})" if candidates and candidates[0].problem else ""
+        called = f"{chat}/{name}" if name else chat
+        if events and not name:
+            raise InputError(f'Nothing of the chat "{called}" can be restored{told}.')
+        raise InputError(f'No stored chat or checkpoint is called "{called}"{told}; nothing was restored.')
+    _log.info(
+        "restored from source %d; checkpoint of %d, snapshot of %d",
+        state.source,
+        state.checkpoint_at,
+        state.snapshot_at,
+    )
+    return state
+
+
+def describe(state: RestoredState, chat: str) -> str:
+    """Return the note line: the source used (1–5), its kind, time and messages, an upgrade, what was passed over."""
+    snapshot = state.snapshot
+    when = ""
+    if snapshot.timestamp:
+        when = f", {datetime.datetime.fromtimestamp(snapshot.timestamp / 1000).astimezone():%Y-%m-%d %H:%M}"
+    kind = state.raw.get("checkpointKind")
+    kind = f" ({kind.replace('_', '-')})" if isinstance(kind, str) and state.source in (1, 3) else ""
+    text = (
+        f"Restored chat {chat} from {NAMES[state.source]}{kind}, source {state.source} of 5{when},"
+        f" {counted(len(state.messages), 'message')}."
+    )
+    if state.upgraded:
+        text += " It was upgraded to the current format."
+    if state.problems:
+        text += f" Skipped: {'; '.join(state.problems)}."
+    return text
+
+
+def _spans(files: CheckpointFiles, chat: str) -> list[Span]:
+    found = []
+    for raw in files.load_spans(chat):
+        try:
+            found.append(msgspec.convert(raw, Span))
+        except msgspec.ValidationError as error:
+            _log.warning("a stored span is damaged: %s", error)
+    return found
+
+
+def _events_of(store: Store, chat: str) -> list[LogEvent]:
+    try:
+        return store.load_events(chat)
+    except StoreError as error:  # that is what the files are for
+        _log.warning("the database cannot be read: %s", error)
+        return []
+
+
+def without_old_keys(message: Message) -> Message:
+    """Return a message without the keys of another log, which say something else in this one."""
+    if message.tag != SUMMARY_TAG or not isinstance(message.content, str):
+        return message
+    return with_changes(message, content=without_keys(message.content))
+
+
+def _payloads(services: Services, state: RestoredState, chat: str, note: str, cwd: str) -> list[EventPayload]:
+    """Return the log of the restored chat."""
+    snapshot, settings = state.snapshot, services.settings.chat
+    counter = MessageCounter(services.count_text)
+    created = ChatCreated(
+        adapter=snapshot.adapter or settings.adapter,
+        model=snapshot.model_id if snapshot.adapter else settings.model,
+        policy=snapshot.policy or settings.policy,
+        cwd=snapshot.cwd or cwd,
+    )
+    title = snapshot.title or next((m.text for m in state.messages if m.role == "user" and not m.tag), "")
+    more = {
+        "source": state.source,
+        "chat": chat,
+        "messages": len(state.messages),
+        "upgraded": state.upgraded,
+        "checkpointAt": state.checkpoint_at,
+        "snapshotAt": state.snapshot_at,
+        "note": note,
+    }
+    kept = [without_old_keys(m) for m in state.messages]
+    said = [MessageAdded(message=with_changes(m, tokens=counter.message(m))) for m in kept]
+    fields = fields_of("session_restored", Occasion(more=more))
+    return [
+        created,
+        TitleSet(title=" ".join(title.split())[:60]),
+        *said,
+        PolicyEvent(name="session_restored", fields=fields),
+    ]
+
+
+async def _upgrade_files(services: Services, files: CheckpointFiles, state: RestoredState, chats: set[str]) -> None:
+    """Write what was restored in the present format: for the restored chat, and over an older format (R-476)."""
+    keeping = services.keeping
+    if keeping is None or state.source == 5:
+        return
+    for chat_id in sorted(chats):
+        is_new = not (await asyncio.to_thread(files.newest, chat_id))
+        if not (is_new or state.upgraded) or services.store.foreign_lease(chat_id) is not None:
+            continue
+        writer = StateWriter(chat_id, services.store, files, keeping.redact, keeping.keys_known, 0)
+        try:
+            await asyncio.to_thread(writer.adopt, state, services.new_token(), services.clock())
+        except StoreError as error:
+            _log.warning("the restored state could not be written: %s", error)

@@ -1,0 +1,200 @@
+"""What a host does when the database is lost under it: its open chats go on, the others come back from checkpoints.
+
+The store notices the loss and writes the open chats into the new file before anything else (`store.rebuild`); here is
+what it is told of them, what each chat says afterwards, and the way back of the chats nobody has open. Those are
+restored one after the other in the background, by one host of all that share the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from codecompanion.errors import StoreError
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import (
+    ChatCreated,
+    EventPayload,
+    PolicyEvent,
+    PolicySet,
+    TitleSet,
+    TurnBegan,
+    TurnEnded,
+)
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from codecompanion.session.storage.from_checkpoint import restore_chat, without_old_keys
+from codecompanion.store.db import RESTORE
+from codecompanion.store.lease import FileLock
+from codecompanion.store.lost_file import State as FileState
+from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt
+from codecompanion.store.writer import LOOK_EVERY_S
+from codecompanion.wire.events import Notice, Severity
+
+_log = logging.getLogger(__name__)
+_HAPPENED: Mapping[FileState, str] = {
+    "deleted": "The chat history file was deleted while open.",
+    "emptied": "The chat history file was emptied while open.",
+    "overwritten": "Another file was copied over the chat history.",
+    "replaced": "Another file took the place of the chat history.",
+    "sound": "The chat history file was away for a moment.",
+}
+_IN_TURN = frozenset({State.PREPARING, State.STREAMING, State.RUNNING_TOOLS, State.AWAITING_APPROVAL})
+_NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
+
+
+class LostHistory:
+    """Stands by for one host. Made on the engine's loop; the store calls `live` and `on_loss` from its threads."""
+
+    def __init__(
+        self,
+        services: Services,
+        chats: Mapping[str, Session],
+        start: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._services, self._chats, self._start = services, chats, start
+        self._loop = asyncio.get_running_loop()
+        services.store.watch_over(self.live, self.on_loss)
+
+    def live(self) -> list[LiveChat]:
+        """Return the chats of this host as they stand; their views are values, so any thread may read them."""
+        return [_live_chat(session, self._services.new_token()) for session in list(self._chats.values())]
+
+    def on_loss(self, loss: Loss) -> None:
+        """Tell the chats, and bring back what nobody has open."""
+        if not loss.renewed.is_whole:
+            self._loop.call_soon_threadsafe(lambda: self._start(self._after(loss)))
+
+    async def _after(self, loss: Loss) -> None:
+        for rebuilt in loss.rebuilt:
+            session = self._chats.get(rebuilt.chat_id)
+            if session is not None:
+                await self._refresh(session, rebuilt)
+                text = f"{_HAPPENED[loss.renewed.state]} {_sentence(rebuilt)}"
+                self._services.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+        await self._bring_back(loss)
+
+    async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:
+        """Let the chat know that what it could have undone is not stored any more, and what can be recalled."""
+        if rebuilt.extent == "view":
+            session.log.forget_changes()
+            await session.log.rewrite(without_old_keys)
+            try:
+                await session.log.read_keys()
+            except StoreError as error:
+                _log.warning("the keys of chat %s could not be read: %s", session.chat_id, error)
+            session.show_meter()
+
+    async def _bring_back(self, loss: Loss) -> None:
+        """Restore the chats that have checkpoints and are not in the new file; say how many, and which are lost."""
+        keeping, path = self._services.keeping, self._services.store.path
+        if keeping is None or path is None:
+            return
+        turn, is_first = await self._take_turn(path.parent / "rebuilding.lock")
+        try:
+            stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
+            back, failed = 0, 0
+            for chat in dict.fromkeys(entry.chat for entry in stored):
+                if chat in self._chats or await asyncio.to_thread(self._is_cared_for, chat):
+                    continue
+                try:
+                    await restore_chat(self._services, chat, "")
+                    back += 1
+                except Exception:  # whatever is wrong with one, the others come back
+                    _log.warning("chat %s did not come back", chat, exc_info=True)
+                    failed += 1
+            lost = await asyncio.to_thread(self._count_lost, loss) if is_first else 0
+        finally:
+            turn.release()
+        text = _outcome(back, failed, lost)
+        if text:
+            self._services.store.incidents.append(text)
+            self._services.emit(Notice(level=Severity.WARN, text=text))
+
+    async def _take_turn(self, path: Path) -> tuple[FileLock, bool]:
+        """Wait until no other Neovim brings chats back; one that was killed leaves the rest to us.
+
+        Return the lock, and whether nobody has been at it: whoever was has said what is lost.
+        """
+        is_first = True
+        while True:
+            try:
+                return await asyncio.to_thread(FileLock, path, 0.0), is_first
+            except (sqlite3.Error, OSError):
+                is_first = False
+                await asyncio.sleep(LOOK_EVERY_S)
+
+    def _count_lost(self, loss: Loss) -> int | None:
+        """Return how many chats in which something was said are gone; None when that cannot be known any more."""
+        if loss.renewed.state == "replaced":
+            return 0  # that file says what there is
+        totals = loss.remains.totals
+        if not totals:
+            return None
+        return sum(1 for chat, row in totals.items() if row.messages and not self._is_cared_for(chat))
+
+    def _is_cared_for(self, chat: str) -> bool:
+        """Return whether the chat is in the new file, or open in another host: that writes it, whenever it runs again.
+
+        Such a host knows more than the last checkpoint.
+        """
+        store = self._services.store
+        return store.knows(chat) or store.foreign_lease(chat) is not None
+
+
+def _live_chat(session: Session, new_id: str) -> LiveChat:
+    log, control, view = session.log, session.control, session.log.view
+    opening: list[EventPayload] = [
+        ChatCreated(
+            adapter=control.adapter_name, model=control.model, policy=control.policy.name, cwd=session.snapshot.cwd
+        )
+    ]
+    if log.title:
+        opening.append(TitleSet(title=log.title))
+    if control.chosen_policy:
+        opening.append(PolicySet(policy=control.chosen_policy))
+    text = f"Written again after the chat history file was lost: {_messages(len(view.messages))}. {_NOT_KEPT}."
+    closing: list[EventPayload] = [PolicyEvent(name="session_restored", fields={"chat": session.chat_id, "note": text})]
+    turn = session.turn
+    if turn is not None and session.state in _IN_TURN:
+        closing.append(TurnBegan(turn_id=turn.turn_id, cycle=turn.cycle))
+    elif view.cycle:
+        closing += [TurnBegan(turn_id=new_id, cycle=view.cycle), TurnEnded(turn_id=new_id, reason="done")]
+    return LiveChat(session.chat_id, view, tuple(opening), tuple(closing), without_old_keys)
+
+
+def _messages(count: int) -> str:
+    return f"the {counted(count, 'message')} the model sees"
+
+
+def _sentence(rebuilt: Rebuilt) -> str:
+    match rebuilt.extent:
+        case "whole" | "there":
+            return "This chat is stored again with everything; nothing of it is lost."
+        case "view":
+            return (
+                f"Stored again: {_messages(rebuilt.messages)}. {_NOT_KEPT}. :CodeCompanionRestore shows older states."
+            )
+        case "taken":
+            return "Another Neovim has this chat open; what is said here is not stored. Close one of the two."
+        case "failed":
+            return f"This chat could not be stored again; it goes on here. {RESTORE}"
+
+
+def _outcome(back: int, failed: int, lost: int | None) -> str:
+    """Return what became of the chats nobody had open, "" when there were none."""
+    parts = []
+    if back:
+        parts.append(f"{counted(back, 'chat')} back from checkpoints")
+    if failed:
+        parts.append(f"{failed:,} unreadable")
+    if lost:
+        parts.append(f"{lost:,} lost")
+    if lost is None:
+        parts.append("what has no checkpoint is lost")
+    return f"Chat history: {', '.join(parts)}" if parts else ""

@@ -1,0 +1,178 @@
+"""Open a chat: a new one, or one from the log (lessons 35, 36; design.md, Crash)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from codecompanion.errors import ConfigError, InputError, LeaseHeld
+from codecompanion.model.history import ChatCreated, CompactionEnded, LogEvent, MessageAdded, ViewChanged, project
+from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
+from codecompanion.session.compaction.record import STANDARD_CARD
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.redraw import restored
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.session.storage.resume import model_of, policy_of, repairs
+from codecompanion.store.store import durable
+from codecompanion.wire.events import ChatOpened, Notice, Severity, StoredSubmit
+from codecompanion.wire.requests import OpenChat
+
+
+async def open_new(services: Services, request: OpenChat) -> Session:
+    """Return a new chat with the rules every chat starts with.
+
+    Raises:
+        ConfigError: there is no such adapter.
+        StoreError: the chat cannot be stored.
+    """
+    session = Session(services, request.chat, ChatLog(services.store, request.chat), request.snapshot)
+    chat = services.settings.chat
+    adapter_name = request.adapter or chat.adapter
+    session.control.use_model(adapter_name, request.model or (chat.model if adapter_name == chat.adapter else ""))
+    await durable(services.store.acquire(request.chat))
+    await session.log.write(
+        ChatCreated(
+            adapter=session.adapter_name,
+            model=session.model,
+            policy=session.control.policy.name,
+            cwd=request.snapshot.cwd,
+        )
+    )
+    messages, problems = await session.context.rules.autoload(services.root(request.snapshot))
+    for problem in problems:
+        services.emit(Notice(chat=request.chat, level=Severity.WARN, text=problem))
+    for message in messages:
+        await session.attach(message)
+    _announce(session, resumed=False)
+    ask_about_outside_rules(session)
+    return session
+
+
+async def open_stored(services: Services, request: OpenChat) -> Session | None:
+    """Return a stored chat, repaired; None when another Neovim owns it, and then it is only shown.
+
+    Raises:
+        InputError: there is no such chat.
+        StoreError: it cannot be read.
+    """
+    chat_id, store, read_only = request.resume, services.store, False
+    try:
+        await durable(store.acquire(chat_id))
+    except LeaseHeld:
+        read_only = True  # the editor says so, once
+    events = await asyncio.to_thread(store.load_events, chat_id)
+    if not events:
+        await durable(store.release(chat_id))
+        raise InputError(f"No stored chat has the id {chat_id!r}; it may have been deleted.")
+    log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
+    log.resume(events)
+    mended = () if read_only else await _repair(services, log, events)
+    events = [*events, *mended]
+    session = Session(services, chat_id, log, request.snapshot)
+    _use_stored_policy(session, events)
+    await _use_stored_model(session, events)
+    draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
+    stored = _stored_submits(events, request.unconfirmed)
+    _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
+    _show(session, events)
+    _tell_interrupted(session, mended)
+    if read_only:
+        return None
+    await session.grants.restore()
+    await _refresh_rules(session)
+    await session.context.rules.look_outside(services.root(session.snapshot))
+    ask_about_outside_rules(session)
+    return session
+
+
+async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) -> Sequence[LogEvent]:
+    """Write what an interrupted host left open, and return it."""
+    partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
+    mending = repairs(events, log.view, partial, services.new_token, services.clock())
+    return await log.write(*mending) if mending else ()
+
+
+def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
+    """Say of a compaction that never ended that there is no new summary, in the policy's words (R-327, R-332)."""
+    if any(isinstance(event.payload, CompactionEnded) for event in mended):
+        stages = session.control.policy.stages
+        card = next((stage.card for stage in stages if stage.event == "context_compacted"), STANDARD_CARD)
+        session.control.notice(Severity.WARN, f"{card.failed}: it was interrupted. Nothing was changed.")
+
+
+def _use_stored_policy(session: Session, events: list[LogEvent]) -> None:
+    """Go on with the policy the chat chose; one that is no longer there is replaced, and said so."""
+    wanted = policy_of(events)
+    try:
+        session.control.use_policy(wanted)
+    except ConfigError:
+        name = session.control.policy.name
+        text = f"The chat's policy {wanted!r} is no longer configured; {name} is used instead."
+        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+
+
+async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
+    """Go on with the chat's own adapter; one that is no longer configured is replaced, and said so."""
+    adapter_name, model = model_of(events)
+    chat = session.services.settings.chat
+    if adapter_name in session.services.adapters.names():
+        session.control.use_model(adapter_name, model)
+        session.meter.resume(events, session.adapter_name, session.model)
+        return
+    session.control.use_model(chat.adapter, chat.model)
+    text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
+    session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+
+
+def _show(session: Session, events: list[LogEvent]) -> None:
+    session.context.show_marks()
+    for piece in restored(session.chat_id, events):
+        session.emit(piece)
+
+
+def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:
+    """Return which of these submits are in the log: a host was killed between storing them and saying so."""
+    found = (
+        [e.payload for e in events if isinstance(e.payload, MessageAdded) and e.payload.submit in keys] if keys else []
+    )
+    return tuple(StoredSubmit(a.submit, a.message.id, a.message.text, a.message.tokens) for a in found)
+
+
+def _announce(
+    session: Session,
+    *,
+    resumed: bool,
+    read_only: bool = False,
+    draft: str = "",
+    stored: tuple[StoredSubmit, ...] = (),
+) -> None:
+    session.emit(
+        ChatOpened(
+            chat=session.chat_id,
+            title=session.log.title,
+            adapter=session.adapter_name,
+            model=session.model,
+            window=session.limits.context_window,
+            policy=session.control.policy.name,
+            resumed=resumed,
+            read_only=read_only,
+            draft=draft,
+            stored=stored,
+        )
+    )
+    session.context.show()
+    session.show_meter()
+    for mistake in session.services.mistakes:
+        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=mistake))
+    session.control.tell_ignored_settings()
+
+
+async def _refresh_rules(session: Session) -> None:
+    """Take in rule files that changed while the chat was closed."""
+    fresh = await session.context.rules.resume(session.log.view, session.services.root(session.snapshot))
+    if fresh:
+        counted = tuple(session.meter.counted(message) for message in fresh)
+        change_id = session.services.new_token()
+        await session.log.write(ViewChanged(change_id=change_id, kind="rules_reread", replaced=counted))
+        session.show_meter()

@@ -1,0 +1,87 @@
+"""Stored chats as a whole: what they are called, renaming, deleting. They need not be open."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+
+from codecompanion.errors import InputError, StoreError
+from codecompanion.model.history import TitleSet
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.services import Services
+from codecompanion.store.store import durable
+from codecompanion.wire.events import TitleChanged
+
+TITLE_CHARS = 60
+GIVEN_CHARS = 200
+
+
+def title_of(text: str, most: int = TITLE_CHARS) -> str:
+    """Return a chat's title: the first words of its first message, on one line."""
+    line = " ".join(text[: 10 * most].split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def given_title(text: str) -> str:
+    """Return a title that the user gave, on one line.
+
+    Raises:
+        InputError: there is no word in it.
+    """
+    title = title_of(text, GIVEN_CHARS)
+    if not title:
+        raise InputError("The title is empty; give at least one word.")
+    return title
+
+
+async def rename(services: Services, chat_id: str, title: str, log: ChatLog | None) -> str:
+    """Give the chat another title; `log` is that of an open one. Return one sentence.
+
+    Raises:
+        InputError: the title is empty, or there is no such chat.
+        LeaseHeld: another Neovim has the chat open.
+    """
+    given = given_title(title)
+    if log is not None:
+        await log.write(TitleSet(title=given, by_user=True))
+    else:
+        await _must_be_stored(services, chat_id)
+        await durable(services.store.append(chat_id, [TitleSet(title=given, by_user=True)]))
+    services.emit(TitleChanged(chat=chat_id, title=given))
+    return f"Title changed to “{given}”."
+
+
+async def delete(services: Services, chat_id: str, open_chats: Mapping[str, object]) -> str:
+    """Delete the chat for good: events, checkpoints, and contents only it used. Return one sentence.
+
+    The checkpoints go first: a kill in between leaves a chat that can be deleted again.
+
+    Raises:
+        InputError: the chat is open here, or there is no such chat.
+        LeaseHeld: another Neovim has the chat open.
+    """
+    if chat_id in open_chats:
+        raise InputError("This chat is open; close it first, then delete it.")
+    await _must_be_stored(services, chat_id)
+    title = await asyncio.to_thread(_title, services, chat_id)
+    await durable(services.store.acquire(chat_id))
+    try:
+        if services.keeping is not None:
+            await asyncio.to_thread(services.keeping.checkpoints.delete, chat_id)
+        await durable(services.store.delete(chat_id))
+    except BaseException:
+        with contextlib.suppress(StoreError):  # the one that is raised has said it
+            await durable(services.store.release(chat_id))
+        raise
+    return f"Deleted: {title}."
+
+
+def _title(services: Services, chat_id: str) -> str:
+    found = services.store.find_session(chat_id)
+    return f"“{found.title}”" if found and found.title else "an untitled chat"
+
+
+async def _must_be_stored(services: Services, chat_id: str) -> None:
+    if not await asyncio.to_thread(services.store.knows, chat_id):
+        raise InputError(f"No stored chat has the id {chat_id!r}")

@@ -1,0 +1,149 @@
+"""Where a chat's open approval questions wait for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.model.messages import ToolCall
+from codecompanion.tools.approval import Approvals, Decision, check_prefix
+from codecompanion.tools.base import Accepted, ApprovalQuestion
+from codecompanion.tools.command_prefix import suggested
+from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Event
+from codecompanion.wire.requests import Approve
+
+REJECTED = "The user rejected this call."
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How a question was answered: `refusal` is what the model reads instead of a result.
+
+    `accepted` is the proposal as the user left it, None when the user did not edit it.
+    """
+
+    refusal: str | None = None
+    accepted: Accepted | None = None
+
+
+class ApprovalDesk:
+    """Asks the user, one question at a time, and remembers what the chat has granted."""
+
+    def __init__(
+        self,
+        chat_id: str,
+        approvals: Approvals,
+        emit: Callable[[Event], None],
+        on_waiting: Callable[[bool, str], None],
+        on_cancel_all: Callable[[], None],
+        on_granted: Callable[[Approvals], None],
+    ) -> None:
+        """`on_waiting(True, title)` while a question is open; `on_cancel_all` when the answer is to stop the turn.
+
+        `on_granted` when "always" was answered.
+        """
+        self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
+        self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
+        self._open: dict[str, tuple[ApprovalQuestion | None, asyncio.Future[Approve]]] = {}
+        self._asked: dict[str, ApprovalRequested] = {}
+        self._offers: dict[str, tuple[ApprovalRequested, Callable[[Approve], Awaitable[None]]]] = {}
+
+    @property
+    def questions(self) -> tuple[ApprovalRequested, ...]:
+        """Return the questions that are open, as they were asked."""
+        return (*self.offers, *self._asked.values())
+
+    @property
+    def offers(self) -> tuple[ApprovalRequested, ...]:
+        """Return the questions that nothing waits for."""
+        return tuple(question for question, _ in self._offers.values())
+
+    def offer(self, question: ApprovalRequested, on_answer: Callable[[Approve], Awaitable[None]]) -> None:
+        """Ask something that nothing waits for; it stays open until it is answered or withdrawn."""
+        self._offers[question.call_id] = question, on_answer
+        self._emit(question)
+
+    def withdraw(self, call_id: str, decision: Decision = "cancel") -> None:
+        """Take such a question away."""
+        del self._offers[call_id]
+        self._emit(ApprovalClosed(chat=self._chat_id, call_id=call_id, decision=decision))
+
+    async def take(self, given: Approve) -> None:
+        """Take an answer of the user's, to a call or to an offer.
+
+        Raises:
+            InputError: as `answer`.
+        """
+        _, on_answer = self._offers.get(given.call_id, (None, None))
+        if on_answer is None:
+            self.answer(given)
+            return
+        self.withdraw(given.call_id, given.decision)
+        await on_answer(given)
+
+    async def ask(self, call: ToolCall, question: ApprovalQuestion) -> Verdict:
+        """Return whether the call may run, and the proposal as the user left it.
+
+        Raises:
+            asyncio.CancelledError: the user cancelled all, or the turn was stopped meanwhile.
+        """
+        self._on_waiting(True, question.title)
+        asked = ApprovalRequested(
+            chat=self._chat_id,
+            call_id=call.id,
+            name=call.name,
+            title=question.title,
+            body=question.body,
+            filetype=question.filetype,
+            path=question.path,
+            before=question.before,
+            after=question.after,
+            why=question.why,
+            prefix=suggested(question.command) if question.command else "",
+        )
+        given = await self.put(asked, question)
+        decision = given.decision
+        granted = self.approvals.after(question, decision, given.prefix)
+        if granted != self.approvals:
+            self.approvals = granted
+            self._on_granted(granted)
+        if decision == "cancel":
+            self._on_cancel_all()
+            raise asyncio.CancelledError
+        self._on_waiting(False, "")
+        if decision == "reject":
+            return Verdict(refusal=f"{REJECTED} Reason: {given.reason}" if given.reason.strip() else REJECTED)
+        if given.text is None or not question.path:
+            return Verdict()
+        return Verdict(accepted=Accepted(question.before, question.after, given.text))
+
+    async def put(self, asked: ApprovalRequested, about: ApprovalQuestion | None = None) -> Approve:
+        """Ask, and return the answer; the block goes away when it comes, or when the turn is stopped meanwhile."""
+        answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
+        self._open[asked.call_id] = about, answer
+        self._asked[asked.call_id] = asked
+        self._emit(asked)
+        decision: Decision = "cancel"
+        try:
+            given = await answer
+            decision = given.decision
+        finally:
+            del self._open[asked.call_id], self._asked[asked.call_id]
+            self._emit(ApprovalClosed(chat=self._chat_id, call_id=asked.call_id, decision=decision))
+        return given
+
+    def answer(self, given: Approve) -> None:
+        """Pass the user's answer on.
+
+        Raises:
+            InputError: nothing is being asked about that call (any more), or the prefix cannot be allowed; the
+                question stays open then.
+        """
+        question, waiting = self._open.get(given.call_id, (None, None))
+        if waiting is None or waiting.done():
+            raise InputError("This approval was already answered or cancelled.")
+        if question is not None and given.decision == "always" and given.prefix:
+            check_prefix(given.prefix, question)
+        waiting.set_result(given)

@@ -1,0 +1,92 @@
+"""What "always" has granted in a chat: listed, taken back, and kept for when the chat is opened again.
+
+Kept grants hold only in the workspace they were given in. They are no history: a copy of the chat does not have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.tools.approval import Approvals, Grant
+from codecompanion.wire.events import Notice, Severity
+from codecompanion.wire.requests import ListGrants, Request, RevokeGrant
+from codecompanion.workspace.paths import Workspace
+
+if TYPE_CHECKING:
+    from codecompanion.session.session import Session
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    root: str
+    always: tuple[str, ...] = ()
+    prefixes: tuple[tuple[str, str], ...] = ()
+
+
+class Grants:
+    """The grants of one chat, beside the desk that uses them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def carry_out(self, request: Request) -> Any:
+        """Carry out what the user asked for; return the answer of `requests`.
+
+        Raises:
+            InputError: the grant is not there any more, or the configuration gives it.
+        """
+        match request:
+            case ListGrants():
+                return [_row(grant) for grant in self._session.desk.approvals.grants()]
+            case RevokeGrant(grant=wanted):
+                return self._revoke(wanted)
+            case _:
+                raise InputError(f"{type(request).__name__} is not a request about grants")
+
+    def _revoke(self, wanted: str) -> str:
+        desk = self._session.desk
+        grant = next((one for one in desk.approvals.grants() if one.id == wanted), None)
+        if grant is None:
+            raise InputError("This was taken back already.")
+        if grant.configured:
+            raise InputError("This comes from allowed_prefixes in your configuration; take it out there.")
+        desk.approvals = desk.approvals.without(wanted)
+        self.keep(desk.approvals)
+        return f"{grant.tool} asks again: {grant.what}" if grant.what else f"{grant.tool} asks again."
+
+    def keep(self, approvals: Approvals) -> None:
+        """Let the grants outlive the host."""
+        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.prefixes)))
+        text = msgspec.json.encode(kept).decode() if kept.always or kept.prefixes else ""
+        self._session.services.store.save_grants(self._session.chat_id, text)
+
+    async def restore(self) -> None:
+        """Grant again what was granted before the chat was closed, and say so."""
+        session = self._session
+        text = await asyncio.to_thread(session.services.store.load_grants, session.chat_id)
+        if not text:
+            return
+        try:
+            kept = msgspec.json.decode(text, type=_Kept)
+        except NOT_READABLE:
+            return  # whatever it was, asking again is safe
+        if kept.root != self._root():
+            return
+        session.desk.approvals = msgspec.structs.replace(
+            session.desk.approvals, always=frozenset(kept.always), prefixes=frozenset(kept.prefixes)
+        )
+        count = len(kept.always) + len(kept.prefixes)
+        things = "1 approval" if count == 1 else f"{count} approvals"
+        said = f'{things} "always" still {"holds" if count == 1 else "hold"} in this chat; /approvals lists them.'
+        session.emit(Notice(chat=session.chat_id, level=Severity.INFO, text=said))
+
+    def _root(self) -> str:
+        return str(Workspace(self._session.services.root(self._session.snapshot)).root)
+
+
+def _row(grant: Grant) -> dict[str, Any]:
+    return {"grant": grant.id, "tool": grant.tool, "what": grant.what, "configured": grant.configured}

@@ -1,0 +1,155 @@
+"""What the user has sent and the model has not seen yet: delivered exactly once, at a request boundary (lesson 16).
+
+A message is durable before it is shown as sent (lesson 36); what could not be stored goes back to the user as a draft.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.history import EventPayload, MessageAdded, TitleSet
+from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.services import Services
+from codecompanion.session.storage.stored_chats import title_of
+from codecompanion.session.window.too_large import Refusal
+from codecompanion.waiting import to_the_end
+from codecompanion.wire.events import MessageSent, Queued, SubmitFailed, TitleChanged
+from codecompanion.wire.requests import Submit
+
+
+class OutboundQueue:
+    """The submits of one chat that wait for a request boundary.
+
+    `refuse` says why a text cannot be sent, None when it can.
+    """
+
+    def __init__(
+        self, services: Services, log: ChatLog, meter: ContextMeter, refuse: Callable[[str], Awaitable[Refusal | None]]
+    ) -> None:
+        self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
+        self._waiting: deque[Submit] = deque()
+
+    def __bool__(self) -> bool:
+        """Return whether anything waits."""
+        return bool(self._waiting)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return what waits, oldest first."""
+        return tuple(submit.text for submit in self._waiting)
+
+    def add(self, submit: Submit) -> None:
+        """Let a message wait for the next request boundary."""
+        self._waiting.append(submit)
+
+    async def refused(self) -> dict[int, Refusal]:
+        """Return why what waits can never be sent (R-524), by submit; what can be sent is not in it."""
+        found: dict[int, Refusal] = {}
+        for submit in tuple(self._waiting):
+            refusal = await self._refuse(submit.text)
+            if refusal is not None:
+                why = f"{refusal.why} Your message is back in the input."
+                found[submit.submit_id] = Refusal(why, refusal.tokens)
+        return found
+
+    async def coming(self, cycle: int) -> tuple[Message, ...]:
+        """Return what waits and can be sent as the messages that it will be."""
+        self.give_back_refused(await self.refused())
+        return tuple(
+            self._meter.counted(Message(id=f"coming-{submit.submit_id}", role="user", content=submit.text, cycle=cycle))
+            for submit in self._waiting
+            if self._sent_before(submit.text, "") is None
+        )
+
+    def tell(self) -> None:
+        """Show all that waits as waiting, also what is not waiting for a request."""
+        for submit in self._waiting:
+            self._services.emit(Queued(chat=self._log.chat_id, submit_id=submit.submit_id))
+
+    def are_all(self, refused: dict[int, Refusal]) -> bool:
+        """Return whether these are all that wait, and there are some."""
+        return bool(self._waiting) and all(submit.submit_id in refused for submit in self._waiting)
+
+    def give_back_refused(self, refused: dict[int, Refusal]) -> None:
+        """Give these back as drafts, before they are logged."""
+        waiting, self._waiting = self._waiting, deque[Submit]()
+        for submit in waiting:
+            if submit.submit_id in refused:
+                self._return(submit, refused[submit.submit_id].why)
+            else:
+                self._waiting.append(submit)
+
+    async def deliver(self, turn_id: str, cycle: int) -> str:
+        """Log what waits, then show it as sent; return why the last one that cannot be sent went back, "" = none did.
+
+        Raises:
+            StoreError: the message that could not be stored waits again, at the front.
+        """
+        refused = await self.refused()
+        self.give_back_refused(refused)
+        while self._waiting:
+            await to_the_end(self._deliver(self._waiting.popleft(), turn_id, cycle))
+        return [*refused.values()][-1].why if refused else ""
+
+    def give_back(self, why: str) -> None:
+        """Return what waits to the user as drafts, so that nothing typed is lost."""
+        while self._waiting:
+            self._return(self._waiting.popleft(), why)
+
+    def _return(self, submit: Submit, why: str) -> None:
+        failed = SubmitFailed(chat=self._log.chat_id, submit_id=submit.submit_id, text=submit.text, error=why)
+        self._services.emit(failed)
+
+    async def _deliver(self, submit: Submit, turn_id: str, cycle: int) -> None:
+        message = self._sent_before(submit.text, turn_id)
+        if message is None:
+            message = self._meter.counted(
+                Message(
+                    id=self._services.new_token(),
+                    role="user",
+                    content=submit.text,
+                    cycle=cycle,
+                    turn_id=turn_id,
+                    ts=self._services.clock(),
+                )
+            )
+            await self._log_message(submit, message)
+        self._services.emit(
+            MessageSent(
+                chat=self._log.chat_id,
+                submit_id=submit.submit_id,
+                message_id=message.id,
+                text=submit.text,
+                cycle=cycle,
+                tokens=message.tokens,
+                number=self._log.typed,
+            )
+        )
+
+    def _sent_before(self, text: str, turn_id: str) -> Message | None:
+        """Return the message an earlier turn has logged last with these very words and that nothing has answered.
+
+        A host killed between logging and telling leaves the message in the log and its words with the user; sent
+        again they are the same message, not a second one (lesson 36). So are words tried again after a failure.
+        """
+        last = self._log.view.messages[-1] if self._log.view.messages else None
+        if last is None or not is_typed_by_user(last) or last.turn_id == turn_id or last.text != text:
+            return None
+        return last
+
+    async def _log_message(self, submit: Submit, message: Message) -> None:
+        payloads: list[EventPayload] = [MessageAdded(message=message, submit=submit.key)]
+        is_untitled = not self._log.title
+        if is_untitled:  # only once: no compaction and no /clear gives a chat another title
+            payloads.insert(0, TitleSet(title=title_of(submit.text)))
+        try:
+            await self._log.write(*payloads)
+        except CodeCompanionError:
+            self._waiting.appendleft(submit)
+            raise
+        if is_untitled:
+            self._services.emit(TitleChanged(chat=self._log.chat_id, title=self._log.title))

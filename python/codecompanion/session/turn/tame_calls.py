@@ -1,0 +1,56 @@
+"""Tool calls as a model or a server may write them, made into calls a chat can live with for good (lesson 28).
+
+What is taken in is stored, drawn, measured and sent again with every later request, so a name of a megabyte or
+arguments without end must not get that far. What is cut stays an error the model reads: the registry refuses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from codecompanion.adapters.base import Finished
+from codecompanion.model.messages import ToolCall
+
+LONGEST_ID = 16_384
+"""Some gateways keep a signature in an id, so long ones are real."""
+LONGEST_NAME = 64
+LONGEST_ARGUMENTS = 1_000_000
+_KEPT_ARGUMENTS = 2_000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def tame(finished: Finished) -> Finished:
+    """Return the end of a reply with calls of bearable size; the same object when there is nothing to do."""
+    calls = tuple(_tame(call) for call in finished.tool_calls)
+    return finished if calls == finished.tool_calls else msgspec.structs.replace(finished, tool_calls=calls)
+
+
+def one_line(title: str) -> str:
+    """Return a title without characters that a line of a buffer cannot hold."""
+    return _CONTROL.sub(" ", title)
+
+
+def _tame(call: ToolCall) -> ToolCall:
+    return msgspec.structs.replace(
+        call, id=_tame_id(call.id), name=_tame_name(call.name), arguments=_tame_arguments(call.arguments)
+    )
+
+
+def _tame_id(call_id: str) -> str:
+    if len(call_id) <= LONGEST_ID and not _CONTROL.search(call_id):
+        return call_id
+    return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _tame_name(name: str) -> str:
+    return _CONTROL.sub("_", name[:LONGEST_NAME])
+
+
+def _tame_arguments(arguments: str) -> str:
+    if len(arguments) > LONGEST_ARGUMENTS:
+        left_out = len(arguments) - _KEPT_ARGUMENTS
+        arguments = f"{arguments[:_KEPT_ARGUMENTS]}… [{left_out:,} more characters, left out: the call ran on too long]"
+    return arguments.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,322 @@
+"""One tool round: approval, running, and the results of a reply's calls, in the order of the calls (lessons 28, 47).
+
+Calls that only read run side by side; anything that asks or changes something runs alone. Every call ends with exactly
+one result in the log, also when the user says no, stops, or the tool fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from codecompanion.errors import StoreError, ToolError
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
+from codecompanion.model.messages import Message, ToolCall
+from codecompanion.placeholders import CANCELLED_BY_USER
+from codecompanion.session.turn.approval_desk import ApprovalDesk, Verdict
+from codecompanion.session.turn.tame_calls import one_line
+from codecompanion.tools.base import ApprovalQuestion, FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
+from codecompanion.tools.limit import shorten
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.runner import ResolveOnce, approval_question, failed, question_now, run_call
+from codecompanion.wire import events
+from codecompanion.wire.events import Event, Notice, Severity, ToolFinished, ToolStarted
+
+Status = Literal["ok", "error", "cancelled", "rejected"]
+Recorded = Callable[[int], Message | None]
+"""Position of a call in its reply → the recorded result."""
+PREVIEW_LINES = 24
+PREVIEW_CHARS = 4000
+LONG_CHARS = 50_000
+"""A longer result is looked through in a thread."""
+MAX_DIFF_CHARS = 16_000
+"""So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundServices:
+    """What a round needs of its chat. `store_text` keeps a long result whole and returns its sha256.
+
+    `recorder(turn_id, call_id)` logs the changes of files that a call makes. `hide` takes known keys out of a text.
+    """
+
+    chat_id: str
+    tools: ToolRegistry
+    desk: ApprovalDesk
+    context: Callable[[str], ToolContext]
+    emit: Callable[[Event], None]
+    write: Callable[..., Awaitable[Sequence[object]]]
+    store_text: Callable[[str], Awaitable[str]]
+    counted: Callable[[Message], Message]
+    clock: Callable[[], float]
+    new_id: Callable[[], str]
+    limit_chars: int
+    recorded: Recorded | None = None
+    on_running: Callable[[str], None] = lambda title: None
+    recorder: Callable[[str, str], Recorder] = lambda turn_id, call_id: NotRecorded()
+    hide: Callable[[str], str] = lambda text: text
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    call: ToolCall
+    output: ToolOutput
+    status: Status
+    title: str
+
+
+class ToolRound:
+    """The calls of one reply."""
+
+    def __init__(
+        self, services: RoundServices, calls: Sequence[ToolCall], cycle: int, turn_id: str, reply_id: str = ""
+    ) -> None:
+        """`reply_id` is the message that made the calls."""
+        self._services, self._calls = services, tuple(calls)
+        self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
+        self._announced: dict[int, ToolStarted] = {}
+        self._done: set[int] = set()
+
+    async def run(self) -> None:
+        """Run all calls; results are durable in the order of the calls.
+
+        Raises:
+            asyncio.CancelledError: the user stopped; call `complete_as_cancelled` then.
+        """
+        position = 0
+        while position < len(self._calls):
+            group = self._side_by_side(position)
+            for index in group:
+                self._announce(index)
+            ran = await asyncio.gather(*(self._run_one(index) for index in group))
+            for index, result in zip(group, ran, strict=True):
+                await self._record(index, result)
+            position = group[-1] + 1
+
+    async def complete_as_cancelled(self) -> None:
+        """Give every call without a result the result "cancelled" (lesson 28)."""
+        for index, call in enumerate(self._calls):
+            if index not in self._done:
+                output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True)
+                await self._record(index, _Ran(call, output, "cancelled", self._title(call)))
+
+    def _side_by_side(self, first: int) -> range:
+        """Return the positions that may run at once: a run of reading calls, or one call."""
+        end = first
+        while end < len(self._calls) and self._only_reads(self._calls[end]):
+            end += 1
+        return range(first, max(end, first + 1))
+
+    def _only_reads(self, call: ToolCall) -> bool:
+        if self._services.recorded is not None:
+            return True
+        try:
+            tool = self._services.tools.get(call.name)
+        except ToolError:
+            return True
+        return tool.effect == "read" and not self._services.desk.approvals.asks_before(tool)
+
+    def _title(self, call: ToolCall) -> str:
+        try:
+            tool = self._services.tools.get(call.name)
+            return one_line(tool.title(self._services.tools.validate(call.name, call.arguments)))
+        except ToolError:
+            return one_line(recorded_title(call))
+
+    def _announce(self, index: int) -> None:
+        call = self._calls[index]
+        title = self._title(call)
+        self._services.on_running(title)
+        self._announced[index] = ToolStarted(
+            chat=self._services.chat_id, call_id=call.id, name=call.name, title=title, reply_id=self._reply_id
+        )
+        self._services.emit(self._announced[index])
+
+    @property
+    def running(self) -> tuple[ToolStarted, ...]:
+        """Return what was said of the calls that have no result yet."""
+        return tuple(started for index, started in self._announced.items() if index not in self._done)
+
+    async def _run_one(self, index: int) -> _Ran:
+        services, call = self._services, self._calls[index]
+        title = self._title(call)
+        if services.recorded is not None:
+            output = _recorded_output(services.recorded(index))
+            return _Ran(call, output, "error" if output.is_error else "ok", title)
+        try:
+            tool = services.tools.get(call.name)
+            arguments = services.tools.validate(call.name, call.arguments)
+            recorder = services.recorder(self._turn_id, call.id)
+            context = services.context(call.name)
+            resolve = ResolveOnce(context.resolve)
+            context = msgspec.structs.replace(context, recorder=recorder, resolve=resolve)
+            question = await approval_question(tool, arguments, context, services.desk.approvals)
+        except ToolError as error:
+            return _Ran(call, failed(str(error)), "error", title)
+        if question is not None:
+            try:
+
+                async def now() -> ApprovalQuestion | None:
+                    resolve.forget()
+                    return await question_now(tool, arguments, context, services.desk.approvals)
+
+                verdict = await self._ask(call, question, now)
+            except ToolError as error:
+                return _Ran(call, failed(str(error)), "error", title)
+            if verdict.refusal is not None:
+                refused = ToolOutput(text=verdict.refusal, summary="rejected", is_error=True)
+                return _Ran(call, refused, "rejected", title)
+            context = msgspec.structs.replace(context, accepted=verdict.accepted)
+            services.on_running(title)
+        output = await run_call(tool, arguments, context)
+        return _Ran(call, await self._without_keys(output), "error" if output.is_error else "ok", title)
+
+    async def _without_keys(self, output: ToolOutput) -> ToolOutput:
+        """Take known keys out of a result: nothing has stored, shown or sent it yet."""
+        hide, change = self._services.hide, output.change
+        text = await asyncio.to_thread(hide, output.text) if len(output.text) > LONG_CHARS else hide(output.text)
+        if change is not None:
+            change = msgspec.structs.replace(change, diff=hide(change.diff))
+        return msgspec.structs.replace(output, text=text, summary=hide(output.summary), change=change)
+
+    async def _ask(
+        self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]
+    ) -> Verdict:
+        """Ask until the answer is about the file as it is: one that changed meanwhile is shown and asked anew.
+
+        Raises:
+            ToolError: the change cannot be made any more; its text is the call's result.
+        """
+        while True:
+            verdict = await self._services.desk.ask(call, question)
+            if verdict.refusal is not None or not question.path:
+                return verdict
+            current = await now()
+            if current is None or current.same_change(question):
+                return verdict
+            lost = "" if verdict.accepted is None else " What you had changed in the proposal was not written."
+            text = f"{Path(question.path).name} changed while the approval was open; here is the change again.{lost}"
+            self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=text))
+            question = current
+
+    async def _store(self, text: str) -> str:
+        """Return the sha256 of a long result, "" when there is no room for it: the model gets its ends all the same."""
+        try:
+            return await self._services.store_text(text)
+        except StoreError as error:
+            told = f"Only the ends of a long result are kept: {error}"
+            self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=told))
+            return ""
+
+    async def _record(self, index: int, ran: _Ran) -> None:
+        """Log the result, then show it; from here on the call counts as answered."""
+        services = self._services
+        text, blob = ran.output.text, ""
+        if len(text) > services.limit_chars:
+            blob = await self._store(text)
+            text = shorten(text, services.limit_chars, blob)
+        message = services.counted(
+            Message(
+                id=services.new_id(),
+                role="tool",
+                content=text or "(no output)",
+                tool_call_id=ran.call.id,
+                is_error=ran.output.is_error,
+                cycle=self._cycle,
+                turn_id=self._turn_id,
+                blob=blob,
+                ts=services.clock(),
+            )
+        )
+        summary = ran.output.summary or line_count(ran.output.text)
+        payloads: tuple[EventPayload, ...] = (
+            MessageAdded(message=message),
+            ToolRan(
+                call_id=ran.call.id,
+                message_id=message.id,
+                name=ran.call.name,
+                title=ran.title,
+                summary=summary,
+                status=ran.status,
+                duration_ms=ran.output.duration_ms,
+                change=shown_change(ran.output.change),
+            ),
+        )
+        self._done.add(index)
+        finished = ToolFinished(
+            chat=services.chat_id,
+            call_id=ran.call.id,
+            message_id=message.id,
+            name=ran.call.name,
+            title=ran.title,
+            summary=summary,
+            reply_id=self._reply_id,
+            preview=cut_diff(ran.output.change.diff) if ran.output.change else preview(ran.output.text),
+            status=ran.status,
+            tokens=message.tokens,
+            duration_ms=ran.output.duration_ms,
+            change=told_change(shown_change(ran.output.change)),
+        )
+        try:
+            await services.write(*payloads)
+        except StoreError:
+            services.emit(msgspec.structs.replace(finished, status="error", summary="ran, but could not be stored"))
+            raise
+        services.emit(finished)
+
+
+def shown_change(change: FileChange | None) -> ChangeShown | None:
+    """Return what is logged beside the result of a call that changed a file."""
+    if change is None:
+        return None
+    return ChangeShown(change.change_id, change.path, change.added, change.removed, cut_diff(change.diff))
+
+
+def told_change(change: ChangeShown | None) -> events.FileChange | None:
+    """Return what the editor is told of it."""
+    if change is None or not change.change_id:
+        return None
+    return events.FileChange(change.change_id, change.path, change.added, change.removed)
+
+
+def cut_diff(diff: str) -> str:
+    """Return what the fold shows of a diff: its beginning, whole lines, bounded."""
+    if len(diff) <= MAX_DIFF_CHARS:
+        return diff
+    head = diff[: diff.rfind("\n", 0, MAX_DIFF_CHARS) + 1 or MAX_DIFF_CHARS]
+    return f"{head}… {counted(diff.count(chr(10)) - head.count(chr(10)), 'more line')} · K shows all\n"
+
+
+def _recorded_output(result: Message | None) -> ToolOutput:
+    if result is None:
+        return failed("The recording has no result for this call.")
+    return ToolOutput(text=result.text, is_error=result.is_error)
+
+
+def line_count(text: str) -> str:
+    """Return how many lines a result has, for a tool that does not say more."""
+    return counted(text.count("\n") + 1, "line")
+
+
+def recorded_title(call: ToolCall) -> str:
+    """Return a fold title for a call whose tool is not ours: the name and the start of its arguments."""
+    arguments = " ".join(call.arguments[:1_000].split())
+    return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"
+
+
+def preview(text: str) -> str:
+    """Return what the buffer shows of a result: its head and tail, bounded in lines and characters (lesson 47)."""
+    if len(text) > PREVIEW_CHARS:
+        half = PREVIEW_CHARS // 2
+        text = f"{text[:half]}\n… {len(text) - PREVIEW_CHARS:,} characters not shown …\n{text[-half:]}"
+    lines = text.split("\n")
+    if len(lines) > PREVIEW_LINES:
+        head, tail = PREVIEW_LINES * 2 // 3, PREVIEW_LINES // 3
+        lines = [*lines[:head], f"… {counted(len(lines) - head - tail, 'line')} not shown …", *lines[-tail:]]
+    return "\n".join(lines)

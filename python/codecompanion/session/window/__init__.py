@@ -1,0 +1,1 @@
+"""Between the view and a request: limits, policy, shaping, the provider side, what does not fit."""

@@ -1,0 +1,142 @@
+"""Whether a request fits the window, by the best guess there is, and what is held back because it does not (R-524).
+
+The best guess is what reports and the estimate say, at the ratio of the model's family where nobody has reported yet.
+Where that leaves it open, a provider that counts is asked before anything is held back; one that does not, or not in
+time, leaves it to the guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from codecompanion.context.shaping.shape import Shaped
+from codecompanion.context.work import Messages
+from codecompanion.counting.calibration import wants_provider_count
+from codecompanion.errors import AdapterError, ContextOverflow
+from codecompanion.model.history import append
+from codecompanion.model.messages import Message, is_protected
+from codecompanion.session.compaction.dry_run import dry_run
+from codecompanion.session.window.too_large import Refusal, too_large
+
+if TYPE_CHECKING:
+    from codecompanion.session.window.context_control import ContextControl
+
+_log = logging.getLogger(__name__)
+COUNT_LIMIT_S = 5.0
+"""A provider's count is worth waiting for this long; then the estimate decides."""
+
+
+class Fitting:
+    """What one chat's requests may measure, and whether they do."""
+
+    def __init__(self, control: ContextControl) -> None:
+        self._control = control
+        self._late: set[tuple[str, str]] = set()
+        self._last: tuple[tuple[object, ...], int] | None = None
+
+    @property
+    def room(self) -> int:
+        """Return what a request may measure beside the reply's reserve; 0 = the window is only assumed (R-506).
+
+        Where nothing is done about it here, because it is switched off or the provider compacts, the reply gets what is
+        left of the window.
+        """
+        control = self._control
+        limits = control.limits
+        if limits.source == "default":
+            return 0
+        is_ours = control.policy.enabled and not control.native.compact_at
+        return limits.prompt_tokens if is_ours else limits.context_window
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the next request fits by the best guess; all do where the window is only assumed."""
+        control = self._control
+        return not self.room or control.shaper.measure(control.log.view.messages).tokens <= self.room
+
+    async def must_fit(self) -> None:
+        """Let nothing out that is larger than the window, after all that makes room.
+
+        Raises:
+            ContextOverflow: it is; the sentence says what takes the room and what to do.
+        """
+        control = self._control
+        size = await self.excess(control.shaper.current())
+        if size:
+            raise ContextOverflow(too_large(control, control.log.view.messages, size, self.room))
+
+    async def excess(self, shaped: Shaped, beside: int = 0) -> int:
+        """Return the size of a request that does not fit by the best count there is, in tokens, 0 = it fits.
+
+        So many tokens come beside it.
+        """
+        room = self.room - beside
+        if not self.room or shaped.measure.tokens <= room:
+            return 0
+        # What a provider reported can be wrong; the estimate has to agree before a request is held back.
+        estimate = self._control.meter.by_estimate(shaped.messages)
+        size = min(shaped.measure.tokens, estimate.tokens)
+        if size > room:
+            size = await self._counted(shaped.messages, estimate.lower, room) or size
+        return size + beside if size > room else 0
+
+    async def refuse(self, text: str) -> Refusal | None:
+        """Return why a message cannot be sent, whatever is compacted, None when it can be.
+
+        Tried before it is logged, with all that makes room without a model; what nobody here may make smaller just now,
+        because it is paused or the provider's business, is not held against it.
+        """
+        control, room = self._control, self.room
+        if not room or len(text) < room // 2:
+            return None
+        control.offer_recall()
+        message = Message(id="new", role="user", content=text, cycle=control.log.view.cycle + 1)
+        view = append(control.log.view, control.meter.counted(message))
+        if control.shaper.of(view.messages).measure.tokens <= room:
+            return None
+        if control.pause.is_on or control.native.compact_at:
+            left: Messages = tuple(one for one in view.messages if is_protected(one) or one is view.messages[-1])
+        else:
+            left = dry_run(control.plan_request(summaries=False, view=view)).messages
+        beside = control.recall_tokens if left != view.messages else 0
+        size = await self.excess(control.shaper.of(left), beside)
+        return Refusal(too_large(control, left, size, room), size) if size else None
+
+    async def _counted(self, messages: Messages, least: int, room: int) -> int:
+        """Return what the provider counts of these messages where they may fit after all, 0 = it does not say."""
+        return await self._ask(messages) if least <= room else 0
+
+    async def ask_when_close(self) -> None:
+        """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
+        control = self._control
+        count = control.meter.count(control.log.view)
+        limits = [at for at in (*control.thresholds(), control.limits.prompt_tokens) if at]
+        if not wants_provider_count(count, limits):
+            return
+        known = control.adapter_name, control.model
+        counted = await self._ask(control.log.view.messages)
+        if known == (control.adapter_name, control.model):
+            control.meter.take_provider_count(counted, control.log.view)
+
+    async def _ask(self, messages: Messages) -> int:
+        """Return what the provider counts of a request of these messages, 0 when it cannot or not in time."""
+        control = self._control
+        adapter, known = control.adapter(), (control.adapter_name, control.model)
+        if known in self._late or not adapter.counts_tokens(control.model):
+            return 0
+        asked = (*known, control.system_message, control.specs, messages)
+        if self._last is not None and self._last[0] == asked:
+            return self._last[1]
+        try:
+            async with asyncio.timeout(COUNT_LIMIT_S):
+                counted = max(0, await adapter.count_tokens(control.request(messages)))
+            self._last = asked, counted
+            return counted
+        except (AdapterError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                # Not every request shall wait as long.
+                self._late.add(known)
+            _log.info("the provider's count could not be had, the estimate decides: %s", error)
+            return 0

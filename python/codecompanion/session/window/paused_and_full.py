@@ -1,0 +1,113 @@
+"""The question whether to compact, while compaction is paused and a request does not fit the window (R-545).
+
+A block in the chat with keys, like that of a tool call; the turn waits for it, and the editor does not. It comes before
+a message is logged, between the rounds of a tool loop, and when the provider refused a request as too long. Who says no
+gets the message back into the input, or keeps the chat as it is; a host that ends while it is asked has sent nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.messages import Message
+from codecompanion.session.state import State
+from codecompanion.wire.events import ApprovalRequested
+from codecompanion.wire.requests import Approve
+
+if TYPE_CHECKING:
+    from codecompanion.session.session import Session
+
+_BACK = "No: your message goes back into the input."
+_ENDS = "No: the turn ends here; /compact makes room and goes on."
+_NOT_AGAIN = "No: it is not sent again; /compact makes room and sends it."
+
+
+class PausedAndFull:
+    """What one turn asks, and what the user has said. `coming`: the messages that wait for its next request."""
+
+    def __init__(self, session: Session, coming: Callable[[], Awaitable[Sequence[Message]]]) -> None:
+        self._session, self._coming = session, coming
+        self._open = ""
+        self.allowed = False
+        """Whether the user wants the request that comes next made to fit."""
+        self.waits = False
+        """Whether the chat has something to go on with, once it is compacted, because the user said no."""
+
+    async def before_message(self) -> str:
+        """Ask before what is queued is logged; return why it is not, "" when it may be."""
+        session = self._session
+        if not session.has_queued or not session.control.pause.is_on:
+            return ""
+        size = await self._excess()
+        wanted = session.take_compaction_request() if size else None
+        if wanted is not None:  # typed meanwhile: the answer was there before the question
+            await session.control.compact(wanted)
+            size = await self._excess()
+        if not size or self.allowed or await self._ask(self._figures(size), _BACK):
+            return ""
+        return f"Not sent: {self._figures(size)}."
+
+    async def before_request(self) -> str:
+        """Ask before a request that is all in the log; return why the turn ends, "" when it goes on."""
+        size = await self._session.control.pause.excess()
+        if not size or await self._ask(self._figures(size), _ENDS):
+            return ""
+        self.waits = True
+        return f"Stopped: {self._figures(size)}. /compact makes room and goes on."
+
+    async def behind_refusal(self, refusal: CodeCompanionError) -> str | None:
+        """Ask when the provider refused a request as too long; return why the turn ends, "" when it is sent again.
+
+        None: nobody was asked, or what the user wanted did not help; a refusal is dealt with as ever then.
+        """
+        control = self._session.control
+        if self.allowed or not control.pause.is_on or not control.is_about_size(refusal):
+            return None
+        control.learn_size(refusal)
+        before = control.log.changes
+        if await self._ask("the model refused it as too long", _NOT_AGAIN, compacts=True):
+            return "" if control.log.changes > before else None
+        self.waits = True
+        return "Refused as too long, not sent again. /compact makes room and sends it."
+
+    def take(self, instructions: str) -> bool:
+        """Take a `/compact` that is typed while the question is open as a yes; return whether it is."""
+        if self._open:
+            self._session.desk.answer(Approve(call_id=self._open, decision="once", reason=instructions))
+        return bool(self._open)
+
+    async def _excess(self) -> int:
+        return await self._session.control.pause.excess(await self._coming())
+
+    def _figures(self, size: int) -> str:
+        return f"{size:,} tokens, {self._session.control.fitting.room:,} fit"
+
+    async def _ask(self, why: str, no: str, *, compacts: bool = False) -> bool:
+        """Return whether the user said yes; the chat is compacted then, unless it fits by now."""
+        session, control = self._session, self._session.control
+        session.enter(State.PREPARING)  # also where a reply that was cut has just arrived
+        session.show_meter()
+        session.show_queued()
+        session.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")
+        self._open = f"compact-{session.services.new_token()}"
+        question = ApprovalRequested(
+            chat=session.chat_id,
+            call_id=self._open,
+            name="compact",
+            title=why,
+            body=f"{control.pause.what} paused since your undo.\n{no}",
+            kind="compact",
+        )
+        try:
+            given = await session.desk.put(question)
+        finally:
+            self._open = ""
+        session.enter(State.PREPARING)
+        self.allowed = given.decision in ("once", "always")
+        if self.allowed and (compacts or await self._excess()):
+            await control.compact(given.reason)
+            session.show_meter()
+            session.context.show()
+        return self.allowed

@@ -1,0 +1,67 @@
+"""The sentence about a request that does not fit the window, whatever is compacted: what takes the room, what to do.
+
+R-524, R-535. Said before a request is sent, and when a provider refused one that cannot be made smaller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codecompanion.context.work import Messages
+from codecompanion.model.messages import RULES_TAG, Message, is_typed_by_user
+
+if TYPE_CHECKING:
+    from codecompanion.session.window.context_control import ContextControl
+
+
+NOT_SENT = "Not sent"
+"""How a sentence begins that is true only until the message is sent after all."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a message is not sent, whatever is compacted, and how large the request would be, in tokens."""
+
+    why: str
+    tokens: int
+
+
+def too_large(control: ContextControl, messages: Messages, size: int, room: int) -> str:
+    """Return why a request of `size` tokens is not sent where `room` fit; both measured, as the meter shows them."""
+    what, advice = largest_part(control, messages)
+    return f"{NOT_SENT}: {size:,} tokens, {room:,} fit; {what}. {advice}"
+
+
+def largest_part(control: ContextControl, messages: Messages) -> tuple[str, str]:
+    """Return what takes most of the room, with its tokens, and what the user can do about it."""
+    fixed = control.meter.measure(()).tokens
+    rules = sum(message.tokens for message in messages if message.tag == RULES_TAG)
+    largest = max((m for m in messages if m.tag != RULES_TAG), key=lambda m: m.tokens, default=None)
+    if not control.compacts_automatically and len(messages) > 1:
+        return f"the chat takes {size_of(messages):,}", "Automatic compaction is off: /compact makes room."
+    if fixed > max(rules, largest.tokens if largest else 0):
+        return f"system prompt and tools take {fixed:,}", "Choose a model with a larger window (ga), or fewer tools."
+    if largest is None or rules > largest.tokens:
+        return f"the rules take {rules:,}", "Detach some (/rules), or choose a model with a larger window (ga)."
+    return f"{_named(largest)} takes {largest.tokens:,}", _advice(largest)
+
+
+def size_of(messages: Messages) -> int:
+    """Return the estimated tokens of the messages."""
+    return sum(message.tokens for message in messages)
+
+
+def _named(message: Message) -> str:
+    if is_typed_by_user(message):
+        return "your message"
+    kinds = {"tool": "a tool result", "assistant": "a reply"}
+    return message.path or kinds.get(message.role, message.tag or "a message")
+
+
+def _advice(message: Message) -> str:
+    if message.pinned:
+        return "Unpin it (p in gd), or choose a model with a larger window (ga)."
+    if message.role == "user" and message.tag:
+        return "Detach it, or choose a model with a larger window (ga)."
+    return "Shorten it, or choose a model with a larger window (ga)."

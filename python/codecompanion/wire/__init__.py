@@ -1,0 +1,1 @@
+"""What travels between Lua and the host: typed events out, typed requests in."""

@@ -1,0 +1,523 @@
+"""Typed requests from the editor to the host: verb + one JSON object (`rpcnotify(chan, "codecompanion", verb, json)`).
+
+`decode(verb, json)` gives the typed value or raises `InputError` that names the verb and the field. Requests with an
+`id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.outside_text import NOT_READABLE
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base: `id` > 0 asks for a `reply` event, `chat` is the opaque chat id ("" for the host)."""
+
+    id: int = 0
+    chat: str = ""
+
+
+def _without_values(request: Request) -> str:
+    """Return what a log or a traceback may show of a request that brings secrets."""
+    return f"{type(request).__name__}(id={request.id}, chat={request.chat!r}, …)"
+
+
+class Buffer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A listed buffer of the snapshot: name, filetype, whether it has unsaved changes."""
+
+    name: str
+    filetype: str = ""
+    modified: bool = False
+
+
+class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A diagnostic: path, 1-based line, severity name, source, message."""
+
+    path: str
+    line: int
+    severity: str
+    message: str
+    source: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What Python may know of the editor, taken at one moment; no call-backs during a turn."""
+
+    cwd: str = ""
+    buffers: tuple[Buffer, ...] = ()
+    current: str = ""
+    cursor: tuple[int, int] = (1, 0)
+    selection: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    quickfix: tuple[str, ...] = ()
+
+
+class Hello(Request, frozen=True, kw_only=True):
+    """First request: the user's settings (see `settings.py`), folders, the Neovim version.
+
+    `environment`: what the process was started without, because programs of the same user could read it there.
+    """
+
+    settings: dict[str, Any]
+    data_dir: str
+    cache_dir: str
+    log_path: str
+    nvim: str
+    state_dir: str = ""
+    secrets: dict[str, str] = {}
+    environment: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
+
+
+class OpenChat(Request, frozen=True, kw_only=True):
+    """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
+
+    `unconfirmed`: keys of submits of which the editor does not know whether they were stored.
+    """
+
+    snapshot: Snapshot
+    adapter: str = ""
+    model: str = ""
+    resume: str = ""
+    unconfirmed: tuple[str, ...] = ()
+
+
+class Submit(Request, frozen=True, kw_only=True):
+    """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
+
+    `key` is unique among all editors; it is logged with the message.
+    """
+
+    submit_id: int
+    text: str
+    snapshot: Snapshot
+    key: str = ""
+
+
+class Cancel(Request, frozen=True, kw_only=True):
+    """Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts."""
+
+
+class Compact(Request, frozen=True, kw_only=True):
+    """`/compact [instructions]` (R-533). The question whether to is asked by the editor.
+
+    With `go_on` the model goes on afterwards, also in an idle chat (R-528).
+    """
+
+    instructions: str = ""
+    go_on: bool = False
+
+
+class Attach(Request, frozen=True, kw_only=True):
+    """Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
+
+    A file that is a PDF by its name is attached as a document.
+    """
+
+    kind: Literal["file", "buffer", "image", "selection", "diagnostics", "quickfix"]
+    path: str
+    text: str = ""
+
+
+class Detach(Request, frozen=True, kw_only=True):
+    """Remove context items (a line of the context block was deleted) from the next request."""
+
+    items: tuple[str, ...]
+
+
+class AddRules(Request, frozen=True, kw_only=True):
+    """Add a group of rules to the chat (`/rules`)."""
+
+    group: str
+
+
+class Approve(Request, frozen=True, kw_only=True):
+    """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
+
+    `text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
+    `prefix` with `always`: commands that begin like this run without asking in this chat.
+    """
+
+    call_id: str
+    decision: Literal["once", "always", "reject", "cancel"]
+    reason: str = ""
+    text: str | None = None
+    prefix: str = ""
+
+
+class Answer(Request, frozen=True, kw_only=True):
+    """The answer to an `ask` event; `error` says why it could not be done."""
+
+    ask_id: int
+    ok: bool
+    error: str = ""
+    result: Any = None
+
+
+class SetYolo(Request, frozen=True, kw_only=True):
+    """Switch approvals off (`on`) or on again for the chat."""
+
+    on: bool
+
+
+class SetModel(Request, frozen=True, kw_only=True):
+    """Change adapter and model (`ga`)."""
+
+    adapter: str
+    model: str = ""
+    secrets: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
+
+
+class SetPolicy(Request, frozen=True, kw_only=True):
+    """Manage the chat's context by another policy (`/policy`); "" = as configured."""
+
+    policy: str
+
+
+class ListPolicies(Request, frozen=True, kw_only=True):
+    """→ `[{name, description, current}]`: the policies the chat may choose."""
+
+
+class GiveSecrets(Request, frozen=True, kw_only=True):
+    """Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring."""
+
+    secrets: dict[str, str]
+
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
+
+
+class GiveEnvironment(Request, frozen=True, kw_only=True):
+    """Variables of the kind of `Hello.environment` that have changed in the editor since, and those that are gone."""
+
+    changed: dict[str, str] = {}
+    gone: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show no value: all of it may be a secret."""
+        return _without_values(self)
+
+
+class SetOverrides(Request, frozen=True, kw_only=True):
+    """Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat."""
+
+    context_management: dict[str, Any]
+
+
+class Clear(Request, frozen=True, kw_only=True):
+    """Empty the view (`/clear`); the log keeps everything."""
+
+
+class Regenerate(Request, frozen=True, kw_only=True):
+    """Answer the last user message again."""
+
+    snapshot: Snapshot
+
+
+class GoOn(Request, frozen=True, kw_only=True):
+    """Let the model go on with its last reply, which was cut off or ended at the output limit."""
+
+    snapshot: Snapshot
+
+
+class RedrawChat(Request, frozen=True, kw_only=True):
+    """Tell the editor everything the chat's buffer shows, from `redrawn` on."""
+
+
+class CloseChat(Request, frozen=True, kw_only=True):
+    """The buffer is gone; give the chat back."""
+
+
+class SaveDraft(Request, frozen=True, kw_only=True):
+    """Keep the text of the input region (debounced by the editor)."""
+
+    text: str
+
+
+class ListSessions(Request, frozen=True, kw_only=True):
+    """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
+
+    Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch).
+    With `chat` only that one, also when nothing was said in it.
+    """
+
+    cwd: str = ""
+    limit: int = 100
+
+
+class RenameSession(Request, frozen=True, kw_only=True):
+    """→ one sentence. Give the stored chat `chat` another title; it need not be open."""
+
+    title: str
+
+
+class DeleteSession(Request, frozen=True, kw_only=True):
+    """→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before."""
+
+
+class ForkChat(Request, frozen=True, kw_only=True):
+    """→ id of the branch. Copy the chat up to its message `at` (not in it), or whole, into the new chat `fork`.
+
+    `draft` is stored with it. Asked again for a branch that exists, nothing happens; `fork` "" = the host finds an id.
+    """
+
+    fork: str = ""
+    at: str = ""
+    title: str = ""
+    draft: str = ""
+
+
+class ListBranches(Request, frozen=True, kw_only=True):
+    """→ `[{…, depth, current}]`: the tree of branches of the chat, rows as in `list_sessions`."""
+
+
+class ListCheckpoints(Request, frozen=True, kw_only=True):
+    """→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` in ms."""
+
+    of: str = ""
+
+
+class RestoreChat(Request, frozen=True, kw_only=True):
+    """→ `{chat, source, note}`. Make a chat of a checkpoint (`<chat>/<name>`) or of the best there is (`<chat>`)."""
+
+    checkpoint: str
+    snapshot: Snapshot
+
+
+class ListMemories(Request, frozen=True, kw_only=True):
+    """→ `[{path, title, time, private}]`, newest first: summaries that compactions wrote down."""
+
+
+class ListModels(Request, frozen=True, kw_only=True):
+    """→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`."""
+
+    adapter: str = ""
+
+
+class ListRules(Request, frozen=True, kw_only=True):
+    """→ `[{name, description, files}]`."""
+
+    snapshot: Snapshot
+
+
+class Inspect(Request, frozen=True, kw_only=True):
+    """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
+
+    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null.
+    """
+
+
+class Preview(Request, frozen=True, kw_only=True):
+    """→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546).
+
+    Against `last_request`: how the next request differs from the one that was sent last.
+    """
+
+    against: Literal["policy", "last_request"] = "policy"
+
+
+class ForecastCompaction(Request, frozen=True, kw_only=True):
+    """→ `{before, after, pins, rules, why}`: about what /compact would come to now, for the question before it."""
+
+
+class ShowOriginal(Request, frozen=True, kw_only=True):
+    """→ `{title, text, filetype, state}`: the stored content of a message or call id."""
+
+    item: str
+
+
+class ShowCost(Request, frozen=True, kw_only=True):
+    """→ `{title, text}`: what the chat has cost, as Markdown (R-356). Read from the log: the chat need not be open."""
+
+    width: int = 80
+
+
+class ShowTrace(Request, frozen=True, kw_only=True):
+    """→ `{title, text, turn, turns}`: a turn call by call, the newest without a number (R-357). Read from the log."""
+
+    turn: int | None = None
+    width: int = 80
+
+
+class ShowSystemPrompt(Request, frozen=True, kw_only=True):
+    """→ `{text, tools}`: the system prompt and the tool names of the next request."""
+
+
+class UndoChange(Request, frozen=True, kw_only=True):
+    """→ one sentence: what was undone. `change_id` "" = the newest change (R-545); another one is refused."""
+
+    change_id: str = ""
+
+
+class RedoChange(Request, frozen=True, kw_only=True):
+    """→ one sentence: which change counts again."""
+
+    change_id: str = ""
+
+
+class RestoreMessage(Request, frozen=True, kw_only=True):
+    """→ one sentence. Put the original of a message or call id back into the view (R-516)."""
+
+    item: str
+
+
+class ClearMessage(Request, frozen=True, kw_only=True):
+    """→ one sentence. Clear one tool result, as editing would (R-511, R-513)."""
+
+    item: str
+
+
+class Pin(Request, frozen=True, kw_only=True):
+    """→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361)."""
+
+    item: str = ""
+    text: str = ""
+
+
+class Unpin(Request, frozen=True, kw_only=True):
+    """→ one sentence. By message or call id, or by its `number` in the list of pins."""
+
+    item: str = ""
+    number: int = 0
+
+
+class ListPins(Request, frozen=True, kw_only=True):
+    """→ `[{number, id, role, tokens, text}]`, in the order of the request."""
+
+
+class Recall(Request, frozen=True, kw_only=True):
+    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: what left the view, by words."""
+
+    words: str = ""
+
+
+class ListChanges(Request, frozen=True, kw_only=True):
+    """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.
+
+    The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
+    `lines`: the first changed line of each place, as the file was after the change.
+    """
+
+    hunks: bool = False
+
+
+class ShowChange(Request, frozen=True, kw_only=True):
+    """→ `{title, text, filetype, state}`: the whole diff of a change of a file.
+
+    With `texts` also `before` and `after`: the whole texts.
+    """
+
+    change_id: str
+    texts: bool = False
+
+
+class RevertChanges(Request, frozen=True, kw_only=True):
+    """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
+
+    Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
+    `markers` the conflict is put into the file's buffer, unsaved.
+    """
+
+    changes: tuple[str, ...]
+    markers: bool = False
+
+
+class ListGrants(Request, frozen=True, kw_only=True):
+    """→ `[{grant, tool, what, configured}]`: what runs without asking in this chat; `what` is "" for every call."""
+
+
+class RevokeGrant(Request, frozen=True, kw_only=True):
+    """→ one sentence. Ask again before what `grant` allowed."""
+
+    grant: str
+
+
+class Doctor(Request, frozen=True, kw_only=True):
+    """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
+
+
+VERBS: dict[str, type[Request]] = {
+    "hello": Hello,
+    "open_chat": OpenChat,
+    "submit": Submit,
+    "cancel": Cancel,
+    "compact": Compact,
+    "attach": Attach,
+    "detach": Detach,
+    "add_rules": AddRules,
+    "approve": Approve,
+    "answer": Answer,
+    "set_yolo": SetYolo,
+    "set_model": SetModel,
+    "set_policy": SetPolicy,
+    "list_policies": ListPolicies,
+    "give_secrets": GiveSecrets,
+    "give_environment": GiveEnvironment,
+    "set_overrides": SetOverrides,
+    "clear": Clear,
+    "regenerate": Regenerate,
+    "go_on": GoOn,
+    "redraw_chat": RedrawChat,
+    "close_chat": CloseChat,
+    "save_draft": SaveDraft,
+    "forecast_compaction": ForecastCompaction,
+    "list_sessions": ListSessions,
+    "rename_session": RenameSession,
+    "delete_session": DeleteSession,
+    "fork_chat": ForkChat,
+    "list_branches": ListBranches,
+    "list_models": ListModels,
+    "list_checkpoints": ListCheckpoints,
+    "restore_chat": RestoreChat,
+    "list_memories": ListMemories,
+    "list_rules": ListRules,
+    "inspect": Inspect,
+    "preview": Preview,
+    "show_original": ShowOriginal,
+    "show_cost": ShowCost,
+    "show_trace": ShowTrace,
+    "show_system_prompt": ShowSystemPrompt,
+    "undo_change": UndoChange,
+    "redo_change": RedoChange,
+    "restore_message": RestoreMessage,
+    "clear_message": ClearMessage,
+    "pin": Pin,
+    "unpin": Unpin,
+    "list_pins": ListPins,
+    "recall": Recall,
+    "list_changes": ListChanges,
+    "show_change": ShowChange,
+    "revert_changes": RevertChanges,
+    "list_grants": ListGrants,
+    "revoke_grant": RevokeGrant,
+    "doctor": Doctor,
+}
+
+_DECODERS = {verb: msgspec.json.Decoder(kind) for verb, kind in VERBS.items()}
+
+
+def decode(verb: str, payload: str) -> Request:
+    """Return the typed request.
+
+    Raises:
+        InputError: unknown verb, or a field that does not fit; the text names both.
+    """
+    decoder = _DECODERS.get(verb)
+    if decoder is None:
+        raise InputError(f"unknown verb {verb!r}; expected one of {', '.join(sorted(VERBS))}")
+    try:
+        return decoder.decode(payload)
+    except NOT_READABLE as error:
+        raise InputError(f"{verb}: {error}") from error

@@ -1,0 +1,32 @@
+"""What a prompt cache still holds of a chat (lesson 22)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.model.messages import Message
+
+CHAT = (
+    Message(id="1", role="user", content="a", tokens=100, ts=1000.0),
+    Message(id="2", role="assistant", content="b", tokens=10, ts=1010.0),
+    Message(id="3", role="user", content="c", tokens=20, ts=1020.0),
+    Message(id="4", role="assistant", content="d", tokens=30, ts=1030.0),
+    Message(id="5", role="user", content="e", tokens=40, ts=1200.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("now", "lifetime_s", "warm"),
+    [(1200.0, 300.0, 130), (1330.0, 300.0, 130), (1331.0, 300.0, 0), (1331.0, 3600.0, 130), (0.0, 300.0, 130)],
+)
+def test_what_the_last_request_held_is_warm_until_its_time_is_over(now: float, lifetime_s: float, warm: int) -> None:
+    assert find_cache_state(CHAT, now, lifetime_s).warm_tokens == warm
+    total = sum(message.tokens for message in CHAT)
+    assert find_cache_state(CHAT, now, lifetime_s, total) == find_cache_state(CHAT, now, lifetime_s)
+
+
+def test_nothing_is_warm_before_the_first_reply_or_without_a_cache() -> None:
+    assert find_cache_state(CHAT[:1], 1000.0).warm_tokens == 0
+    uncached = find_cache_state(CHAT, 1200.0, 0.0)
+    assert (uncached.warm_tokens, uncached.read_price, uncached.write_price) == (0, 1.0, 1.0)

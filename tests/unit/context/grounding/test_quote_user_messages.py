@@ -1,0 +1,265 @@
+"""The user's words stand in a summary because code put them there (R-431, lesson 11)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codecompanion.context.grounding import quote_user_messages as user_quotes
+from codecompanion.context.grounding.quote_user_messages import (
+    Quote,
+    Quotes,
+    QuoteUserMessages,
+    fit_quotes,
+    gather_quotes,
+    parse_quotes,
+    put_quotes,
+    quote_user_messages,
+    read_quotes,
+    render_quotes,
+)
+from codecompanion.context.ledger import demands
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.work import Work
+from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, TextPart
+from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, SUMMARY_PREFIX, quote_request
+from tests.unit.context.builders import assistant, chars4, chat, env, user
+
+PIECES = [*"ab >-\n\r.#\t…", "1. **Pending Tasks**\n", "```", QUOTES_HEADING, LEDGER_HEADING]
+TEXT = st.lists(st.sampled_from(PIECES), min_size=1, max_size=20).map("".join)
+
+
+def written(schema_name="cc_9", users="- whatever the model thinks the user said"):
+    """Return what a model writes."""
+    schema = load_schema(schema_name)
+    return "\n".join(
+        f"{schema.heading(n)}\n{users if section.role == 'user_messages' else f'prose {n}'}\n"
+        for n, section in enumerate(schema.section, 1)
+    )
+
+
+def quoted(removed, summary, *, budget=8000, params=None):
+    """Run the strategy on a summary; return the work."""
+    work = Work(before=removed, messages=(), removed=removed, summary=summary,
+                details={"summary_budget_tokens": budget})  # fmt: skip
+    outcome = quote_user_messages(work, params or QuoteUserMessages(), env(removed, 100_000))
+    assert isinstance(outcome, Work)
+    return outcome
+
+
+@pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
+def test_the_section_is_rebuilt_from_the_log_whatever_the_model_wrote(schema):
+    """R-431: the model's list is not trusted; every other section stays."""
+    removed = chat(user("rename `load`"), assistant("done"), user("no, NOT the public one!\n\n- ok?"))
+    outcome = quoted(removed, written(schema))
+    found = parse_sections(outcome.summary, load_schema(schema))
+    number = load_schema(schema).number_of("user_messages")
+    assert found.body(number) == "> rename `load`\n\n> no, NOT the public one!\n>\n> - ok?"
+    assert [found.body(n) for n in range(1, 10) if n != number] == [f"prose {n}" for n in range(1, 10) if n != number]
+    assert outcome.details["user_messages_quoted"] == 2
+
+
+def test_a_summary_without_sections_gets_the_quotes_below():
+    """K17: a free text (S9, S11) carries the user's words, too."""
+    outcome = quoted(chat(user("go on"), assistant("yes")), "All is well.")
+    assert outcome.summary == f"All is well.\n\n{QUOTES_HEADING}\n> go on"
+
+
+def test_only_what_the_human_typed_is_quoted():
+    """R-002: attachments, rules and our own requests to go on are not user messages."""
+    removed = chat(user("mine"), user("attached", tag="file"), user("Go on.", tag="go_on"), assistant("x"))
+    assert quoted(removed, "text").details["user_messages_quoted"] == 1
+
+
+def test_a_picture_is_named():
+    removed = chat(user((TextPart("look"), ImagePart(path="shot.png"))))
+    assert "> look\n> [image shot.png]" in quoted(removed, "text").summary
+
+
+def test_a_long_message_keeps_head_and_tail_in_3000_characters():
+    """R-431."""
+    text = "".join(f"{n:05d}" for n in range(2000))
+    (quote,) = gather_quotes(chat(user(text)), 3000).quotes
+    assert len(quote.text) <= 3000
+    assert quote.text.startswith(text[:1500])
+    assert quote.text.endswith(text[-500:])
+
+
+def test_without_room_the_oldest_become_one_line_excerpts():
+    """R-431: 40 % of the summary's budget; the newest stay whole."""
+    removed = chat(*[user(f"message {n}\n" + "words " * 60) for n in range(20)])
+    outcome = quoted(removed, written(), budget=3000)
+    said = read_quotes(outcome.summary)
+    assert chars4("\n".join(render_quotes(said))) <= 1200
+    whole = [quote.whole for quote in said.quotes]
+    assert whole == sorted(whole)
+    assert 0 < sum(whole) < 20
+    assert [quote.text.split("\n")[0][:10].strip() for quote in said.quotes] == [
+        f"message {n}"[:10].strip() for n in range(20)
+    ]
+    assert said.left_out == 0
+
+
+def test_without_any_room_the_oldest_are_counted():
+    """No message is lost without a word, however many there are."""
+    removed = chat(*[user(f"message {n} " + "words " * 30) for n in range(500)])
+    said = read_quotes(quoted(removed, written(), budget=1000).summary)
+    assert said.total == 500
+    assert said.quotes[-1].text.startswith("message 499")
+
+
+def test_what_the_user_demands_outlives_what_the_user_asked():
+    """R-431: the rules of the first messages stand there still when forty questions came after them."""
+    rules = [
+        "Never touch conf/prod.ini.",
+        "Answer in German.",
+        "Always run make test first.",
+        "Only edit files in src/.",
+    ]
+    asked = [f"Please look at src/module_{n}.py and fix problem {n}. " for n in range(48)]
+    texts = [ask + (rules[n] if n < len(rules) else "") for n, ask in enumerate(asked)]
+    said, outcome = gather_quotes(chat(*map(user, texts)), 3000), texts
+    for _ in range(3):
+        kept = fit_quotes(said, 450, 120, chars4)
+        outcome = "\n".join(render_quotes(kept))
+        assert [rule for rule in rules if rule not in outcome] == []
+        assert kept.quotes[-1].text.strip() == texts[-1].strip()
+        assert kept.total == 48
+        said = parse_quotes(outcome.split("\n"))
+    assert chars4(outcome) <= 450
+
+
+def test_an_excerpt_keeps_the_demands_of_its_message():
+    """They stand at the end of a long message as often as at its beginning."""
+    story = "The loader reads a file and then another one, which takes a while on the machine of a colleague. " * 12
+    removed = chat(user(story + "Never write below vendor/."), *[user("words " * 50) for _ in range(9)])
+    first = fit_quotes(gather_quotes(removed, 3000), 350, 120, chars4).quotes[0]
+    assert not first.whole
+    assert first.text.startswith("The loader reads")
+    assert first.text.endswith("… Never write below vendor/.")
+
+
+def test_rules_are_whole_before_questions_are_told_at_all():
+    """Issue 9: at 4k the rule of the first message was shortened, and four routine questions stood there whole."""
+    rule = "Port the shop to the new loader. " + " ".join(
+        f"Never touch conf/prod.{n}, it is not ours." for n in range(9)
+    )
+    questions = [
+        f"What does the function load_part_{n} in shop/part_{n}.py return, and who calls it?" for n in range(4)
+    ]
+    said = gather_quotes(chat(user(rule), *map(user, questions)), 3000)
+    for budget in (160, 170, 180):
+        kept = fit_quotes(said, budget, 120, chars4)
+        assert kept.quotes[0].text == rule
+        assert kept.quotes[0].whole
+        assert kept.quotes[-1].text == questions[-1]
+        assert 0 < kept.left_out == 5 - len(kept.quotes)
+        assert chars4("\n".join(render_quotes(kept))) <= budget
+
+
+@pytest.mark.parametrize("budget", [60, 80, 100, 120])
+def test_where_a_rule_has_no_room_whole_as_much_of_it_stays_as_there_is(budget):
+    """Rather less of its message than a question more."""
+    rule = "Port the shop to the new loader. " * 4 + " ".join(f"Never touch conf/prod.{n}." for n in range(20))
+    said = gather_quotes(chat(user(rule), *[user(f"What is in part {n}?") for n in range(4)]), 3000)
+    kept = fit_quotes(said, budget, 120, chars4)
+    assert "Never touch conf/prod.0." in kept.quotes[0].text
+    assert chars4("\n".join(render_quotes(kept))) <= budget
+
+
+def test_the_newest_message_is_shortened_rather_than_excerpted():
+    removed = chat(user("start " + "word " * 500 + "end"))
+    (quote,) = read_quotes(quoted(removed, written(), budget=1000).summary).quotes
+    assert quote.text.startswith("start word")
+    assert quote.text.endswith("end")
+    assert len(quote.text) > 800
+
+
+def test_what_earlier_summaries_quoted_is_carried_on():
+    """R-424: nothing is lost over n compactions, also with the quoted request of an interrupted loop after it."""
+    summary, total = "", []
+    for round_number in range(6):
+        words = f"round {round_number}\n\nplease"
+        total.append(words)
+        before = (
+            (Message(id="s", role="user", tag=SUMMARY_TAG, content=SUMMARY_PREFIX + summary + quote_request("old")),)
+            if summary
+            else ()
+        )
+        text = written() if round_number % 2 else "free text"
+        summary = quoted((*before, *chat(user(words))), text).summary
+        summary += f"\n\n{LEDGER_HEADING}\n- Files: a.py" if round_number % 3 else ""
+    assert [quote.text for quote in read_quotes(summary).quotes] == total
+
+
+def test_a_list_that_a_model_wrote_is_carried_as_excerpts():
+    """A chat that was compacted without this step does not lose what its summary says the user said."""
+    said = read_quotes(written(users="- use tabs\n- and be quick\n\nHe was angry."))
+    assert said.quotes == (Quote("use tabs", False), Quote("and be quick", False), Quote("He was angry.", False))
+
+
+def test_the_closing_tag_of_a_wrapper_is_not_said_by_the_user():
+    """R-433: the block around a summary."""
+    text = "<tag>\n" + put_quotes("text", "> hi") + "\n</tag>"
+    assert read_quotes(text).quotes == (Quote("hi"),)
+
+
+QUOTES = TEXT.map(Quote) | st.from_regex(r"[ab#.…][ab #.]{0,20}[ab]", fullmatch=True).map(
+    lambda text: Quote(text, False)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(QUOTES, max_size=8), st.integers(0, 3), st.sampled_from(["cc_9", "cw_9", ""]))
+def test_what_is_written_can_be_read_again(quotes, left_out, schema):
+    """Byte for byte, whatever the user typed: headings, fences, quotes, empty lines."""
+    said = Quotes(tuple(quotes), left_out)
+    block = "\n".join(render_quotes(said))
+    assert parse_quotes(block.split("\n")) == said
+    if block:
+        summary = put_quotes(written(schema) if schema else "free", block)
+        assert read_quotes(SUMMARY_PREFIX + summary) == said
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXT.map(lambda text: text * 20), max_size=12), st.integers(20, 2000), st.integers(0, 5))
+def test_the_budget_is_kept_and_nobody_is_forgotten(texts, budget, left_out):
+    """R-431: however little room there is."""
+    said = Quotes(tuple(map(Quote, texts)), left_out)
+    kept = fit_quotes(said, budget, 120, chars4)
+    assert kept.total == said.total
+    assert chars4("\n".join(render_quotes(kept))) <= max(budget, 14)
+    again = fit_quotes(kept, budget, 120, chars4)
+    assert again.total == said.total
+
+
+def test_a_message_is_searched_for_demands_once(monkeypatch):
+    """A summary that has to fit is written a dozen times: 300 messages took seven times as long as before."""
+    searched: list[str] = []
+
+    def find(texts):
+        searched.extend(texts)
+        return demands.find_demands(texts)
+
+    monkeypatch.setattr(user_quotes, "find_demands", find)
+    said = [Message(id=f"u{n}", role="user", content=f"Never touch conf/{n}. " + f"See {n}. " * 80) for n in range(60)]
+    assert summarise(said, 512, lambda text: len(text) // 4)
+    assert len(searched) >= len(said)
+    assert len(searched) == len(set(searched))
+
+
+@given(
+    st.lists(st.sampled_from(["ok then", "Never touch a.py.", "why? " * 90, "Keep b.py. " + "so " * 300]), max_size=6),
+    st.integers(0, 3),
+    st.integers(-50, 400),
+)
+def test_any_quotes_fit_any_budget_or_are_counted(texts, left_out, budget):
+    """Nothing is lost without a word: what is not told is counted, also where there is room for nothing."""
+    said = gather_quotes(chat(*map(user, texts)), 3000)
+    kept = fit_quotes(msgspec.structs.replace(said, left_out=left_out), budget, 120, chars4)
+    assert kept.total == len(texts) + left_out
+    if budget > 40:
+        assert chars4("\n".join(render_quotes(kept))) <= budget

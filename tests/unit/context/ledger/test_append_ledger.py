@@ -1,0 +1,208 @@
+"""The ledger below a model's prose (lessons 20, 21)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codecompanion.context.grounding.quote_user_messages import QuoteUserMessages, quote_user_messages, read_quotes
+from codecompanion.context.ledger.append_ledger import AppendLedger, append_ledger, write_ledger
+from codecompanion.context.ledger.earlier import earlier_files
+from codecompanion.context.ledger.facts import gather
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.summary.summarize_one import SummarizeLedger, summarize_ledger
+from codecompanion.context.work import Work
+from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall
+from codecompanion.placeholders import LEDGER_HEADING
+from tests.unit.context.builders import assistant, chars4, chat, count, env, tool, user
+from tests.unit.context.grounding.test_quote_user_messages import written
+
+
+def call(name, call_id="c", **arguments):
+    return Message(id="", role="assistant", tool_calls=(ToolCall(call_id, name, json.dumps(arguments)),))
+
+
+DAY = chat(
+    user("make the loader faster"),
+    call("todo_write", todos=[{"content": "measure", "status": "completed"}, {"content": "cache it"}]),
+    tool("c", "ok"),
+    call("edit_file", path="src/loader.py", new_text="class Loader:\n    def load_all(self):\n        pass\n"),
+    tool("c", "ok"),
+    call("run_command", command="pytest -q"),
+    tool("c", "exit code 1\nValueError: bad header in parse_header"),
+    assistant("The root cause is the header. " + "words " * 3000),
+)
+
+
+def below(removed=DAY, summary="Prose about load_all.", params=None, **details):
+    """Run the strategy; return the work."""
+    work = Work(before=removed, messages=(), removed=removed, summary=summary, details=details)
+    outcome = append_ledger(work, params or AppendLedger(), env(removed, 100_000))
+    assert isinstance(outcome, Work)
+    return outcome
+
+
+def test_the_ledger_holds_what_happened():
+    """Lesson 21: files with what was done to them, symbols, commands with status, errors, todos, decisions, names."""
+    text = below().summary
+    assert text.startswith(
+        f"Prose about load_all.\n\n{LEDGER_HEADING}\nFiles:\n- src/loader.py (edited: Loader, load_all)"
+    )
+    assert "Commands:\n- ran: pytest -q → exit 1" in text
+    assert "Errors:\n- ValueError: bad header in parse_header (pytest -q)" in text
+    assert "Todos:\n- [ ] cache it\n- [x] measure" in text
+    assert 'Decisions:\n- said: "The root cause is the header."' in text
+
+
+def test_names_that_the_prose_has_are_not_repeated():
+    many = chat(*[call("grep", query=f"name_{n}") for n in range(9)], assistant("words " * 2000))
+    names = below(many, "Prose about name_3.").summary.rpartition("\nNames: ")[2].split(", ")
+    assert sorted(names) == [f"name_{n}" for n in range(9) if n != 3]
+
+
+def test_lines_that_the_summary_has_are_not_repeated():
+    """The built-in summariser writes the same lists into its sections: the files stood there twice."""
+    text = below(summary=summarise(DAY, 2000, chars4)).summary
+    lines = [line for line in text.split("\n") if line.startswith("- ") and "loader.py" in line]
+    assert len(lines) == len(set(lines))
+    assert "- src/loader.py (edited: Loader, load_all)" in lines
+
+
+def test_it_stands_below_the_quotes_and_belongs_to_no_section():
+    """What code adds is never read as prose of the last section."""
+    outcome = quote_user_messages(below(summary=written()), QuoteUserMessages(), env(DAY, 100_000))
+    found = parse_sections(outcome.summary, load_schema("cc_9"))
+    assert found.tail.startswith(LEDGER_HEADING)
+    assert found.body(9) == "prose 9"
+    assert [quote.text for quote in read_quotes(outcome.summary).quotes] == ["make the loader faster"]
+    free = quote_user_messages(below(summary="free"), QuoteUserMessages(), env(DAY, 100_000)).summary
+    assert free.index("> make the loader faster") < free.index(LEDGER_HEADING)
+    first_quotes = quote_user_messages(
+        Work(before=DAY, messages=(), removed=DAY, summary="free"), QuoteUserMessages(), env(DAY, 100_000)
+    ).summary
+    assert below(summary=first_quotes).summary == free
+
+
+def test_the_room_is_what_the_prose_leaves():
+    many = chat(
+        *[call("read_file", path=f"src/module_{n}/file_name_{n}.py") for n in range(400)], assistant("w" * 40_000)
+    )
+    sizes = {
+        prose: below(many, "x" * 4 * prose).details["ledger_tokens"] for prose in (100, 1_900, 2_500, 3_400, 5_000)
+    }
+    assert sizes[100] == pytest.approx(2_500, abs=60)
+    assert sizes[1_900] == pytest.approx(2_100, abs=60)
+    assert sizes[3_400] == pytest.approx(600, abs=40)
+    assert sizes[5_000] == pytest.approx(500, abs=40)
+    assert all(size <= 2_500 for size in sizes.values())
+
+
+def test_it_never_takes_more_than_half_of_what_is_freed():
+    """Lesson 9: a summary larger than what it replaces is none."""
+    short = chat(user("hi"), call("read_file", path="a.py"), tool("c", "x" * 800))
+    outcome = below(short, "prose")
+    freed = sum(map(count, short))
+    assert chars4(outcome.summary) <= freed // 2 + chars4("prose") + 2
+    assert below(chat(user("hi")), "prose").summary == "prose"
+
+
+def test_a_summary_that_is_a_ledger_stays_as_it_is():
+    """The tier without a model is followed by the same steps."""
+    work = Work(before=DAY, messages=(), removed=DAY)
+    outcome = summarize_ledger(work, SummarizeLedger(), env(DAY, 100_000))
+    assert append_ledger(outcome, AppendLedger(), env(DAY, 100_000)) == outcome
+
+
+def test_what_was_done_to_files_is_known_after_many_compactions():
+    """Lesson 21: an edit of the first round is still told in the fifth, with its symbols; an open todo, too."""
+    text = below().summary
+    for round_number in range(5):
+        message = Message(id="s", role="user", tag=SUMMARY_TAG, content=text)
+        removed = (message, *chat(call("read_file", path=f"src/other_{round_number}.py"), assistant("w " * 4000)))
+        text = below(removed, "Prose.").summary
+    assert "loader.py (edited: Loader, load_all)" in text
+    assert "other_0.py (read)" in text
+    assert "- [ ] cache it" in text
+
+
+def test_what_is_told_twice_in_a_summary_is_counted_once():
+    """Lesson 21: a model's prose may copy the line of the ledger below it; five rounds count nothing."""
+    log = chat(*[call("edit_file", path="src/loader.py", new_text="x")] * 3, assistant("words " * 3000))
+    for _ in range(5):
+        text = below(log, summarise(log, 2000, chars4)).summary
+        (line,) = [line for line in text.split("\n") if "loader.py (edited ×3" in line]
+        text += f"\n\n{LEDGER_HEADING}\nFiles:\n{line}"
+        log = (Message(id="s", role="user", tag=SUMMARY_TAG, content=text), *chat(assistant("w " * 4000)))
+
+
+def test_files_are_read_back_as_they_were_written():
+    facts = gather(DAY)
+    (line,) = [line for line in write_ledger(facts, 500, "", chars4).split("\n") if "loader.py" in line]
+    (file,) = earlier_files(line)
+    assert (file.path, file.actions, file.symbols) == ("src/loader.py", {"edited": 1}, ("Loader", "load_all"))
+    listed = "c.py (read ×3), seen.py, d e.py (created, edited ×2)"
+    for folder in ("/a/b/: ", "/a/b/ "):  # without the colon: as summaries were written before
+        both = earlier_files(
+            f"- {folder}{listed}\n- x.py (read), y.py (edited)\nz.py (read)\n- src/(app)/p, q.tsx (read)"
+        )
+        assert [(f.path, f.actions) for f in both] == [
+            ("/a/b/c.py", {"read": 3}),
+            ("/a/b/d e.py", {"created": 1, "edited": 2}),
+            ("x.py", {"read": 1}),
+            ("y.py", {"edited": 1}),
+            ("src/(app)/p, q.tsx", {"read": 1}),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("def parse_all(x):\n    pass", "parse_all"),
+        ("+    async def run_it(self):", "run_it"),
+        ("pub fn next_token(&mut self) {", "next_token"),
+        ("func (p *Parser) ParseAll() error {", "ParseAll"),
+        ("local function M.setup(opts)", "M.setup"),
+        ("export default class UserStore {", "UserStore"),
+        ("struct Point { x: i32 }", "Point"),
+        ("export interface Props {", "Props"),
+        (
+            "def test_clearance_is_a_tenth_but_never_less_than_sixty_centimetres():",
+            "test_clearance_is_a_tenth_but_never_less_than_sixty_centimetres",
+        ),
+    ],
+)
+def test_symbols_are_what_an_edit_defines(text, symbols):
+    """Whatever the language; diffs, too."""
+    line = write_ledger(
+        gather(chat(call("insert_edit", path="a.txt", new_text=text), tool("c", "ok"))), 400, "", chars4
+    )
+    assert f"a.txt (edited: {symbols})" in line
+
+
+@pytest.mark.parametrize("schema", ["cc_9", "cw_9", "brief"])
+def test_the_ledger_summary_is_written_in_any_schema(schema):
+    """K17: the sections are those of the schema; what has no section of its own is not lost."""
+    text = summarise(DAY, 2000, chars4, schema)
+    chosen = load_schema(schema if schema != "brief" else "cc_9")
+    found = parse_sections(text, chosen)
+    assert [part.title for part in found.parts] == [section.title for section in chosen.section]
+    assert "pytest -q → exit 1" in text
+    assert "root cause" in text
+    assert found.body(chosen.number_of("user_messages")) == "> make the loader faster"
+    assert "loader.py (edited: Loader, load_all)" in found.body(chosen.number_of("files"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 3000), st.integers(0, 4))
+def test_the_budget_is_kept(budget, copies):
+    assert chars4(write_ledger(gather(DAY * copies), budget, "", chars4)) <= budget
+
+
+def test_a_long_line_of_a_summary_is_read_once():
+    """A pasted line of 60,000 letters took minutes: from each one the end of a name was looked for in all others."""
+    (file,) = earlier_files("- " + "a" * 60_000 + "\n- src/: a.py (edited ×2)")
+    assert (file.path, file.actions) == ("src/a.py", {"edited": 2})

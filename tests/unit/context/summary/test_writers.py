@@ -1,0 +1,103 @@
+"""One compaction stops asking once it is clear that the summariser fails (R-120, R-526, R-529, R-532; lesson 18)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.summary.asking import Question, ask_all, summary_prompt
+from codecompanion.context.summary.sections import load_schema
+from codecompanion.context.summary.writers import RESTING
+from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
+from tests.summaries import nine_sections
+from tests.unit.context.builders import user
+from tests.unit.context.test_scripted_summarisers import prepared_under, told
+
+GOOD = SummaryReply(text=nine_sections("The user wishes that load_0 is changed."))
+JUNK, DOWN = SummaryReply(text="ok"), SummaryReply(error="the provider is down")
+MOST = {"failing": 1, "slow": 1, "tool call": 1, "ok": 2, "empty": 2, "off topic": 2, "error object": 2}
+"""Failed calls end it; what is no summary is asked for once more, with the reason (R-526)."""
+
+
+def questions(number: int) -> list[Question]:
+    """Return the questions about so many parts of one history."""
+    subject, prompt = (user("please change load_0"),), summary_prompt("cc_9", "")
+    requests = [
+        SummaryRequest(prompt=f"part {n}", subject=subject, max_output_tokens=500, part=n, parts=number)
+        for n in range(1, number + 1)
+    ]
+    return [Question(request, load_schema("cc_9"), prompt, 500) for request in requests]
+
+
+def asked_for(number: int, replies: dict[int, list[SummaryReply]], *, is_proven: bool):
+    """Ask about so many parts, up to four at the same time; return what came of it and which parts were asked when."""
+    rounds: list[list[int]] = []
+    left = {part: list(replies.get(part, [])) for part in range(1, number + 1)}
+    steps = ask_all(questions(number), is_proven=is_proven)
+    try:
+        request = next(steps)
+        while True:
+            parts = [request.part, *(other.part for other in request.beside[:3])]
+            rounds.append(parts)
+            first, *others = [left[part].pop(0) if left[part] else GOOD for part in parts]
+            request = steps.send(msgspec.structs.replace(first, beside=tuple(others)))
+    except StopIteration as stop:
+        return stop.value, rounds
+
+
+@pytest.mark.parametrize(
+    ("replies", "is_proven", "rounds", "fails"),
+    [
+        ({}, True, [[1, 2, 3, 4], [5, 6]], False),
+        ({}, False, [[1], [2, 3, 4, 5], [6]], False),
+        ({1: [DOWN]}, False, [[1]], True),
+        ({1: [JUNK, JUNK]}, False, [[1], [1]], True),
+        ({1: [JUNK]}, False, [[1], [1], [2, 3, 4, 5], [6]], False),
+        ({part: [JUNK, JUNK] for part in range(1, 7)}, True, [[1, 2, 3, 4], [1]], True),
+        ({5: [DOWN]}, True, [[1, 2, 3, 4], [5, 6]], True),
+    ],
+)
+def test_parts_are_asked_for_at_once_only_while_nothing_is_in_doubt(replies, is_proven, rounds, fails):
+    """R-120, R-526: the first part shows whether the model writes summaries; a doubt is settled by one question."""
+    answers, asked = asked_for(6, replies, is_proven=is_proven)
+    assert asked == rounds
+    assert (isinstance(answers, Failed) and answers.by_writer) == fails
+
+
+@pytest.mark.parametrize("manual", [False, True])
+@pytest.mark.parametrize("has_utility", [False, True])
+@pytest.mark.parametrize("script", MOST)
+@pytest.mark.parametrize("name", policy_names())
+def test_a_failing_summariser_is_asked_no_more_often_than_it_takes_to_know(name, script, has_utility, manual):
+    """R-526, R-529: neither for other parts, nor by the next way, nor as the chat's own model when it is the same."""
+    env = {"has_utility": has_utility, "summariser_window": 3000, "writer_is_proven": False}
+    prepared, asked = prepared_under(name, script, manual=manual, **env)
+    compacting = [ask for ask in asked if ask.event == "context_compacted"]
+    assert len([ask for ask in compacting if not ask.use_chat_adapter]) <= MOST[script]
+    assert len([ask for ask in compacting if ask.use_chat_adapter]) <= (MOST[script] if has_utility else 0)
+    for report in prepared.reports:
+        if report.asked and report.event == "context_compacted":
+            assert told(report), report
+
+
+@pytest.mark.parametrize("manual", [False, True])
+@pytest.mark.parametrize("name", policy_names())
+def test_who_rests_is_not_asked_and_what_can_do_without_does(name, manual):
+    """R-532: "Summaries are written without a model for now" holds for every way through every stage."""
+    prepared, asked = prepared_under(name, "perfect", asks_models=False, has_utility=True, manual=manual)
+    assert asked == []
+    compacted = [report for report in prepared.reports if report.event == "context_compacted"]
+    if name == "codecompanion":
+        assert {report.detail for report in compacted} == ({RESTING} if manual else set())
+    else:
+        assert [report for report in compacted if report.work is not None and not report.asked]
+
+
+def test_a_flush_that_failed_ends_the_questions_for_this_request_and_the_card_says_why():
+    """R-446, lesson 18: the memory is written first; when that call fails the handoff is written without a model."""
+    prepared, asked = prepared_under("cowork", "failing")
+    assert [ask.event for ask in asked] == ["memory_flushed"]
+    (compacted,) = [report for report in prepared.reports if report.event == "context_compacted" and report.work]
+    assert (compacted.asked, compacted.not_asked) == (False, "the provider is down")
+    assert told(compacted) == "The summary was written without a model: the provider is down."

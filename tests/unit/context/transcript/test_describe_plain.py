@@ -1,0 +1,109 @@
+"""S11: the shape of a conversation in words: R-134, R-135."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.transcript.describe_plain import DescribePlain, describe_plain
+from codecompanion.context.work import Skipped, Work
+from codecompanion.placeholders import quote_request
+from tests.unit.context.builders import assistant, chars4, chat, env, tool, turns, user
+
+
+def describe(*messages):
+    removed = chat(*messages)
+    return describe_plain(Work(before=removed, messages=(), removed=removed), DescribePlain(), env(removed, 1000))
+
+
+def test_the_lines_are_those_of_the_document():
+    """R-134: header with an em dash, counts (calls are tool messages), one topic per user message."""
+    work = describe(user("  fix the parser  \nplease"), assistant("", ("a", "t")), tool("a", "x"), assistant("ok"))
+    assert work.summary == (
+        "[Conversation context \u2014 4 earlier messages removed to fit context window]\n"
+        "User messages: 1, Assistant responses: 2, Tool calls: 1\n"
+        "Topics discussed:\n"
+        "- fix the parser"
+    )
+
+
+def test_without_a_user_message_there_are_no_topics():
+    """R-134."""
+    work = describe(assistant("one"), assistant("two"))
+    assert work.summary == (
+        "[Conversation context \u2014 2 earlier messages removed to fit context window]\n"
+        "User messages: 0, Assistant responses: 2, Tool calls: 0"
+    )
+
+
+@pytest.mark.parametrize(("length", "expected"), [(80, "t" * 80), (81, "t" * 77 + "...")])
+def test_a_long_topic_is_cut_to_77_characters(length, expected):
+    """R-134."""
+    assert describe(user("t" * length)).summary.endswith(f"\n- {expected}")
+
+
+def test_only_the_first_ten_topics_are_listed():
+    """R-134: the counts cover all."""
+    lines = describe(*turns(12)).summary.splitlines()
+    assert lines[1] == "User messages: 12, Assistant responses: 24, Tool calls: 12"
+    assert lines[3:] == [f"- question {i}" for i in range(10)]
+
+
+def test_nothing_older_means_nothing_to_compact():
+    """R-135 [proposed]."""
+    assert describe() == Skipped("nothing_to_compact", describe().detail)
+    assert isinstance(describe(user("Below is a summary of a previous conversation:\n\nS", "compact_summary")), Skipped)
+
+
+def test_what_an_earlier_summary_said_is_kept():
+    """No model will say it again (lesson 14); a description of a description does not pile up."""
+    earlier = user("[Conversation Summary — 9 earlier messages compacted]\n\nThe port is 8089." + quote_request("go"),
+                   "compact_summary")  # fmt: skip
+    first = describe(earlier, user("next"), assistant("ok"))
+    assert first.summary == (
+        "[Conversation context \u2014 3 earlier messages removed to fit context window]\n"
+        "User messages: 1, Assistant responses: 1, Tool calls: 0\n"
+        "Topics discussed:\n"
+        "- next\n\n"
+        "Earlier summary:\n"
+        "The port is 8089."
+    )
+    second = describe(user(first.summary, "compact_summary"), user("third"))
+    kept = "The port is 8089.\nTopics before that:\n- next"
+    assert second.summary.endswith(f"- third\n\nEarlier summary:\n{kept}")
+    third = describe(user(second.summary, "compact_summary"), assistant("done"))
+    assert third.summary.endswith(f"Tool calls: 0\n\nEarlier summary:\n{kept}\n- third")
+    fourth = describe(user(third.summary, "compact_summary"), user("fifth"))
+    assert fourth.summary.endswith(f"- fifth\n\nEarlier summary:\n{kept}\n- third")
+    assert fourth.summary.count("Earlier summary:") == 1
+
+
+def test_what_was_asked_is_told_by_every_later_description():
+    """5.5: no user message is lost without a description; the topics go on when no summary stood in front."""
+    first = describe(user("alpha"), assistant("ok"))
+    second = describe(user(first.summary, "compact_summary"), user("beta"))
+    third = describe(user(second.summary, "compact_summary"), assistant("ok"))
+    assert third.summary.endswith("Earlier summary:\nTopics before that:\n- alpha\n- beta")
+
+
+def test_what_the_user_demanded_stands_there_word_for_word_however_often_it_is_described():
+    """Lesson 10: of seven rules in the first message one was left, as a part of its topic."""
+    first = user("Port the shop. Never touch conf/prod.ini.\nKeep names in snake_case. Why is it slow?")
+    once = describe(first, assistant("ok"), user("And what is this?"), assistant("that"))
+    rules = "Rules from the user, in the user's own words:\n- Never touch conf/prod.ini.\n- Keep names in snake_case."
+    assert once.summary.endswith(f"- And what is this?\n{rules}")
+    twice = describe(user(once.summary, "compact_summary"), user("Do not commit."), assistant("ok"))
+    assert f"{rules}\n- Do not commit." in twice.summary
+    assert twice.summary.count("Never touch conf/prod.ini.") == 2, "as a rule, and in the topic it was part of"
+    assert "Topics before that:\n- Port the shop. Never touch conf/prod.ini." in twice.summary
+
+
+def test_of_more_demands_than_there_is_room_for_strict_and_newer_ones_stay():
+    removed = chat(*[user(f"Names of kind {n} are in lower case.\nNever touch file {n}.") for n in range(40)])
+    work = describe_plain(Work(before=removed, messages=(), removed=removed), DescribePlain(), env(removed, 4_000))
+    assert isinstance(work, Work)
+    rules = work.summary.partition("own words:\n")[2].split("\n")
+    assert [rule for rule in rules if rule.startswith("- Never")] == [f"- Never touch file {n}." for n in range(40)]
+    names = [rule for rule in rules if rule.startswith("- Names")]
+    assert 10 < len(names) < 40
+    assert names == [f"- Names of kind {n} are in lower case." for n in range(40 - len(names), 40)]
+    assert sum(map(chars4, rules)) <= 500

@@ -1,0 +1,30 @@
+"""A number and its noun."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.formats.plural import counted
+from codecompanion.session.turn.tool_round import PREVIEW_LINES, preview
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "said"),
+    [
+        (1, ("chat",), "1 chat"),
+        (0, ("chat",), "0 chats"),
+        (1_200, ("chat",), "1,200 chats"),
+        (1, ("entry", "entries"), "1 entry"),
+        (2, ("entry", "entries"), "2 entries"),
+        (1.0, ("second",), "1 second"),
+        (0.5, ("second",), "0.5 seconds"),
+    ],
+)
+def test_the_noun_goes_with_the_number(number: float, words: tuple[str, ...], said: str) -> None:
+    assert counted(number, *words) == said
+
+
+def test_one_line_that_is_not_shown_is_no_lines() -> None:
+    left = PREVIEW_LINES + 1 - PREVIEW_LINES * 2 // 3 - PREVIEW_LINES // 3
+    said = "… 1 line not shown …" if left == 1 else f"… {left} lines not shown …"
+    assert said in preview("\n".join(["x"] * (PREVIEW_LINES + 1)))

@@ -1,0 +1,105 @@
+"""Budgets: the next turn is refused before anything is sent, and the message comes back (R-358)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.errors import InputError
+from codecompanion.model.messages import Usage
+from codecompanion.wire.events import MessageSent, Notice, SubmitFailed, TurnFinished
+from codecompanion.wire.requests import Snapshot
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+
+MILLION = Usage(input_tokens=1_000_000, output_tokens=1)
+"""The bench's price is one dollar per million tokens of a prompt."""
+
+
+def bench_with(tmp_path, store=None, **budgets):
+    return Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello", MILLION)), settings=budgets, store=store)
+
+
+async def ask(bench, session, number):
+    session.submit(submit(f"question {number}", number))
+    await bench.idle(session)
+
+
+async def test_the_turn_that_reaches_the_budget_ends_well_and_the_next_is_refused(tmp_path):
+    """R-358: the hard budget blocks the next turn, before any provider call and before the log."""
+    bench = bench_with(tmp_path, budget=2)
+    session = await bench.open()
+    for number in (1, 2):
+        await ask(bench, session, number)
+    assert [event.reason for event in bench.of(TurnFinished)] == ["done", "done"]
+    seq = session.log.view.last_seq
+    await ask(bench, session, 3)
+    assert len(bench.adapter.requests) == 2
+    assert session.log.view.last_seq == seq
+    ended = bench.of(TurnFinished)[-1]
+    assert ended.reason == "limit"
+    assert ended.error == (
+        "The budget of this chat is used up: $2.00 of $2.00. Nothing was sent and your message is kept."
+        " Raise interactions.chat.opts.budget to go on."
+    )
+    assert [event.text for event in bench.of(SubmitFailed)] == ["question 3"]
+    assert len(bench.of(MessageSent)) == 2
+
+
+async def test_the_total_budget_counts_all_chats_of_the_store_also_after_a_restart(tmp_path):
+    """R-358."""
+    first = bench_with(tmp_path, total_budget=1)
+    await ask(first, await first.open("chat-1"), 1)
+    again = bench_with(tmp_path, first.store, total_budget=1)
+    session = await again.open("chat-2")
+    await ask(again, session, 1)
+    assert again.adapter.requests == []
+    assert "The budget of all chats is used up: $1.00 of $1.00." in again.of(TurnFinished)[-1].error
+    unlimited = bench_with(tmp_path, first.store)
+    await ask(unlimited, await unlimited.open("chat-3"), 1)
+    assert len(unlimited.adapter.requests) == 1
+
+
+async def test_a_warning_comes_once_when_its_share_is_reached(tmp_path):
+    """R-358: budget_warn is a share of the budget."""
+    bench = bench_with(tmp_path, budget=4, budget_warn=0.5)
+    session = await bench.open()
+    for number, expected in ((1, 0), (2, 1), (3, 1)):
+        await ask(bench, session, number)
+        warnings = [event.text for event in bench.of(Notice) if event.level == "WARN"]
+        assert len(warnings) == expected, number
+    assert warnings == ["50 % of the budget of this chat is used: $2.00 of $4.00 (interactions.chat.opts.budget)."]
+
+
+async def test_an_answer_is_not_thrown_away_for_one_that_may_not_be_asked_for(tmp_path):
+    """R-358: regenerating and going on are turns, too."""
+    bench = bench_with(tmp_path, budget=1)
+    session = await bench.open()
+    await ask(bench, session, 1)
+    before = session.log.view
+    with pytest.raises(InputError, match="The budget of this chat is used up"):
+        await session.regenerate(Snapshot())
+    session.go_on(Snapshot())
+    await bench.idle(session)
+    assert session.log.view == before
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+    assert len(bench.adapter.requests) == 1
+
+
+async def test_calls_without_a_price_never_use_a_budget_up(tmp_path):
+    """R-359: an unknown price is not $0, and not the budget's end either; the warning says what is not counted."""
+    bench = bench_with(tmp_path, budget=1, budget_warn=0.5)
+    session = await bench.open()
+    bench.services.price = lambda adapter, model, passes: None
+    await ask(bench, session, 1)
+    bench.services.price = lambda adapter, model, passes: 0.6
+    await ask(bench, session, 2)
+    assert [event.reason for event in bench.of(TurnFinished)] == ["done", "done"]
+    (warning,) = [event.text for event in bench.of(Notice) if event.level == "WARN"]
+    assert warning.endswith("1 call without a known price is not counted.")
+
+
+async def test_without_a_budget_the_store_is_not_asked(tmp_path, monkeypatch):
+    bench = bench_with(tmp_path)
+    session = await bench.open()
+    monkeypatch.setattr(type(bench.store), "spent", lambda *_: pytest.fail("the store was asked"))
+    await ask(bench, session, 1)
+    assert bench.of(TurnFinished)[-1].reason == "done"

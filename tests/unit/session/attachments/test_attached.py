@@ -1,0 +1,74 @@
+"""Images and PDFs as attachments."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from codecompanion.context.editing.replace_attachments import ReplaceAttachments, _placeholder
+from codecompanion.errors import InputError
+from codecompanion.model.messages import DocumentPart, ImagePart, TextPart
+from codecompanion.session.attachments.attached import (
+    MAX_DOCUMENT_BYTES,
+    context_items,
+    document_attachment,
+    image_attachment,
+    is_document_path,
+)
+from tests.unit.session.attachments.test_file_facts import BASELINE, PAGE, pdf
+
+
+def test_a_pdf_is_a_document_with_its_pages() -> None:
+    """The words in front name it; the context block says how long it is."""
+    data = pdf(PAGE, PAGE)
+    message, digest = document_attachment("docs/plan.pdf", data, "m")
+    assert digest == hashlib.sha256(data).hexdigest()
+    assert message.tag == "document"
+    assert message.content == (
+        TextPart("The document `docs/plan.pdf` (2 pages):"),
+        DocumentPart(sha256=digest, path="docs/plan.pdf", size_bytes=len(data), pages=2),
+    )
+    (item,) = context_items([message])
+    assert (item.kind, item.label, item.note) == ("document", "docs/plan.pdf", "2 pages")
+
+
+def test_a_pdf_of_unknown_length_is_attached_without_it() -> None:
+    """Its size counts then."""
+    message, _ = document_attachment("a.pdf", b"%PDF-1.4", "m")
+    assert message.text == "The document `a.pdf`:"
+    assert context_items([message])[0].note == ""
+
+
+def test_compaction_puts_the_placeholder_of_a_file_in_its_place() -> None:
+    """R-523: it can be attached again."""
+    message, _ = document_attachment("a.pdf", pdf(PAGE), "m")
+    assert _placeholder(message, ReplaceAttachments()) == (
+        "<important>File content for `a.pdf` cleared during compaction. Re-read the file if you need it.</important>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(b"PK\x03\x04", "is not a PDF"), (b"%PDF-" + b" " * MAX_DOCUMENT_BYTES, "at most 32000000 can be sent")],
+)
+def test_what_no_provider_takes_is_refused(data: bytes, words: str) -> None:
+    """Before it is stored, naming the file."""
+    with pytest.raises(InputError, match=words):
+        document_attachment("a.pdf", data, "m")
+
+
+def test_an_image_brings_its_size() -> None:
+    """Counting needs it (R-505)."""
+    message, _ = image_attachment("a.jpg", BASELINE, "m")
+    image = message.images[0]
+    assert isinstance(image, ImagePart)
+    assert (image.mime, image.width, image.height) == ("image/jpeg", 640, 480)
+    with pytest.raises(InputError, match="is not an image"):
+        image_attachment("sound.wav", b"RIFF\x00\x00\x00\x00WAVE", "m")
+
+
+def test_a_document_is_known_by_its_name() -> None:
+    """In any case of letters."""
+    assert is_document_path("a/B.PDF")
+    assert not is_document_path("a.pdf.txt")

@@ -1,0 +1,496 @@
+"""Checkpoints, snapshots and memories of a running chat: R-408, R-409, R-446, R-447, R-449, R-463…R-472."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.redact import redact
+from codecompanion.context.policy.schema import Effects
+from codecompanion.errors import StoreUnavailable
+from codecompanion.model.checkpoint import Checkpoint, read
+from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.model.messages import Message
+from codecompanion.session.compaction.effects import Keeping
+from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.memory import MemoryFiles, compile_exclusions
+from codecompanion.wire.events import Compacted, Notice
+from codecompanion.wire.events import PolicyEvent as Told
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.turn.test_turn import long_chat, talk
+
+ALL_EFFECTS = Effects(before=("checkpoint",), after=("memory_flush", "daily_log", "snapshot"))
+SUMMARY = "6. **Decisions Made**\n- use SQLite\n7. **Pending/Incomplete Work**\n- the docs\n"
+STOP = {"on_compact": "stop"}
+
+
+def kept(tmp_path: Path, *adapters, exclude=(), remembers=True, **options) -> Bench:
+    bench = Bench(tmp_path, *adapters, **options)
+    state = tmp_path / "state"
+    exclusions = compile_exclusions(exclude, "key")
+    memories = MemoryFiles(tmp_path / "memories", state)
+    bench.services.keeping = Keeping(CheckpointFiles(state), memories, redact, remembers, exclusions)
+    return bench
+
+
+async def open_with(bench: Bench, effects: Effects = ALL_EFFECTS):
+    session = await bench.open()
+    stages = [msgspec.structs.replace(stage, effects=effects) for stage in session.control.policy.stages]
+    session.control.policy = msgspec.structs.replace(session.control.policy, stages=tuple(stages))
+    return session
+
+
+def checkpoints(bench: Bench, chat: str = "chat-1") -> list[Checkpoint]:
+    """Return the kept checkpoints, oldest first, and the newest of any kind at the end."""
+    files = bench.services.keeping.checkpoints
+    stored = [one.raw for one in files.payloads_of(chat) if one.kind == "checkpoint"]
+    newest, *earlier = [read(raw, Checkpoint, "f") for raw in stored]
+    return [*reversed(earlier), newest]
+
+
+def told(bench: Bench, name: str) -> list[Told]:
+    return [event for event in bench.of(Told) if event.name == name]
+
+
+async def compacted(bench: Bench, session, questions: int = 3) -> None:
+    await talk(bench, session, questions)
+    await session.effects.settled()
+    session.compact("")
+    await bench.idle(session)
+    await session.effects.settled()
+
+
+async def test_a_checkpoint_is_on_disk_before_the_first_message_is_removed(tmp_path, monkeypatch):
+    """R-408, R-464, R-469, R-472: written and flushed before the change is logged, with every removed message."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    seen = []
+    append = bench.store.append
+
+    def watched(chat_id, payloads):
+        batch = tuple(payloads)
+        for payload in batch:
+            if isinstance(payload, ViewChanged) and payload.kind == "compacted":
+                seen.extend((payload, [one.checkpoint_kind for one in checkpoints(bench)]))
+        return append(chat_id, batch)
+
+    monkeypatch.setattr(bench.store, "append", watched)
+    await compacted(bench, session)
+    change, kinds = seen
+    assert kinds[-1] == "pre_compaction"
+    (before,) = [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "pre_compaction"]
+    assert {span.object_id for span in before.evidence_packet.spans} == set(change.removed)
+    assert before.source_event_id == change.change_id
+    assert before.structured_summary.source == "compaction_summary"
+    assert before.structured_summary.decisions == ("use SQLite",)
+    assert before.structured_summary.open_loops == ("the docs",)
+    assert [entry["role"] for entry in before.conversation_history] == ["user", "assistant"] * 3
+    spans = bench.services.keeping.checkpoints.load_spans("chat-1")
+    assert set(change.removed) <= {span["objectId"] for span in spans}
+
+
+async def test_a_snapshot_follows_a_compaction(tmp_path):
+    """R-461, R-463: the newest state, and its event with the size."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    newest = checkpoints(bench)[-1]
+    assert newest.checkpoint_kind == "snapshot"
+    assert newest.message_count == len(session.log.view.messages)
+    assert newest.loop.compaction_count == 1
+    events = told(bench, "conversation_snapshot")
+    assert [event.fields["checkpointKind"] for event in events] == ["pre_compaction", "snapshot"]
+    assert events[-1].fields["schema"] == "session_runtime_v2"
+    size = (tmp_path / "state/transcripts/snapshots/chat-1.json").stat().st_size
+    assert events[-1].fields["estimatedSizeBytes"] == size
+
+
+async def test_when_it_cannot_be_written_the_compaction_goes_on(tmp_path, monkeypatch):
+    """R-472: one named event, one sentence, and the summary is in the view."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings={**STOP, "checkpoint_every_messages": 0})
+    session = await open_with(bench, Effects(before=("checkpoint",), after=("snapshot",)))
+
+    def full(*arguments, **rest):
+        raise StoreUnavailable("cannot use state: the disk is full")
+
+    monkeypatch.setattr(bench.services.keeping.checkpoints, "save_snapshot", full)
+    await compacted(bench, session)
+    assert bench.of(Compacted)
+    assert [event.fields["reason"] for event in told(bench, "checkpoint_failed")] == [
+        "cannot use state: the disk is full"
+    ] * 2
+    notices = [notice.text for notice in bench.of(Notice) if "checkpoint" in notice.text]
+    assert notices == [
+        "No checkpoint could be written: cannot use state: the disk is full. The chat continues; its history is in the"
+        " database."
+    ]
+    names = [e.payload.name for e in bench.store.load_events("chat-1") if isinstance(e.payload, PolicyEvent)]
+    assert names == ["checkpoint_failed", "checkpoint_failed"]
+
+
+async def test_nothing_is_written_before_a_compaction_that_changes_nothing(tmp_path):
+    """R-409: only when something is about to be removed."""
+    bench = kept(tmp_path, long_chat(says("")), settings={**STOP, "checkpoint_every_messages": 0})
+    session = await open_with(bench)
+    await compacted(bench, session)
+    assert not bench.of(Compacted)
+    assert bench.services.keeping.checkpoints.list_checkpoints() == []
+
+
+async def test_every_so_many_messages_a_checkpoint_is_kept(tmp_path):
+    """R-464, R-465: messages of user and model count; a turn in between leaves the state as a snapshot."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 4})
+    session = await bench.open()
+    for number in range(1, 5):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+    periodic = [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "periodic"]
+    assert [one.source_metadata.meaningful_exchange_count for one in periodic] == [4, 8]
+    assert [one.evidence_packet.span_count for one in periodic] == [4, 8]
+    assert [one.evidence_packet.spans[-1].text[:5] for one in periodic] == ["word ", "word "]
+
+
+async def test_a_long_chat_is_not_written_behind_every_turn(tmp_path, monkeypatch):
+    """Lesson 31: a snapshot is of the whole view, so a turn must not cost one in a chat of 1,000 messages."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = kept(tmp_path, adapter, settings={"checkpoint_every_messages": 1000})
+    session = await bench.open()
+    for number in range(1000):
+        await session.attach(Message(id=f"f{number}", role="user", tag="file", path=f"{number}", content="words"))
+    written = []
+    real = bench.services.keeping.checkpoints.save_snapshot
+    monkeypatch.setattr(
+        bench.services.keeping.checkpoints, "save_snapshot", lambda *given: (written.append(1), real(*given))[1]
+    )
+    for number in range(1, 9):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+    assert 1 <= len(written) <= 4
+
+
+async def test_the_policy_says_how_often_unless_the_user_does(tmp_path):
+    """R-464: twelve; the option of the configuration counts more, 0 = never."""
+    for wish, expected in ((None, 12), (3, 3), (0, 0)):
+        bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": wish})
+        session = await bench.open()
+        assert session.effects.every_messages() == expected
+
+
+async def test_switched_off_nothing_is_written(tmp_path):
+    """Lesson 13: off is off."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 0})
+    session = await bench.open()
+    await talk(bench, session, 4)
+    await session.close()
+    assert not (tmp_path / "state").exists()
+
+
+async def test_the_same_words_are_not_kept_twice(tmp_path):
+    """R-470: same hash as the latest periodic checkpoint, nothing is written; also after a restart."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 2})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.effects.settled()
+    before = [one.id for one in checkpoints(bench)]
+    for runner in (session.effects, (await bench.resume()).effects):
+        await runner._save(runner._wanted("periodic", "message_added"))
+    assert [one.id for one in checkpoints(bench)] == before
+
+
+async def test_a_resumed_chat_counts_on_from_where_it_was(tmp_path):
+    """R-465: what was said before is not exchanged again."""
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 4})
+    session = await bench.open()
+    for number in range(3):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+    await session.close()
+    again = await bench.resume()
+    again.submit(submit("more", 9))
+    await bench.idle(again)
+    await again.effects.settled()
+    periodic = [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "periodic"]
+    assert [one.source_metadata.meaningful_exchange_count for one in periodic] == [4, 8]
+
+
+@pytest.mark.parametrize(("answer", "completes"), [("word " * 40, True), ("short", False)])
+async def test_a_chat_that_did_something_is_completed(tmp_path, answer, completes):
+    """R-466: a long last answer; a chat that is only opened and closed again is not completed twice."""
+    bench = kept(tmp_path, ScriptedAdapter("s", lambda request: says(answer)))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.close()
+    await session.close()
+    kinds = [one.checkpoint_kind for one in checkpoints(bench)[:-1]]
+    assert kinds == (["completion"] if completes else [])
+    if completes:
+        assert checkpoints(bench)[-1].structured_summary.source == "completion"
+        again = await bench.resume()
+        await again.close()
+        assert [one.checkpoint_kind for one in checkpoints(bench)[:-1]] == ["completion"]
+
+
+async def test_a_chat_that_edited_a_file_is_completed(tmp_path):
+    """R-466: one successful edit is enough."""
+    made = calls(("c1", "create_file", '{"path": "new.txt", "content": "x"}'))
+    bench = kept(tmp_path, ScriptedAdapter("s", [made, says("done")]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.close()
+    assert [one.checkpoint_kind for one in checkpoints(bench)[:-1]] == ["completion"]
+
+
+async def test_what_waits_to_be_sent_is_in_the_snapshot(tmp_path):
+    """R-462: queues."""
+    gate = asyncio.Event()
+    bench = kept(tmp_path, ScriptedAdapter("s", [says("one"), (gate, *says("two"))]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.submit(submit("second", 2))
+    await bench.until(lambda: len(bench.adapter.requests) == 2)
+    session.submit(submit("third", 3))
+    await session.effects._save(session.effects._wanted("snapshot", "test"))
+    assert checkpoints(bench)[-1].queues.pending_follow_ups == ("third",)
+    session.cancel()
+    gate.set()
+    await bench.idle(session)
+
+
+async def test_no_key_is_written(tmp_path):
+    """Lesson 44: what looks like a key is hidden in every file, the evidence included, and its hash is of that text."""
+    key = "sk-proj-abcdefghijklmnop"
+    answer = calls(("c1", "read_file", json.dumps({"path": f"{key}.txt"})), text=f"reading with {key}")
+    bench = kept(tmp_path, ScriptedAdapter("s", [answer, says(f"it is {key} " + "x" * 200)]))
+    session = await bench.open()
+    session.submit(submit(f"my key is {key}"))
+    await bench.idle(session)
+    await session.close()
+    written = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert len(written) == 4
+    for path in written:
+        assert "abcdefghijkl" not in path.read_text(), path
+        assert "[hidden]" in path.read_text(), path
+
+
+async def test_a_key_that_becomes_known_later_is_hidden_from_then_on(tmp_path):
+    """Lesson 44: what was looked through before is looked through again."""
+    known = []
+
+    def hide(text):
+        for secret in known:
+            text = text.replace(secret, "[hidden]")
+        return text
+
+    bench = kept(tmp_path, ScriptedAdapter("s", lambda request: says("fine")))
+    keeping = bench.services.keeping
+    bench.services.keeping = Keeping(keeping.checkpoints, keeping.memories, hide, keys_known=lambda: len(known))
+    session = await bench.open()
+    session.submit(submit("the word is plain-secret"))
+    await bench.idle(session)
+    await session.effects.settled()
+    known.append("plain-secret")
+    await session.effects._save(session.effects._wanted("snapshot", "test"))
+    assert checkpoints(bench)[-1].conversation_history[0]["content"] == "the word is [hidden]"
+
+
+async def test_a_compaction_summary_goes_to_memory_and_daily_log(tmp_path):
+    """R-447, R-448: both, with the event that says so."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    (memory,) = bench.services.keeping.memories.list_memories()
+    assert memory.title == "question 0"
+    assert "use SQLite" in Path(memory.path).read_text()
+    (log,) = (tmp_path / "state/daily").rglob("*.md")
+    assert "## Decisions\n- [flush " in log.read_text()
+    assert [event.fields for event in told(bench, "memory_flushed")] == [
+        {"kind": "compaction", "targets": ["memory", "daily_log"], "characters": len(SUMMARY.strip())}
+    ]
+
+
+@pytest.mark.parametrize("options", [{"remembers": False}, {"exclude": ["sqlite"]}, {"exclude": ["question 1"]}])
+async def test_what_is_excluded_is_not_remembered(tmp_path, options):
+    """R-446, R-449: switched off, or a pattern matches the summary or the user's own words."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP, **options)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    assert bench.of(Compacted)
+    assert bench.services.keeping.memories.list_memories() == []
+    assert not told(bench, "memory_flushed")
+    assert not (tmp_path / "state/daily").exists()
+
+
+async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
+    """R-449: also when the summariser has dropped it."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    session.submit(submit("<no-memory> secret plan", 50))
+    await bench.idle(session)
+    await compacted(bench, session, 2)
+    assert bench.services.keeping.memories.list_memories() == []
+
+
+async def test_a_memory_that_cannot_be_written_is_only_logged(tmp_path, caplog):
+    """R-449: optional; the compaction is what counts."""
+    (tmp_path / "memories").write_text("a file")
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    with caplog.at_level("DEBUG"):
+        await compacted(bench, session)
+    assert bench.of(Compacted)
+    assert "the memory could not be written" in caplog.text
+    assert not [notice for notice in bench.of(Notice) if "memor" in notice.text]
+
+
+async def test_a_failing_effect_never_reaches_the_turn(tmp_path, monkeypatch):
+    """These effects never block the editor nor the turn: a broken folder costs one sentence, the chat goes on."""
+    (tmp_path / "state").write_text("a file")
+    bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 1})
+    session = await bench.open()
+    await talk(bench, session, 4)
+    await session.close()
+    assert len(session.log.view.messages) == 8
+    assert len([notice for notice in bench.of(Notice) if "No checkpoint" in notice.text]) == 1
+    assert not bench.bugs
+
+
+async def test_a_turn_does_not_wait_for_its_snapshot(tmp_path, monkeypatch):
+    """The next message can be sent while it is being written; nothing is lost."""
+    bench = kept(tmp_path, long_chat(says("")))
+    session = await bench.open()
+    gate = asyncio.Event()
+
+    async def slow(function, *arguments):
+        await gate.wait()
+        return function(*arguments)
+
+    await bench.idle(session)
+    writer = session.effects._writer
+    real = type(writer).save
+    monkeypatch.setattr(asyncio, "to_thread", _only_for(writer, slow, asyncio.to_thread))
+    await talk(bench, session, 2)
+    assert len(session.log.view.messages) == 4
+    assert bench.services.keeping.checkpoints.list_checkpoints() == []
+    gate.set()
+    await session.effects.settled()
+    assert checkpoints(bench)[-1].message_count == 4
+    assert type(writer).save is real
+
+
+def _only_for(writer, slow, real):
+    async def to_thread(function, *arguments, **named):
+        if getattr(function, "__self__", None) is writer:
+            return await slow(function, *arguments)
+        return await real(function, *arguments, **named)
+
+    return to_thread
+
+
+def cowork_adapter(flush="Decisions:\n- keep it\n"):
+    """Answer at length; the flush asks for the four labels, the compaction for nine sections."""
+
+    def reply(request):
+        if request.purpose == "summary":
+            prompt = str(request.messages[-1].content)
+            return says(flush if "four labels" in prompt else SUMMARY)
+        return says("word " * 1500)
+
+    return ScriptedAdapter("s", reply)
+
+
+async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkeypatch):
+    """R-408, R-409, R-446, R-448: with little slack, written and told before the compaction's change is logged."""
+    bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
+    session = await bench.open()
+    written = []
+    append = bench.store.append
+
+    def watched(chat_id, payloads):
+        batch = tuple(payloads)
+        for payload in batch:
+            if isinstance(payload, ViewChanged) and payload.kind == "compacted":
+                written.append([one.path for one in bench.services.keeping.memories.list_memories()])
+        return append(chat_id, batch)
+
+    monkeypatch.setattr(bench.store, "append", watched)
+    for number in range(12):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+        if written:
+            break
+    assert bench.of(Compacted)
+    assert any("-flush-" in path for path in written[0])
+    kinds = [event.fields["kind"] for event in told(bench, "memory_flushed")]
+    assert kinds[0] == "pre_compaction"
+    assert "compaction" in kinds
+    (log,) = (tmp_path / "state/daily").rglob("*.md")
+    assert "keep it" in log.read_text()
+    assert session.effects.last_flush.tokens > 0
+    newest = checkpoints(bench)[-1]
+    assert newest.loop.last_pre_compaction_flush_at == 1_000_000
+
+
+async def test_the_checkpoint_is_first_then_the_flush_then_the_removal(tmp_path):
+    """R-408 [decided]: in the document's order, and all of it before the first message is removed."""
+    bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
+    session = await bench.open()
+    for number in range(12):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+        if bench.of(Compacted):
+            break
+    done = []
+    for event in bench.store.load_events("chat-1"):
+        payload = event.payload
+        if isinstance(payload, PolicyEvent) and payload.name == "conversation_snapshot":
+            done.append(payload.fields["checkpointKind"])
+        elif isinstance(payload, PolicyEvent) and payload.name == "memory_flushed":
+            done.append(f"flush {payload.fields['kind']}")
+        elif isinstance(payload, ViewChanged) and payload.removed:
+            done.append("removal")
+    removal = done.index("removal")
+    assert done[removal - 2 : removal] == ["pre_compaction", "flush pre_compaction"], done
+    assert done.count("flush pre_compaction") == 1
+
+
+async def test_a_private_memory_never_reaches_the_daily_log(tmp_path):
+    """R-447, R-449: the log may stand in the workspace, where it is committed sooner or later."""
+    secret = SUMMARY + "\n- the password of the test server is hunter2\n"
+    bench = kept(tmp_path, long_chat(says(secret)), settings=STOP)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    (memory,) = bench.services.keeping.memories.list_memories()
+    assert memory.private
+    assert not list(tmp_path.rglob("daily/**/*.md"))
+    (fields,) = [event.fields for event in told(bench, "memory_flushed")]
+    assert fields["targets"] == ["memory"]
+
+
+async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
+    """R-446, R-449: the model says nothing to remember; the chat is compacted all the same."""
+    options = {"policy": "cowork", "on_compact": "stop"}
+    bench = kept(tmp_path, cowork_adapter(flush=""), window=9_000, settings=options)
+    session = await bench.open()
+    for number in range(12):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        await session.effects.settled()
+        if bench.of(Compacted):
+            break
+    assert bench.of(Compacted)
+    assert not [event for event in told(bench, "memory_flushed") if event.fields["kind"] == "pre_compaction"]
+    # The cooldown starts with the attempt, and the user is told once (R-446).
+    assert session.effects.last_flush.at > 0
+    asked = [r for r in bench.adapter.requests if r.purpose == "summary" and "four labels" in r.messages[0].text]
+    assert 1 <= len(asked) <= 2, "one attempt, asked for once more"
+    assert len([n for n in bench.of(Notice) if n.text.startswith("Nothing was written to the memory: ")]) == 1
+    assert not bench.bugs

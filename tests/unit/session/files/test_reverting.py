@@ -1,0 +1,163 @@
+"""Taking one change out of a file as it is now (issue 8, section 3)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codecompanion.session.files.reverting import Clash, taken_back
+from codecompanion.wire.events import ApprovalRequested, ToolFinished
+from codecompanion.wire.requests import Approve, ListChanges, RevertChanges
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+
+BEFORE = "".join(f"line {number}\n" for number in range(12))
+AFTER = BEFORE.replace("line 4\n", "four\nand more\n").replace("line 9\n", "")
+EDITS = st.lists(
+    st.tuples(st.sampled_from(["replace", "insert", "delete"]), st.integers(0, 11)), min_size=1, max_size=4
+)
+
+
+def test_what_is_unchanged_goes_back_exactly() -> None:
+    assert taken_back(AFTER, BEFORE, AFTER) == BEFORE
+    assert taken_back(BEFORE, BEFORE, AFTER) == BEFORE
+    assert taken_back("new\n", None, "new\n") is None
+    assert taken_back(None, BEFORE, None) == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "after", "reason"),
+    [
+        ("changed\n", None, "new\n", "changed since then"),
+        ("other\n", BEFORE, None, "exists again"),
+        (None, BEFORE, AFTER, "deleted since then"),
+        (AFTER.replace("four", "mine"), BEFORE, AFTER, "later changes overlap"),
+    ],
+)
+def test_what_would_lose_later_changes_is_refused(now, before, after, reason) -> None:
+    with pytest.raises(Clash, match=reason):
+        taken_back(now, before, after)
+
+
+@given(EDITS)
+@settings(max_examples=60, deadline=None)
+def test_later_edits_are_never_lost(edits: list[tuple[str, int]]) -> None:
+    """Each later line is in the text without the change, or in the one with the conflict markers."""
+    lines = AFTER.splitlines(keepends=True)
+    typed = []
+    for number, (kind, at) in enumerate(edits):
+        row = min(at, len(lines) - 1)
+        line = f"typed {number}\n"
+        if kind == "delete":
+            typed = [one for one in typed if one != lines[row]]
+            del lines[row]
+        else:
+            lines[row : row + (kind == "replace")] = [line]
+            typed.append(line)
+    typed = [line for line in typed if line in lines]
+    marked, text = _outcome("".join(lines))
+    assert all(line in (marked or text) for line in typed)
+    assert marked or "and more" not in text
+
+
+def _outcome(now: str) -> tuple[str, str]:
+    """Return the text with conflict markers, or the text without the change."""
+    try:
+        return "", taken_back(now, BEFORE, AFTER) or ""
+    except Clash as clash:
+        return clash.marked or now, ""
+
+
+async def _changed(tmp_path, *wanted):
+    """Let a model make changes in a workspace; return the chat and the ids of the changes, oldest first."""
+    root = tmp_path / "workspace"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "a.txt").write_text("one\n")
+    (root / "sub" / "link").symlink_to("a.txt")
+    replies = [calls(*((f"c{at}", name, json.dumps(given)) for at, (name, given) in enumerate(wanted)))]
+    bench = Bench(root, ScriptedAdapter("s", [*replies, says("done")]))
+    session = await bench.open()
+    session.submit(submit("go"))
+    if wanted[0][0] == "delete_file":
+        await bench.until(lambda: bench.of(ApprovalRequested))
+        session.desk.answer(Approve(call_id="c0", decision="once"))
+    await bench.idle(session)
+    assert {event.status for event in bench.of(ToolFinished)} == {"ok"}
+    rows = await session.changes.carry_out(ListChanges())
+    return root, session, [row["change_id"] for row in reversed(rows)]
+
+
+def _contents(folder):
+    return {entry.name: entry.is_symlink() or entry.read_bytes() for entry in folder.iterdir()}
+
+
+CHANGES = [
+    ("insert_edit", {"path": "sub/a.txt", "old_text": "one", "new_text": "two"}),
+    ("create_file", {"path": "sub/new.txt", "content": "new\n"}),
+    ("delete_file", {"path": "sub/a.txt"}),
+    ("delete_file", {"path": "sub/link"}),
+]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
+async def test_a_revert_does_not_go_through_a_folder_that_became_a_link(tmp_path, change, inside):
+    """Out of the workspace, or within it to where something runs the file: neither was agreed to."""
+    root, session, ids = await _changed(tmp_path, change)
+    elsewhere = root / ".git" if inside else tmp_path / "outside"
+    elsewhere.mkdir()
+    shutil.copytree(root / "sub", elsewhere, dirs_exist_ok=True, symlinks=True)
+    shutil.rmtree(root / "sub")
+    before = _contents(elsewhere)
+    (root / "sub").symlink_to(elsewhere)
+    answer = await session.changes.carry_out(RevertChanges(changes=tuple(ids)))
+    assert "its folder is now a link to" in answer["text"]
+    assert answer["reverted"] == 0
+    assert _contents(elsewhere) == before
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_revert_does_not_write_through_a_link_in_place_of_the_file(tmp_path, change, there):
+    """Also not through one that dangles: what it names would be made."""
+    root, session, ids = await _changed(tmp_path, change)
+    target = tmp_path / "target"
+    if there:
+        target.write_text("two\n")
+    path = root / change[1]["path"]
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+    answer = await session.changes.carry_out(RevertChanges(changes=tuple(ids)))
+    assert answer["reverted"] == 0
+    assert path.is_symlink()
+    assert target.exists() == there
+    assert not there or target.read_text() == "two\n"
+
+
+async def test_of_two_changes_in_a_file_the_one_that_is_not_overlapped_goes_back(tmp_path):
+    """The other one is named, and can be compared or marked like a single one."""
+    edits = [
+        ("create_file", {"path": "b.txt", "content": BEFORE}),
+        ("insert_edit", {"path": "b.txt", "old_text": "line 2\n", "new_text": "two\n"}),
+        ("insert_edit", {"path": "b.txt", "old_text": "line 9\n", "new_text": "nine\n"}),
+    ]
+    for at, typed in enumerate(["two", "nine"]):
+        root, session, (_, *ids) = await _changed(tmp_path / str(at), *edits)
+        path = root / "b.txt"
+        path.write_text(path.read_text().replace(typed, "mine"))
+        answer = await session.changes.carry_out(RevertChanges(changes=tuple(ids)))
+        line, was = {"two": (3, "line 2"), "nine": (10, "line 9")}[typed]
+        assert answer["text"] == (
+            f"Reverted 1 of 2 changes of b.txt. Not changed: b.txt (change at line {line}: later changes overlap)."
+        )
+        assert path.read_text() == BEFORE.replace(was, "mine")
+        (conflict,) = answer["conflicts"]
+        assert (conflict.changes, conflict.can_compare, conflict.can_mark) == ((ids[at],), True, True)
+        rows = await session.changes.carry_out(ListChanges())
+        assert {row["change_id"]: row["reverted"] for row in rows if row["change_id"] in ids} == {
+            ids[at]: False,
+            ids[1 - at]: True,
+        }

@@ -1,0 +1,436 @@
+"""The database is deleted, emptied or replaced while chats go on: noticed, said, rebuilt (issue 9, section 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion.context.grounding.recall_keys import read_span, without_keys
+from codecompanion.model.history import ChatCreated, MessageAdded, TurnBegan, TurnEnded, project
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.storage import lost_history
+from codecompanion.session.storage.from_checkpoint import restore_chat
+from codecompanion.session.storage.lost_history import LostHistory
+from codecompanion.session.storage.open_chat import open_stored
+from codecompanion.store.lease import FileLock
+from codecompanion.store.opening import open_store
+from codecompanion.store.salvage import kept_files
+from codecompanion.wire.events import ApprovalRequested, Notice
+from codecompanion.wire.requests import Approve, OpenChat, Snapshot
+from tests.unit.session.compaction.test_effects import kept
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.turn.test_turn import talk
+
+Chats = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in the place of the lost one is taken at the first look."""
+    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.0)
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def host(tmp_path: Path, told: list[str]):
+    """Return a function that makes a host with a real file, a chat in it, and what stands by."""
+    stores = []
+
+    async def make(*replies: Any, chat: str = "chat-1") -> tuple[Bench, Any, Path]:
+        store = open_store(tmp_path / "data", report=lambda problem: told.append(str(problem)))
+        stores.append(store)
+        bench = kept(tmp_path, ScriptedAdapter("s", replies), store=store)
+        session = await bench.open(chat)
+        running: set[asyncio.Task[None]] = set()
+        LostHistory(bench.services, {chat: session}, lambda work: running.add(asyncio.ensure_future(work)))
+        bench.running = running  # type: ignore[attr-defined]
+        return bench, session, tmp_path / "data" / "sessions.db"
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+def truncate(bench: Bench, path: Path) -> None:
+    """Empty the file so that nothing of it can be read any more, as after `: > sessions.db`."""
+    writer = bench.store._database.writer
+    with bench.store._database.write_lock:
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        path.write_bytes(b"")
+        writer.execute("PRAGMA shrink_memory")
+
+
+def stored(path: Path, chat: str = "chat-1") -> list[Any]:
+    """Return the events of the chat in the file, as another process finds them."""
+    other = open_store(path.parent)
+    try:
+        assert other.check() == []
+        return other.load_events(chat)
+    finally:
+        other.close()
+
+
+async def settled(bench: Bench) -> None:
+    """Wait until the chats are told and the others are back."""
+    await bench.until(lambda: bool(bench.running) and all(task.done() for task in bench.running))  # type: ignore[attr-defined]
+    for task in bench.running:  # type: ignore[attr-defined]
+        task.result()
+
+
+def notices(bench: Bench, chat: str = "chat-1") -> list[str]:
+    return [event.text for event in bench.of(Notice) if event.chat == chat]
+
+
+ANSWER = says("answer " * 40, Usage(input_tokens=30, output_tokens=5))
+
+
+async def test_an_emptied_file_gets_the_open_chat_again(host, told):
+    """What the model sees is stored again, with what follows; the chat says what is not."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    spent = bench.store.spent()
+    truncate(bench, path)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    await settled(bench)
+    events = stored(path)
+    assert project(events).messages == session.log.view.messages
+    assert [m.text for m in session.log.view.messages if m.role == "user"] == ["question 0", "question 1"]
+    assert [e.seq for e in events] == sorted({e.seq for e in events})
+    assert told == ["Chat history emptied; 1 chat rebuilt; see :CodeCompanionRestore"]
+    (said,) = notices(bench)
+    assert said.startswith("The chat history file was emptied while open. Stored again: the 2 messages the model sees.")
+    assert "Not kept: " in said
+    assert ":CodeCompanionRestore" in said
+    assert bench.store.spent().usd >= 0 <= spent.usd
+
+
+async def test_a_loss_in_the_middle_of_a_turn_costs_no_word(host, told):
+    """A command of the model empties the file: the call, its result and the answer are stored, once."""
+    bench, session, path = await host()
+    command = json.dumps({"command": f": > '{path}'"})
+    bench.adapter._script = iter([calls(("c1", "run_command", command), text="Emptying."), says("Done.")])
+    session.submit(submit("empty it"))
+    await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+    session.desk.answer(Approve(chat="chat-1", call_id="c1", decision="once"))
+    await bench.idle(session)
+    await settled(bench)
+    events = stored(path)
+    messages = project(events).messages
+    assert messages == session.log.view.messages
+    assert violations(messages) == []
+    assert [m.role for m in messages] == ["user", "assistant", "tool", "assistant"]
+    began = [e.payload.turn_id for e in events if isinstance(e.payload, TurnBegan)]
+    ended = [e.payload.turn_id for e in events if isinstance(e.payload, TurnEnded)]
+    assert began
+    assert began[-1] == ended[-1] == session.turn.turn_id
+    assert len(told) == 1
+    await session.close()
+    bench.store.release("chat-1").result()
+    again = await open_stored(bench.services, OpenChat(chat="chat-1", snapshot=Snapshot(), resume="chat-1"))
+    assert again.log.view.messages == messages
+    assert not [e for e in bench.store.load_events("chat-1") if getattr(e.payload, "reason", "") == "interrupted"]
+
+
+async def test_a_file_deleted_while_a_reply_streams_is_written_again_with_everything(host, told):
+    bench, session, path = await host()
+    pause = asyncio.Event()
+    (text, finished) = says("whole answer")
+    bench.adapter._script = iter([(text, pause, finished)])
+    session.submit(submit("hello"))
+    await bench.until(lambda: any(getattr(e, "text", "") == "whole answer" for e in bench.events))
+    for file in path.parent.glob("sessions.db*"):
+        file.unlink()
+    pause.set()
+    await bench.idle(session)
+    assert told == ["Chat history deleted while open; written again, nothing is lost"]
+    assert project(stored(path)).messages == session.log.view.messages
+
+
+async def test_an_idle_chat_is_told_too(host, told):
+    """Noticed at once, not with the next message."""
+    bench, session, path = await host(ANSWER)
+    await talk(bench, session, 1)
+    truncate(bench, path)
+    await settled(bench)
+    assert len(told) == len(notices(bench)) == 1
+    assert project(stored(path)).messages == session.log.view.messages
+
+
+async def test_a_backup_in_its_place_gets_what_it_lacks(host, told, tmp_path):
+    """The log of the open chat is read from the replaced file, which is still open: undo and all."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    bench.store._writer.submit(lambda c: c.execute("SELECT 1").fetchone()).result()
+    with bench.store._database.write_lock:
+        bench.store._database.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(path, tmp_path / "backup.db")
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    before = bench.store.load_events("chat-1")
+    (tmp_path / "backup.db").replace(path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    session.submit(submit("question 2", 3))
+    await bench.idle(session)
+    await settled(bench)
+    assert bench.store.load_events("chat-1")[: len(before)] == before
+    assert project(stored(path)).messages == session.log.view.messages
+    assert told[0].startswith("Chat history replaced; 1 chat rebuilt; ")
+    assert notices(bench)[0].endswith("stored again with everything; nothing of it is lost.")
+
+
+@pytest.mark.parametrize("is_sound", [True, False])
+async def test_a_file_copied_over_the_open_one_costs_the_open_chat_nothing(host, told, tmp_path, is_sound):
+    """`cp other.db sessions.db` keeps the inode: the other file is used, or kept where it cannot be."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    other = open_store(tmp_path / "other")
+    other.append("theirs", [MessageAdded(message=Message(id="t", role="user", content="from the backup"))]).result()
+    other.close()
+    content = (tmp_path / "other" / "sessions.db").read_bytes() if is_sound else b"garbage!" * 4_000
+    path.write_bytes(content)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    await settled(bench)
+    assert project(stored(path)).messages == session.log.view.messages
+    assert [m.text for m in session.log.view.messages if m.role == "user"] == ["question 0", "question 1"]
+    assert len(stored(path, "theirs")) == is_sound
+    assert told == ["Chat history replaced; 1 chat rebuilt; see :CodeCompanionRestore"]
+    assert notices(bench)[0].startswith("Another file was copied over the chat history. ")
+    kept = [file.path.read_bytes() for file in kept_files(path)]
+    assert kept == ([] if is_sound else [content])
+
+
+async def test_a_file_with_another_past_of_the_chat_shows_what_the_model_sees(host, tmp_path):
+    """Two histories of one chat cannot both count: the running one does, the other stays in the log."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    other = open_store(tmp_path / "other")
+    elsewhere = kept(tmp_path, ScriptedAdapter("s", [says("another answer")]), store=other)
+    await talk(elsewhere, await elsewhere.open(), 1)
+    other.close()
+    (tmp_path / "other" / "sessions.db").replace(path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    assert project(stored(path)).messages == session.log.view.messages
+    assert session.log.chain.undoable == ()
+
+
+async def leave_two_others(bench):
+    """Store two more chats that are no longer open here."""
+    for chat in ("chat-2", "chat-3"):
+        another = await bench.open(chat)
+        another.submit(submit("a question"))
+        await bench.idle(another)
+        await another.close()
+        bench.store.release(chat).result()
+
+
+async def test_other_chats_come_back_from_their_checkpoints(host, told):
+    """And the sentence counts those that have none."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    await leave_two_others(bench)
+    bench.services.keeping.checkpoints.delete("chat-3")
+    before = [m.text for m in project(bench.store.load_events("chat-2")).messages]
+    truncate(bench, path)
+    session.log._store.save_draft("chat-1", "typing").result()
+    await settled(bench)
+    assert [m.text for m in project(stored(path, "chat-2")).messages] == before
+    assert stored(path, "chat-3") == []
+    assert notices(bench, "")[-1].startswith("Chat history: 1 chat back from checkpoints, ")
+    assert "lost" in notices(bench, "")[-1]
+    with pytest.raises(Exception, match="nothing was restored"):
+        await restore_chat(bench.services, "chat-3", "")
+
+
+async def test_a_chat_that_cannot_be_brought_back_leaves_the_way_to_the_others(host, monkeypatch):
+    """Whatever is wrong with it; the sentence counts it."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    await leave_two_others(bench)
+    broken: list[str] = []
+
+    async def restore(services, chat, cwd):
+        if not broken:
+            broken.append(chat)
+            raise OSError("Input/output error")
+        return await restore_chat(services, chat, cwd)
+
+    monkeypatch.setattr(lost_history, "restore_chat", restore)
+    truncate(bench, path)
+    session.log._store.save_draft("chat-1", "typing").result()
+    await settled(bench)
+    assert len(broken) == sum(not stored(path, chat) for chat in ("chat-2", "chat-3")) == 1
+    told = notices(bench, "")[-1]
+    assert "1 chat back from checkpoints, 1 unreadable" in told
+    assert told in bench.store.incidents
+
+
+async def test_the_keys_of_recall_are_those_of_the_new_log(host):
+    """A summary must not name a key that gives nothing back, or nothing of what it says."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    session.log.has_removed = True
+    truncate(bench, path)
+    session.submit(submit("question 1", 2))
+    await bench.idle(session)
+    await settled(bench)
+    assert session.log.keys == {
+        e.payload.message.id: f"r{e.seq}" for e in stored(path) if isinstance(e.payload, MessageAdded)
+    }
+    assert not session.log.has_removed
+
+
+async def test_an_older_summary_does_not_name_keys_of_the_lost_log(host):
+    """R-516: `recall r2 to r5` in a summary gave nothing back, or something else, once the log was written anew."""
+    bench, session, path = await host(*[says("answer " * 400)] * 3, says("THE SUMMARY"), ANSWER, ANSWER)
+    await talk(bench, session, 3)
+    session.compact("")
+    await bench.idle(session)
+    (summary,) = [m.text for m in session.log.view.messages if m.tag == "compact_summary"]
+    assert read_span(summary) is not None
+    truncate(bench, path)
+    session.submit(submit("question 9", 9))
+    await bench.idle(session)
+    await settled(bench)
+    assert project(stored(path)).messages == session.log.view.messages
+    (summary,) = [m.text for m in session.log.view.messages if m.tag == "compact_summary"]
+    assert without_keys(summary) == summary
+    assert "SUMMARY" in summary
+
+
+ANOTHER_HOST = """
+import sys
+from pathlib import Path
+from codecompanion.model.history import project
+from codecompanion.store import open_store
+from codecompanion.store.rebuild import LiveChat
+store = open_store(Path(sys.argv[1]))
+store.acquire("chat-2").result()
+live = LiveChat("chat-2", project(store.load_events("chat-2")))
+store.watch_over(lambda: [live], lambda loss: print(loss.rebuilt[0].extent, flush=True))
+print("open", flush=True)
+sys.stdin.read()
+store.close()
+"""
+
+
+async def test_a_chat_of_a_host_that_hangs_is_left_to_that_host(host, tmp_path):
+    """However long it hangs: it knows more than the last checkpoint, undo, the trace and the newest words."""
+    bench, session, path = await host(ANSWER, ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    await leave_two_others(bench)
+    before = bench.store.load_events("chat-2")
+    with running_host(path.parent) as process:
+        assert process.stdout.readline() == "open\n"
+        process.send_signal(signal.SIGSTOP)
+        other = open_store(tmp_path / "other")
+        other.append("theirs", [MessageAdded(message=Message(id="t", role="user", content="their words"))]).result()
+        other.close()
+        (tmp_path / "other" / "sessions.db").replace(path)
+        session.submit(submit("question 1", 2))
+        await bench.idle(session)
+        await settled(bench)
+        assert bench.store.load_events("chat-2") == []
+        assert bench.store.load_events("chat-3")
+        assert notices(bench, "") == ["Chat history: 1 chat back from checkpoints"]
+        process.send_signal(signal.SIGCONT)
+        assert await asyncio.to_thread(process.stdout.readline) == "whole\n"
+        assert bench.store.load_events("chat-2") == before
+
+
+@contextlib.contextmanager
+def running_host(folder: Path):
+    """Run another host that has chat-2 open; it is ended with the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ANOTHER_HOST, str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(lost_history.__file__).parents[3])},
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):
+    """R-358: a budget must not begin anew because a file went away."""
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    spent = bench.store.spent("chat-1")
+    assert spent.usd > 0
+    empty = open_store(tmp_path / "empty")
+    empty.close()
+    (tmp_path / "empty" / "sessions.db").replace(path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    assert bench.store.spent("chat-1") == spent
+
+
+async def test_two_hosts_bring_their_chats_into_one_new_file(host, tmp_path):
+    """The first to notice makes the file, the other joins it; each chat still belongs to its host."""
+    first, one, path = await host(ANSWER, ANSWER)
+    second, two, _ = await host(ANSWER, ANSWER, chat="chat-2")
+    for bench, session in ((first, one), (second, two)):
+        session.submit(submit("question 0"))
+        await bench.idle(session)
+    truncate(first, path)
+    with second.store._database.write_lock:
+        second.store._database.writer.execute("PRAGMA shrink_memory")
+    for bench, session in ((first, one), (second, two)):
+        session.submit(submit("question 1", 2))
+        await bench.idle(session)
+    for _, session in ((first, one), (second, two)):
+        events = stored(path, session.chat_id)
+        assert project(events).messages == session.log.view.messages
+        assert sum(isinstance(event.payload, ChatCreated) for event in events) == 1
+    assert second.store.foreign_lease("chat-1") is not None
+    assert first.store.foreign_lease("chat-2") is not None
+
+
+async def test_who_comes_second_brings_back_what_the_first_left(host, monkeypatch):
+    """A Neovim that was killed in the middle of it; nobody counts the lost ones twice."""
+    monkeypatch.setattr(lost_history, "LOOK_EVERY_S", 0.01)
+    bench, session, path = await host(ANSWER, ANSWER)
+    await talk(bench, session, 1)
+    another = await bench.open("chat-2")
+    another.submit(submit("a question"))
+    await bench.idle(another)
+    await another.close()
+    bench.store.release("chat-2").result()
+    other = FileLock(path.parent / "rebuilding.lock")
+    tries: list[Path] = []
+
+    def lock(where: Path, timeout_s: float) -> FileLock:
+        tries.append(where)
+        return FileLock(where, timeout_s)
+
+    monkeypatch.setattr(lost_history, "FileLock", lock)
+    truncate(bench, path)
+    session.log._store.save_draft("chat-1", "typing").result()
+    await bench.until(lambda: len(tries) > 1)
+    assert bench.store.load_events("chat-2") == []
+    other.release()
+    await settled(bench)
+    assert bench.store.load_events("chat-2")
+    assert notices(bench, "") == ["Chat history: 1 chat back from checkpoints"]

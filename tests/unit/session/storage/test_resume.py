@@ -1,0 +1,167 @@
+"""Restoring a chat: lessons 35, 36, 49; R-543; design.md, Crash."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from codecompanion.errors import InputError
+from codecompanion.model.history import (
+    ChatCreated,
+    CompactionBegan,
+    CompactionEnded,
+    MessageAdded,
+    TurnBegan,
+    TurnEnded,
+    project,
+)
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import Message, ToolCall, Usage
+from codecompanion.placeholders import INTERRUPTED
+from codecompanion.session.history.entries import FIRST_PIECE, entries, pieces
+from codecompanion.wire.events import ChatOpened, Entry, Meter, Notice, Restored
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+
+CREATED = ChatCreated(adapter="s", model="m", policy="codecompanion", cwd="")
+
+
+def added(message_id, role, content="", **fields):
+    return MessageAdded(message=Message(id=message_id, role=role, content=content, cycle=1, turn_id="t", **fields))
+
+
+async def write(bench, *payloads):
+    await bench.store.log("chat-1", *payloads)
+
+
+async def test_a_chat_comes_back_as_it_was(tmp_path):
+    """Lesson 36; the last answer included (lesson 49)."""
+    (tmp_path / "a.txt").write_text("A")
+    adapter = ScriptedAdapter("s", [calls(("c", "read_file", '{"path": "a.txt"}')), says("done"), says("more")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("read it"))
+    await bench.idle(session)
+    before = session.log.view
+    bench.events.clear()
+    again = await bench.resume()
+    assert again.log.view.messages == before.messages
+    shown = [entry for piece in bench.of(Restored) for entry in piece.entries]
+    assert [entry.kind for entry in shown] == ["user", "tool", "reply"]
+    assert shown[1].title.startswith("read_file a.txt")
+    assert shown[2].text == "done"
+    assert bench.of(ChatOpened)[0].resumed
+    again.submit(submit("and?", 2))
+    await bench.idle(again)
+    assert again.log.view.messages[-1].text == "more"
+    assert again.log.view.cycle == 2
+
+
+async def test_the_meter_of_a_chat_that_comes_back_is_exact(tmp_path):
+    """R-505: what was reported is in the log; the estimate of all of it would be far off."""
+    usage = Usage(input_tokens=9000, output_tokens=500)
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", usage)]))
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    bench.events.clear()
+    await bench.resume()
+    assert [(meter.tokens, meter.exact) for meter in bench.of(Meter)][-1] == (9500, True)
+
+
+async def test_calls_a_crash_left_open_are_completed(tmp_path):
+    """Lesson 35: and the repair is in the log, so it happens once."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    asked = added("a", "assistant", tool_calls=(ToolCall("c1", "read_file", "{}"),))
+    await write(
+        bench,
+        CREATED,
+        TurnBegan(turn_id="t", cycle=1),
+        added("u", "user", "q"),
+        asked,
+    )
+    session = await bench.resume()
+    assert session.log.view.messages[-1].text == INTERRUPTED
+    assert violations(session.log.view.messages) == []
+    number = len(bench.store.load_events("chat-1"))
+    await bench.resume()
+    assert len(bench.store.load_events("chat-1")) == number
+
+
+async def test_a_reply_that_was_arriving_is_kept_and_marked(tmp_path):
+    """Lesson 36: kill -9 in the middle of a stream loses no more than a second."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    await write(bench, CREATED, TurnBegan(turn_id="t", cycle=1), added("u", "user", "q"))
+    bench.store.save_partial("chat-1", "half an ans").result()
+    session = await bench.resume()
+    assert session.log.view.messages[-1].text == "half an ans"
+    assert session.log.view.messages[-1].cut
+    payloads = [event.payload for event in bench.store.load_events("chat-1")]
+    assert payloads[-1] == TurnEnded(turn_id="t", reason="interrupted")
+
+
+async def test_a_compaction_without_an_end_gets_one(tmp_path):
+    """Design, Crash: exactly one end per started compaction."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    began = CompactionBegan(compaction_id="k", trigger="proactive", summariser="m", tokens_before=9)
+    await write(bench, CREATED, added("u", "user", "q"), began)
+    await bench.resume()
+    ends = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, CompactionEnded)]
+    assert [(end.compaction_id, end.reason) for end in ends] == [("k", "interrupted")]
+
+
+async def test_a_compacted_chat_comes_back_compacted(tmp_path):
+    """R-543: the old turns are still shown, the view is the compacted one."""
+    adapter = ScriptedAdapter("s", [says("long answer " * 200), says("SUMMARY")])
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
+    session = await bench.open()
+    session.submit(submit("q"))
+    await bench.idle(session)
+    session.compact("")
+    await bench.idle(session)
+    bench.events.clear()
+    again = await bench.resume()
+    assert [m.tag for m in again.log.view.messages] == ["compact_summary"]
+    shown = [entry for piece in bench.of(Restored) for entry in piece.entries]
+    assert [entry.kind for entry in shown] == ["user", "reply", "compacted"]
+    assert shown[2].text == "SUMMARY"
+    assert shown[2].messages == 2
+
+
+async def test_a_chat_that_does_not_exist_is_an_error(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    with pytest.raises(InputError, match="No stored chat has the id 'nope'"):
+        await bench.resume("nope")
+
+
+async def test_an_adapter_that_is_gone_is_replaced_and_said(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("offline", []))
+    await write(bench, ChatCreated(adapter="gone", model="m", policy="p", cwd=""), added("u", "user", "q"))
+    session = await bench.resume()
+    assert session.adapter_name == "offline"
+    assert "'gone' is no longer configured" in bench.of(Notice)[0].text
+
+
+async def test_closing_the_host_in_the_middle_of_a_turn_leaves_a_valid_log(tmp_path):
+    never = asyncio.Event()
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(never,)]))
+    session = await bench.open()
+    session.submit(submit("q"))
+    await bench.until(lambda: session.state.value == "streaming")
+    await session.stop()
+    assert isinstance(bench.store.load_events("chat-1")[-1].payload, TurnEnded)
+
+
+def test_pieces_come_newest_first_and_cover_everything():
+    shown = [Entry(kind="user", text=str(i)) for i in range(1000)]
+    made = list(pieces(shown))
+    assert len(made[0][0]) == FIRST_PIECE
+    assert [first for _, first, _ in made] == [True] + [False] * (len(made) - 1)
+    assert [last for _, _, last in made] == [False] * (len(made) - 1) + [True]
+    assert [entry for piece, _, _ in reversed(made) for entry in piece] == shown
+    assert list(pieces([])) == [((), True, True)]
+
+
+def test_entries_of_an_empty_log_are_empty():
+    assert entries([]) == []
+    assert project([]).messages == ()

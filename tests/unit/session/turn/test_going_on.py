@@ -1,0 +1,277 @@
+"""Answer again, go on, attach in between: what the next request contains then (R-528, R-540, R-551; lessons 37, 39)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
+from codecompanion.context.grounding.recall_keys import without_span
+from codecompanion.errors import InputError, Overloaded
+from codecompanion.model.messages import GO_ON_TAG, Message, Usage
+from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session.history.entries import ASKED_TO_GO_ON, entries
+from codecompanion.session.state import State
+from codecompanion.session.turn.going_on import check_incomplete
+from codecompanion.wire.events import ContextItems, Meter, Notice, TurnFinished
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.test_native_compaction import BLOCK, compacts_and_says, native, talk
+from tests.unit.session.test_recovery import LONG, too_long
+
+RULES = Message(id="rules-1", role="user", tag="rules", path="AGENTS.md", content="Use tabs.")
+FILE = Message(id="file-1", role="user", tag="file", path="a.txt", content="A")
+HALF = (TextDelta("half"), Finished("length"))
+READ = ("c1", "read_file", '{"path": "a.txt"}')
+STOP = {"on_compact": "stop"}
+
+
+def texts(session):
+    return [m.text for m in session.log.view.messages]
+
+
+async def test_answering_again_behind_a_providers_compaction_keeps_it(tmp_path):
+    """R-540, R-003: rules are no question; the history is not thrown away for them."""
+    adapter = native(says("one"), says("again"), compactions=[CompactionDone(BLOCK)])
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "ask"})
+    session = await bench.open()
+    await session.attach(RULES)
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert any("Send a message to continue" in notice.text for notice in bench.of(Notice))
+    await session.regenerate(session.snapshot)
+    await bench.idle(session)
+    assert session.log.view.messages[1].compaction is not None
+    assert session.log.view.messages[-1].text == "again"
+    assert adapter.requests[-1].messages[-1].role == "user"
+
+
+async def test_answering_again_takes_back_the_whole_reply(tmp_path):
+    """A reply that was gone on with is one reply; what was attached since is no question but belongs to the answer."""
+    adapter = ScriptedAdapter("s", [HALF, says("whole"), says("again")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.attach(FILE)
+    await session.regenerate(session.snapshot)
+    await bench.idle(session)
+    assert texts(session) == ["question 1", "A", "again"]
+
+
+async def test_answering_again_needs_a_question(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    session = await bench.open()
+    await session.attach(RULES)
+    with pytest.raises(InputError, match="Nothing to regenerate"):
+        await session.regenerate(session.snapshot)
+    with pytest.raises(InputError, match="send a message"):
+        session.go_on(session.snapshot)
+    assert session.state is State.IDLE
+
+
+async def test_going_on_can_be_tried_again(tmp_path):
+    """Lesson 39: the first try may fail; what asks for more is said once."""
+    adapter = ScriptedAdapter("s", [HALF, (Overloaded("s: busy"),), says(" whole")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert session.log.view.messages[-1].tag == GO_ON_TAG
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert [m.tag for m in session.log.view.messages] == [None, None, GO_ON_TAG, None]
+    assert texts(session)[-1] == " whole"
+    shown = [(entry.kind, entry.text) for entry in entries(await session.log.events())]
+    assert shown[2:4] == [("note", ASKED_TO_GO_ON), ("note", "s: busy")], "what the model reads has a line"
+    assert [n.text for n in bench.of(Notice)].count(ASKED_TO_GO_ON) == 1
+
+
+async def test_a_loop_that_was_stopped_can_be_gone_on_with(tmp_path):
+    """R-336: the model has its results and no answer yet; nothing needs to be said to it."""
+    (tmp_path / "a.txt").write_text("content")
+    adapter = ScriptedAdapter("s", [calls(READ), says("done")])
+    bench = Bench(tmp_path, adapter, settings={"max_provider_requests_per_turn": 1})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert [m.role for m in session.log.view.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_whole_reply_is_not_gone_on_with(tmp_path):
+    """The model would be told that it was interrupted; what ended at the output limit or was cut has more to come."""
+    adapter = ScriptedAdapter("s", [says("whole"), HALF, says("rest")])
+    bench = Bench(tmp_path, adapter, settings={"max_output_continuations": 0})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    with pytest.raises(InputError, match="The last reply is complete"):
+        await check_incomplete(session.log)
+    session.submit(submit("more", 9))
+    await bench.idle(session)
+    await check_incomplete(session.log)
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    with pytest.raises(InputError, match="The last reply is complete"):
+        await check_incomplete(session.log)
+
+
+async def test_a_question_that_failed_can_be_gone_on_with(tmp_path):
+    adapter = ScriptedAdapter("s", [(Overloaded("s: busy"),), says("answer")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.go_on(session.snapshot)
+    await bench.idle(session)
+    assert texts(session) == ["question 1", "answer"]
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+async def test_what_is_attached_in_a_loop_does_not_end_its_request(tmp_path, is_native):
+    """R-551: the user's words survive a compaction in the middle of the work, also after an attachment."""
+    (tmp_path / "a.txt").write_text(LONG)
+    gate = asyncio.Event()
+    if is_native:
+        adapter = native((gate, *calls(READ)), compacts_and_says("done"))
+    else:
+        adapter = ScriptedAdapter("s", [(gate, *calls(READ)), too_long(), says("done")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("the question"))
+    await bench.until(lambda: session.state is State.STREAMING)
+    await session.attach(FILE)
+    gate.set()
+    await bench.idle(session)
+    assert texts(session)[-1] == "done"
+    assert any(text.endswith("the question") for text in texts(session))
+    assert any("left out" in m.text for m in session.log.view.messages if m.role == "tool") is not is_native
+
+
+async def test_a_continuation_that_is_compacted_still_ends_in_the_users_words(tmp_path):
+    """R-536, R-551: with a pause after the compaction the next request must not end in the provider's block."""
+    paused = (CompactionBegun(), CompactionDone(BLOCK), Finished("compacted"))
+    adapter = native(HALF, paused, says("rest"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert [m.role for m in adapter.requests[-1].messages] == ["system", "assistant", "user"]
+    assert "question 1" in adapter.requests[-1].messages[-1].text
+    assert texts(session)[-1] == "rest"
+
+
+async def test_a_reply_that_filled_the_window_goes_on_from_the_users_words(tmp_path):
+    """R-535, R-551: its beginning is summarised; what was asked for is not."""
+    full = (TextDelta("half"), Finished("window"))
+    adapter = ScriptedAdapter("s", [says(LONG), full, says("SUMMARY"), says("whole")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    summary, question, half, asked, reply = session.log.view.messages
+    assert without_span(summary.text) == SUMMARY_PREFIX + "SUMMARY"
+    assert (question.text, half.text, reply.text) == ("question 2", "half", "whole")
+    assert asked.tag == GO_ON_TAG
+
+
+async def test_what_is_attached_is_shown_as_it_is_after_a_compaction(tmp_path):
+    """The context block never lists what the model does not see any more."""
+    adapter = native(says("one"), compacts_and_says("two"))
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(FILE)
+    await talk(bench, session, 2)
+    assert "file-1" not in [m.id for m in session.log.view.messages]
+    assert bench.of(ContextItems)[-1].items == ()
+
+
+async def test_our_own_compaction_shows_what_is_attached_too(tmp_path):
+    adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("SUMMARY"), says("two")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(FILE)
+    await talk(bench, session, 2)
+    assert bench.of(ContextItems)[-1].items == ()
+
+
+@pytest.mark.parametrize("wish", ["ask", "stop"])
+@pytest.mark.parametrize("way", ["pause", "again"])
+async def test_after_a_providers_compaction_too_the_chat_waits_if_it_shall(tmp_path, wish, way):
+    """R-528, R-536, lesson 12."""
+    large = Usage(input_tokens=90_000, output_tokens=5)
+    done = CompactionDone(BLOCK)
+    if way == "pause":
+        adapter = native(says("one"), says("two"), (CompactionBegun(), done, Finished("compacted")), says("answer"))
+    else:
+        adapter = native(says("one"), says("two", large), says("answer"), compactions=[done] * 2)
+    bench = Bench(tmp_path, adapter, settings={"on_compact": wish})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    if way == "again":
+        session.compact("")
+        await bench.idle(session)
+    await talk(bench, session, 2, first=2)
+    assert texts(session) == ["", "question 3"]
+    assert "on_compact" in bench.of(TurnFinished)[-1].error
+    await session.regenerate(session.snapshot)
+    await bench.idle(session)
+    assert texts(session) == ["", "question 3", "answer"]
+
+
+async def test_switching_back_counts_as_before(tmp_path):
+    """Lesson 4: what a model has reported in this chat is not forgotten while another one answers."""
+    adapter = ScriptedAdapter("s", [says("one", Usage(input_tokens=7_000, output_tokens=10))])
+    bench = Bench(tmp_path, adapter, ScriptedAdapter("other", []))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.use_model("other", "")
+    assert bench.of(Meter)[-1].tokens < 5_000
+    await session.use_model("s", "")
+    meter = bench.of(Meter)[-1]
+    assert (meter.tokens, meter.exact) == (7_010, True)
+
+
+async def test_behind_a_manual_compaction_of_a_complete_reply_nothing_is_said_to_be_cut(tmp_path):
+    """R-528 [decided]: a provider's compaction is no message that can be answered; what is sent to go on is true."""
+    adapter = native(says("one"), says("gone on"), compactions=[CompactionDone(BLOCK)])
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "submit"})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    [asked] = [m for m in adapter.requests[-1].messages if m.tag == GO_ON_TAG]
+    assert "replaced by a summary" in asked.text
+    assert "last reply ended" not in asked.text
+
+
+@pytest.mark.parametrize("failed", [False, True])
+async def test_auto_goes_on_with_a_pending_question_and_waits_on_an_idle_chat(tmp_path, failed):
+    """R-528 [decided]: a question without an answer is what the compaction was in the way of; an idle chat waits."""
+    replies = [
+        says("long " * 2000),
+        *([[Overloaded("busy")]] if failed else [says("two")]),
+        says("SUMMARY"),
+        says("end"),
+    ]
+    adapter = ScriptedAdapter("s", replies)
+    bench = Bench(tmp_path, adapter, settings={"on_compact": "auto"})
+    session = await bench.open()
+    await talk(bench, session, 2)
+    before = len(adapter.requests)
+    session.compact("")
+    await bench.idle(session)
+    assert [r.purpose for r in adapter.requests[before:]] == (["summary", "chat"] if failed else ["summary"])
+    assert (texts(session)[-1] == "end") is failed
+
+
+async def test_a_compaction_asked_for_while_a_reply_streams_says_that_it_is_queued(tmp_path):
+    """R-533: it cannot run yet; the user reads that it will."""
+    gate = asyncio.Event()
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *says("one"))]))
+    session = await bench.open()
+    session.submit(submit("question"))
+    await bench.until(lambda: session.state is State.STREAMING)
+    session.compact("")
+    said = bench.of(Notice)[-1].text
+    assert said == "/compact is queued: it runs before the next request, or when the reply ends."
+    assert len(said) <= 80
+    gate.set()
+    await bench.idle(session)
