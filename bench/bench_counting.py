@@ -4,7 +4,7 @@
 
 Replays the production meter (`accounts.meter.ContextMeter`) over every transcript whose replies carry usage; without
 files, over those of ../shared. The prediction for a request uses nothing that came after it. One calibration goes
-from file to file of a folder, as it does from chat to chat of a model; `--fresh` starts every file anew.
+from file to file of a folder, as it does from chat to chat of a model; `--fresh` starts every file again.
 
 A recording is not always what was sent. Which requests it tells the truth about is decided by the provider's own
 figures and by arithmetic, never by our error:

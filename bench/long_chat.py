@@ -1,4 +1,4 @@
-"""What a long chat costs while it is used: drawing it anew, typing, moving, crossing into the transcript, the list.
+"""What a long chat costs while it is used: drawing it again, typing, moving, crossing into the transcript, the list.
 
     python -m bench.long_chat [--quick]
 

@@ -77,7 +77,7 @@ local subcommands = {
     end,
   },
   install = {
-    description = "create the Python environment anew",
+    description = "create the Python environment again",
     run = function()
       require("codecompanion.install").run_visibly(function(problem)
         local host = require("codecompanion.host")

@@ -38,7 +38,7 @@ end
 local function wait(chat, done, limit_ms, what)
   if not vim.wait(limit_ms, done, 10) then
     error(
-      ("the demo waited in vain for %s (state: %s)"):format(what, vim.inspect(vim.b[chat.bufnr].codecompanion_chat))
+      ("the demo waited too long for %s (state: %s)"):format(what, vim.inspect(vim.b[chat.bufnr].codecompanion_chat))
     )
   end
 end

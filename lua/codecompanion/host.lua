@@ -226,7 +226,7 @@ local function greet(payload)
   end, SLOW_START_MS)
 end
 
----The private environment is damaged (packages were deleted): make it anew, and keep what waits for the host.
+---The private environment is damaged (packages were deleted): make it again, and keep what waits for the host.
 ---@param code integer
 ---@return boolean begun
 local function repair(code)

@@ -58,7 +58,7 @@
 ---@field chat string
 ---@field title string
 
----The buffer is drawn anew: what follows is all there is (context block, marks, pieces, what is running).
+---The buffer is drawn again: what follows is all there is (context block, marks, pieces, what is running).
 ---@class CodeCompanion.Event.Redrawn
 ---@field type "redrawn"
 ---@field chat string
@@ -141,7 +141,7 @@
 ---A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
 ---
 ---`look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
----content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load anew what changed on disk. Once
+---content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load again what changed on disk. Once
 ---`until_ms` (milliseconds since the epoch, 0 = never) has passed it must not be begun: the host has gone on.
 ---@class CodeCompanion.Event.Ask
 ---@field type "ask"

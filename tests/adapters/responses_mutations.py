@@ -91,7 +91,7 @@ def _changed_items(item: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key in ("call_id", "id", "name"):
         if key in item:
             for wrong in (_LONG, "with space", "ünï", f"{item[key]}_", "call_other"):
-                # An id of a sealed item that only differs is the provider's secret.
+                # An id of an encrypted item that only differs is the provider's secret.
                 if key != "id" or wrong in (_LONG, "with space", "ünï", "call_other"):
                     yield f"{key} = {wrong!r}", {**item, key: wrong}
     if "role" in item:

@@ -1,7 +1,7 @@
 """Generated histories of chats that changed their provider again and again, and what their providers know of them.
 
-They hold what the session puts into a view: sealed and readable reasoning of several origins, calls with marks and with
-ids that repeat or that nobody else takes, files, cleared results, texts with lone surrogates. Calls have their results,
+They hold what the session puts into a view: reasoning of several origins, encrypted and readable, calls with marks, ids
+that repeat or that nobody else takes, files, cleared results, texts with lone surrogates. Calls have their results,
 because the session sees to that; what is broken beyond that is the property tests' of each format.
 """
 

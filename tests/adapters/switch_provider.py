@@ -1,4 +1,4 @@
-"""The providers a chat is switched between: a judging server each, the real adapter in front of it, what it sealed.
+"""The providers a chat is switched between: a judging server each, the real adapter in front of it, what it encrypted.
 
 All of them say the same story (`switch_story.py`) in their own format: signed thinking, encrypted reasoning, calls with
 ids of their kind. A `Stage` gives them their lines and is shown every request before it is answered.

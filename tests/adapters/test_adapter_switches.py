@@ -48,7 +48,7 @@ def test_the_walk_is_over_every_ordered_pair() -> None:
 
 @pytest.mark.parametrize("when", ["tools", "streaming"])
 async def test_one_chat_goes_from_every_provider_to_every_other(tmp_path: Path, when: When) -> None:
-    """Also in the middle of tool loops, and while replies arrive; what all of them sealed is in one history."""
+    """Also in the middle of tool loops, and while replies arrive; what all of them encrypted is in one history."""
     walk = round_trip(MIXED)
     async with open_chat(tmp_path, walk, DEMANDING, when) as chat:
         await chat.play(DEMANDING)
@@ -75,7 +75,7 @@ LONG_LOOP: Story = (
 async def test_behind_a_providers_compaction_the_next_one_reads_the_full_history(
     tmp_path: Path, native: str, other: str
 ) -> None:
-    """R-542: and the provider itself, asked again, compacts anew; nothing of its block reaches the other."""
+    """R-542: and the provider itself, asked again, compacts again; nothing of its block reaches the other."""
     route = (native, native, other, native)
     async with open_chat(tmp_path, route, LONG_LOOP, window=64_000, windows={other: 200_000}) as chat:
         await chat.play(LONG_LOOP[:2])
@@ -201,7 +201,7 @@ async def test_words_sent_while_tools_run_reach_the_next_provider(tmp_path: Path
 async def test_a_chat_that_is_reopened_or_answered_again_goes_on_with_the_other(
     tmp_path: Path, first: str, other: str
 ) -> None:
-    """Lesson 35: from the log, with what was sealed in it; the old answer is nobody's history any more."""
+    """Lesson 35: from the log, with what was encrypted in it; the old answer is nobody's history any more."""
     story = (*DEMANDING[:3], *LONG_LOOP)
     async with open_chat(tmp_path, (first, other), story, window=64_000) as chat:
         for turn in story:

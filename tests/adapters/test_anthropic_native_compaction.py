@@ -224,7 +224,7 @@ def tampered(chat: ClaudeChat) -> None:
 
 
 async def test_an_edited_compaction_is_refused_as_what_it_is() -> None:
-    """The session then projects the log anew, without it; the text is what can still be sent."""
+    """The session then projects the log again, without it; the text is what can still be sent."""
     async with AnthropicServer([reply(summary="all of it")]) as server, chat_with(server) as chat:
         chat.add("user", "Hi")
         done = await chat.adapter.compact(chat.request(), "")

@@ -106,7 +106,7 @@ def edit_thinking(chat: ClaudeChat) -> None:
 
 
 async def test_edited_thinking_is_refused_as_what_it_is() -> None:
-    """The session then sends the request again without anything sealed (R-542)."""
+    """The session then sends the request again without anything encrypted (R-542)."""
     script = [Reply((Thinking("let me see"), Text("I look."), Call("now"))), reply("noon")]
     async with AnthropicServer(script) as server, chat_with(server, parameters=ADAPTIVE) as chat:
         await chat.ask("What time is it?")

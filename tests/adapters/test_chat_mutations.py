@@ -54,7 +54,7 @@ def test_a_valid_body_is_refused_by_nobody(base: str) -> None:
 
 @given(chats())
 def test_every_generated_view_is_accepted(messages: list[Message]) -> None:
-    """Also one with sealed reasoning and a compaction of another provider, with ids that are too long for this one."""
+    """Also one with encrypted reasoning and a compaction of another provider, with ids too long for this one."""
     body = rendered(messages)
     assert refusal(body) is None
     assert check_body(body) == []

@@ -73,7 +73,7 @@ def asks_for_reasoning(seen: Received) -> Answer:
 async def test_an_endpoint_that_insists_on_reasoning_gets_it_or_an_empty_one(
     make_adapter: MakeAdapter, part: ReasoningPart
 ) -> None:
-    """Also in a chat begun with another provider, whose sealed reasoning is nobody else's business (R-542)."""
+    """Also in a chat begun with another provider, whose encrypted reasoning is nobody else's business (R-542)."""
     history = (user(), assistant("a", part, calls=(ToolCall("c1", "weather"),)), result("c1"))
     async with ChatServer(reasoning_fields=("reasoning_content",), default=asks_for_reasoning) as server:
         adapter = make_adapter(server.url)

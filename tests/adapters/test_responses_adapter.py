@@ -274,7 +274,7 @@ async def test_images_and_documents_are_accepted(server: ResponsesServer, chat: 
 
 
 async def test_a_model_that_does_not_reason_is_asked_again_without(chat: Chat) -> None:
-    """One whose name does not tell: refused once for its summary, once for sealed reasoning; then learned."""
+    """One whose name does not tell: refused once for its summary, once for encrypted reasoning; then learned."""
     async with ResponsesServer(rules=Rules(reasons=False)) as server:
         adapter = open_adapter(server.url)
         assert (await Chat(adapter).say("Hi")).error is None

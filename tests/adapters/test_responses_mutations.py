@@ -31,7 +31,7 @@ def rendered(messages: list[Message]) -> Body:
 
 
 def plain_loop() -> list[Message]:
-    """Return a chat without anything sealed, as a chat from another provider is rendered."""
+    """Return a chat without anything encrypted, as a chat from another provider is rendered."""
     messages = [user(1)]
     for number in range(3):
         ids = (f"toolu_{number}", "same")

@@ -1,7 +1,7 @@
 """Whatever providers wrote a history, each of them gets all of it in a request it takes (R-146, R-542; lessons 22…28).
 
 Generated histories (`switch_histories.py`) are rendered by every format and judged by the fake providers' own rules,
-without sockets: growing, with a compaction in front, edited, and without what was sealed.
+without sockets: growing, with a compaction in front, edited, and without what was encrypted.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ PLENTY = 1_000_000
 
 @dataclass(frozen=True)
 class Disk:
-    """How the store is spoiled and mended. `in_reply`: once the second message has reached the server, else before."""
+    """How the store is damaged and mended. `in_reply`: once the second message has reached the server, else before."""
 
     spoil: Callable[[Store], None]
     mend: Callable[[Store], None]

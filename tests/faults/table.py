@@ -61,7 +61,7 @@ STATUS = (
     ),
     Row(
         kind="status", name="401", answers=(Refuses(401, "Incorrect API key provided: sk-te****."),), answered=False,
-        says="the key in TEST_KEY was refused (401)", expect="told where the key came from; read anew the next time",
+        says="the key in TEST_KEY was refused (401)", expect="told where the key came from; read again the next time",
     ),
     Row(
         kind="status", name="402, no credit", answers=(Refuses(402, "Insufficient Balance"),), answered=False,

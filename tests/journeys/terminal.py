@@ -99,7 +99,7 @@ class Terminal:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start_again(self, argv: Sequence[str] | None = None) -> None:
-        """Start the program (or another one) anew in the same terminal, after it has ended."""
+        """Start the program (or another one) again in the same terminal, after it has ended."""
         self.wait_ended()
         self._tmux("respawn-pane", "-k", "-t", "journey", "-c", str(self.cwd), "--", *(argv or self.argv))
 

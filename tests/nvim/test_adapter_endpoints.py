@@ -45,7 +45,7 @@ def ready(child: Nvim) -> Adapters:
 
 
 def conversation(origin: str) -> tuple[Message, ...]:
-    """Return a chat with everything that endpoints treat differently, in its first turn its own sealed parts."""
+    """Return a chat with everything that endpoints treat differently, in its first turn its own encrypted parts."""
     attached = (TextPart("Look:"), ImagePart(sha256="i"), DocumentPart(sha256="d", path="a.pdf"))
     own = ReasoningPart("Hm.", "reasoning_details", origin, '[{"type": "reasoning.text", "text": "Hm."}]')
     foreign = ReasoningPart("Hm.", "thinking", "anthropic@elsewhere", "{}")

@@ -35,7 +35,7 @@ def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
     hidden.push(question())
     assert "Approval needed" in hidden.nvim.messages()
     hidden.nvim.command(GO)
-    hidden.nvim.wait_for(lambda: hidden.sent("redraw_chat"), "the chat to be drawn anew")
+    hidden.nvim.wait_for(lambda: hidden.sent("redraw_chat"), "the chat to be drawn again")
     hidden.push(events.Redrawn(), events.Restored(entries=(), first=True, last=True), question())
     assert hidden.nvim.messages().count("Approval needed") == 1
     hidden.nvim.feed("]a")
@@ -49,7 +49,7 @@ def test_what_was_said_meanwhile_is_there_when_the_chat_is_shown_again(hidden: C
     user = events.Entry(kind="user", text="question", message_id="m1")
     for count, command in enumerate((f"buffer {buffer_of(hidden)}", "edit"), 1):
         hidden.nvim.command(command)
-        hidden.nvim.wait_for(lambda wanted=count: len(hidden.sent("redraw_chat")) == wanted, "the chat drawn anew")
+        hidden.nvim.wait_for(lambda wanted=count: len(hidden.sent("redraw_chat")) == wanted, "the chat drawn again")
         hidden.push(events.Redrawn(), events.Restored(entries=(user,), first=True, last=True))
         lines = [line for line in hidden.text().split("\n") if line]
         assert lines == ["## Me", "question", "! The rules could not be read.", "## Me"]

@@ -53,7 +53,7 @@ def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: Cha
 
 
 def test_a_result_that_was_cut_says_how_much_of_it_is_sent(chat: ChatDriver) -> None:
-    """R-524: not that it was cleared; also when the host says anew what the view looks like."""
+    """R-524: not that it was cleared; also when the host says again what the view looks like."""
     tool(chat, "c1")
     tool(chat, "c2")
     cut = events.ContextEdited(

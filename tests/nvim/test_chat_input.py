@@ -142,7 +142,7 @@ def test_undo_brings_a_sent_text_back_as_a_draft(chat: ChatDriver) -> None:
 
 
 def test_deleting_everything_leaves_a_working_input(chat_everywhere: ChatDriver) -> None:
-    """`:%d` and `ggdG` take nothing away that was sent: the chat is drawn anew, with the input."""
+    """`:%d` and `ggdG` take nothing away that was sent: the chat is drawn again, with the input."""
     chat = chat_everywhere
     chat.accept("question")
     chat.reply("answer")
@@ -177,7 +177,7 @@ def test_edits_across_the_header_keep_the_draft(chat: ChatDriver) -> None:
 
 
 def test_a_selection_from_a_reply_into_the_draft_deletes_neither(chat: ChatDriver) -> None:
-    """What was sent is drawn anew, the draft stays as it was."""
+    """What was sent is drawn again, the draft stays as it was."""
     chat.accept("question")
     chat.reply("keep this drop this")
     chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'gone stays')")

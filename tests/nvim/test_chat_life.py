@@ -485,7 +485,7 @@ end
 @pytest.mark.parametrize("layout", ["vertical", "buffer", "float"])
 @pytest.mark.parametrize("level", [-1, 99])
 def test_a_chat_that_is_shown_again_has_the_folds_it_was_left_with(nvim_factory, layout: str, level: int) -> None:
-    """Vim keeps them: in a long chat nothing is built anew, unless something has changed meanwhile."""
+    """Vim keeps them: in a long chat nothing is built again, unless something has changed meanwhile."""
     init = f"vim.o.foldlevelstart = {level}\n"
     chat = make_chat(nvim_factory, init=init, options={"display": {"chat": {"window": {"layout": layout}}}})
     chat.accept("question")

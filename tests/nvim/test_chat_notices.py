@@ -75,7 +75,7 @@ def test_a_resumed_chat_says_how_its_last_turn_ended_and_what_to_do(chat: ChatDr
 
 
 def test_what_opening_says_is_not_said_twice(chat: ChatDriver) -> None:
-    """A chat that is opened anew hears it again from the host."""
+    """A chat that is opened again hears it again from the host."""
     opened = {"adapter": "openai", "model": "gpt-4o", "window": 1000, "policy": "codecompanion", "title": ""}
     warning = events.Notice(level=Severity.WARN, text="The policy is no longer configured.")
     restored = events.Restored(entries=(USER,), first=True, last=True)

@@ -733,7 +733,7 @@ def test_one_window_for_every_model_is_a_number_or_thousands(config: Config, giv
 
 @pytest.mark.parametrize("given", ['""', '"banana"', '"1.5k"', "0", "-1"])
 def test_a_window_that_is_none_is_refused(config: Config, given: str) -> None:
-    """R-102 in our house (lesson 13): it is said, and the models keep their own windows."""
+    """R-102 as built here (lesson 13): it is said, and the models keep their own windows."""
     config.setup(at(WINDOW, given))
     assert f"{WINDOW}: got {given}; expected a number of tokens, such as 16000" in config.errors
     assert config.for_host()["chat"]["context_window"] == 0

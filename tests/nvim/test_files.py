@@ -196,7 +196,7 @@ def test_a_link_and_another_working_folder_name_the_same_buffer(desk):
 
 
 def test_what_the_user_types_between_the_look_and_the_edit_is_kept(desk):
-    """The change is worked out anew on what is there then."""
+    """The change is worked out again on what is there then."""
     user = desk(edit("line 30\n", "thirty\n"))
     buffer = user.open()
     user.nvim.lua(
@@ -325,7 +325,7 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
 
 
 def test_behind_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
-    """The questions that come through late are not carried out; the buffer is loaded anew."""
+    """The questions that come through late are not carried out; the buffer is loaded again."""
     call = edit_call("a.txt", "line 5\n", "five\n")
     user = desk(reply(calls=[call], delay_s=0.2))
     buffer = user.open()

@@ -1,4 +1,4 @@
-"""The private Python environment: made, kept, made anew, and what is said when it cannot be made."""
+"""The private Python environment: made, kept, made again, and what is said when it cannot be made."""
 
 from __future__ import annotations
 

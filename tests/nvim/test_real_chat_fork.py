@@ -100,7 +100,7 @@ def test_an_edit_can_be_given_up(chat: RealChat, server, cancel: str) -> None:
     chat.type("a draft")
     edit(chat, "two")
     if cancel.startswith("cc"):
-        chat.nvim.feed("cc<C-o>:stopinsert<CR>")  # emptied, then typed anew
+        chat.nvim.feed("cc<C-o>:stopinsert<CR>")  # emptied, then typed again
         chat.nvim.wait_for(lambda: "editing" not in hint(chat), "the end of the edit")
         chat.nvim.feed("icompletely new<Esc>")
     elif cancel == "u":

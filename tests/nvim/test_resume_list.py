@@ -50,12 +50,12 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
     chat.answer("list_sessions", [stored(chat, 1), stored(chat, 2)])
     chat.answer("rename_session", "Renamed.")
     chat.answer("delete_session", "Deleted.")
-    chat.nvim.lua("vim.ui.input = function(opts, done) done(opts.default .. ' anew') end")
+    chat.nvim.lua("vim.ui.input = function(opts, done) done(opts.default .. ' again') end")
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
     chat.nvim.feed("2Gr")
     chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
-    assert chat.sent("rename_session") == [{"chat": "s2", "title": "title 2 anew"}]
+    assert chat.sent("rename_session") == [{"chat": "s2", "title": "title 2 again"}]
     chat.nvim.wait_for(lambda: len(chat.sent("list_sessions")) == 2, "the list again")
     chat.nvim.wait_screen("Resume a chat")
     chat.nvim.feed("d")

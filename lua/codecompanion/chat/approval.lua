@@ -246,7 +246,7 @@ function M.requested_away(chat, event)
   announce(chat, event)
 end
 
----A tool call asks for permission; a chat that is drawn anew asks again for what is still open.
+---A tool call asks for permission; a chat that is drawn again asks again for what is still open.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
 function M.requested(chat, event)
@@ -311,7 +311,7 @@ local function take_away(chat, call_id)
   keys.update(chat)
 end
 
----The chat is about to be drawn anew: the blocks go, the questions and what was edited in them stay for `requested`.
+---The chat is about to be drawn again: the blocks go, the questions and what was edited in them stay for `requested`.
 ---@param chat CodeCompanion.Chat
 function M.put_away(chat)
   for _, approval in ipairs(chat.approvals) do

@@ -1,4 +1,4 @@
----What a chat takes in while its buffer is unloaded, or waits to be drawn anew: its state, and nothing that is drawn.
+---What a chat takes in while its buffer is unloaded, or waits to be drawn again: its state, and nothing that is drawn.
 ---What is drawn comes from the log when the buffer is shown again.
 
 local approval = require("codecompanion.chat.approval")

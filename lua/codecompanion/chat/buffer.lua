@@ -88,7 +88,7 @@ end
 ---@param bufnr integer
 function M.take(chat, bufnr)
   chat.bufnr = bufnr
-  -- `acwrite`: `:e` reads it anew, `:w` keeps the draft; `modified` stays off, so that `:qa` is never held up
+  -- `acwrite`: `:e` reads it again, `:w` keeps the draft; `modified` stays off, so that `:qa` is never held up
   for name, value in pairs({ buftype = "acwrite", bufhidden = "hide", swapfile = false, modeline = false }) do
     api.nvim_set_option_value(name, value, { buf = bufnr })
   end

@@ -100,7 +100,7 @@ local function draw_edit(chat, change)
   end
 end
 
----Draw the lines of edits anew: a window has another width.
+---Draw the lines of edits again: a window has another width.
 ---@param chat CodeCompanion.Chat
 function M.refit(chat)
   for _, change in pairs(chat.changes) do

@@ -45,7 +45,7 @@ local function lines_of(items)
   return lines
 end
 
----Draw the block anew.
+---Draw the block again.
 ---@param chat CodeCompanion.Chat
 ---@param items table[]
 function M.set(chat, items)
@@ -131,7 +131,7 @@ function M.decorate_note(chat, row, item, line)
   end
 end
 
----Place the notes anew: a window has another width.
+---Place the notes again: a window has another width.
 ---@param chat CodeCompanion.Chat
 function M.refit(chat)
   api.nvim_buf_clear_namespace(chat.bufnr, M.notes, 0, -1)

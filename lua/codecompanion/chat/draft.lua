@@ -218,7 +218,7 @@ end
 ---@param typing boolean
 function M.changed(chat, typing)
   if chat.damaged then
-    return -- the buffer is about to be drawn anew, with the draft as it was
+    return -- the buffer is about to be drawn again, with the draft as it was
   end
   buffer.ensure_input(chat)
   local text = buffer.input_text(chat)

@@ -17,7 +17,7 @@ local MEASURED_LINES = 500 -- more fill the screen in any case
 ---@field wrap? boolean Long lines go on below (as a default they do)
 ---@field hanging? integer How far in they go on
 ---@field on_resize? fun(bufnr: integer) Called when the float has another size
----@field layout? fun(): string[], integer Lines and width anew when the editor has another size
+---@field layout? fun(): string[], integer Lines and width again when the editor has another size
 ---@field width? number Share of the editor, or columns; by default four fifths
 
 ---@param size number

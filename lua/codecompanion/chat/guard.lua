@@ -304,7 +304,7 @@ local function touches(chat, first, last)
   return first < bounds[2] and last > bounds[1]
 end
 
----Lines were changed by somebody else: a transcript that is touched is drawn anew from the log, the draft kept.
+---Lines were changed by somebody else: a transcript that is touched is drawn again from the log, the draft kept.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param last integer Exclusive, before the change

@@ -176,7 +176,7 @@ local function redraw(chat, bufnr, result)
   fill(bufnr, M.lines(result, chat.meter and chat.meter.exact, width), result.rows)
 end
 
----Ask again what the next request holds, and write it anew.
+---Ask again what the next request holds, and write it again.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 ---@param current { result: table }

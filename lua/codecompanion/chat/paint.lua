@@ -215,7 +215,7 @@ function M.wake(chat)
   end
 end
 
----Paint the draft soon; it is short, so it is simply painted anew.
+---Paint the draft soon; it is short, so it is simply painted again.
 ---@param chat CodeCompanion.Chat
 function M.input_soon(chat)
   if chat.input_painting then

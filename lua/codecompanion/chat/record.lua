@@ -36,7 +36,7 @@ local made = 0
 ---@field asked_again? integer How often the host was started again to ask whether messages were stored
 ---@field cut? boolean The last reply ended before its end marker
 ---@field approvals table[]
----@field put_away table<string, CodeCompanion.Approval> Open questions while the chat is being drawn anew
+---@field put_away table<string, CodeCompanion.Approval> Open questions while the chat is being drawn again
 ---@field seeks_approval? boolean The cursor goes to the next question that is drawn
 ---@field announced table<string, boolean> Calls whose question the user was told about
 ---@field approval_maps? table<string, table> While a question is open: what its keys mean elsewhere
@@ -66,7 +66,7 @@ local made = 0
 ---@field folds_kept table<integer|"latest", string> What they were when a window was left, and when the last one was
 ---@field fold_states table<string, boolean> What the user opened and closed, by the folds' keys
 ---@field guarded? boolean The cursor is on what was sent, or on the header of the input: keys that write lead there
----@field damaged? boolean Something changed it all the same: it is about to be drawn anew
+---@field damaged? boolean Something changed it all the same: it is about to be drawn again
 ---@field bounds? integer[] First row of the transcript, and the row after it
 ---@field awaiting? "redrawn"|"chat_opened" Nothing is drawn until this event comes
 ---@field places? table<integer, table> Where the cursors were in the drawing before

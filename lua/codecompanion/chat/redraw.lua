@@ -129,7 +129,7 @@ function M.blank(chat)
   place_cursors(chat, false)
 end
 
----Draw the chat anew, out of the log.
+---Draw the chat again, out of the log.
 ---@param chat CodeCompanion.Chat
 function M.redraw(chat)
   if not api.nvim_buf_is_loaded(chat.bufnr) then

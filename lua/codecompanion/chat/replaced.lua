@@ -91,7 +91,7 @@ function M.draw(chat)
       if is_new then
         erase(chat, answer)
       end
-      -- set anew also where it stood already: a closed fold is drawn again only when its lines change
+      -- set again also where it stood already: a closed fold is drawn again only when its lines change
       answer.mark = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
         id = answer.mark,
         end_row = last,

@@ -174,7 +174,7 @@ end
 local function step(chat, mine)
   local restore = chat.restore
   if mine ~= restore or not api.nvim_buf_is_loaded(chat.bufnr) then
-    return -- the chat is being drawn anew
+    return -- the chat is being drawn again
   end
   local start = vim.uv.hrtime()
   while restore.drawn < restore.size and (vim.uv.hrtime() - start) / 1e6 < BUDGET_MS do

@@ -286,7 +286,7 @@ end
 ---@param work thread
 local function continue(chat, work)
   if chat.refreshing ~= work or not api.nvim_buf_is_loaded(chat.bufnr) then
-    return -- the chat is drawn anew, or what is gone has changed meanwhile
+    return -- the chat is drawn again, or what is gone has changed meanwhile
   end
   local ok, problem = coroutine.resume(work)
   if coroutine.status(work) ~= "dead" then

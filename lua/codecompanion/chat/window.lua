@@ -104,7 +104,7 @@ function M.dress(chat, win)
   M.refit(chat)
 end
 
----Place the virtual text of a chat anew: there is more room, or less.
+---Place the virtual text of a chat again: there is more room, or less.
 ---@param chat CodeCompanion.Chat
 function M.refit(chat)
   if api.nvim_buf_is_loaded(chat.bufnr) then

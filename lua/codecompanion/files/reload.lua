@@ -1,4 +1,4 @@
----Files that changed on disk under buffers without unsaved changes are loaded anew: no prompt, also without 'autoread'.
+---Files changed on disk under buffers without unsaved changes are loaded again: no prompt, also without 'autoread'.
 ---
 ---A buffer with unsaved changes is left alone: what is in it is nobody else's, and Neovim asks when it is written.
 
@@ -26,7 +26,7 @@ local function for_empty_buffer(path, size)
   return content:find("[^\r\n%z\254\255\239\187\191]") and "edit" or "nothing"
 end
 
----Load one file anew if it changed on disk and has no unsaved changes.
+---Load one file again if it changed on disk and has no unsaved changes.
 ---@param bufnr integer
 function M.buffer(bufnr)
   local status = (vim.uv or vim.loop).fs_stat(api.nvim_buf_get_name(bufnr))

@@ -1,4 +1,4 @@
----`/clear`: begin anew in this chat; the history keeps everything.
+---`/clear`: start over in this chat; the history keeps everything.
 
 ---@type CodeCompanion.SlashCommand
 return {

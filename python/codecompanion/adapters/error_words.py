@@ -53,7 +53,7 @@ KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authe
 
 
 def is_opaque(code: str, quote: str) -> bool:
-    """Return whether the error says that a sealed part of the history is not accepted back."""
+    """Return whether the error says that an encrypted part of the history is not accepted back."""
     return code in _OPAQUE_CODES or _OPAQUE.search(quote) is not None
 
 

@@ -136,7 +136,7 @@ class HttpAdapter:
                 call, lessons = self._wire.render(request), lessons + 1
                 continue
             if isinstance(error, AuthenticationFailed):
-                # The next request reads the key anew: the user may have mended it.
+                # The next request reads the key again: the user may have mended it.
                 self._key = None
             wait = None if yielded else self._wait(error, attempt)
             if wait is None:
@@ -188,7 +188,7 @@ class HttpAdapter:
         return names or list(self._settings.models)
 
     def forget_key(self) -> None:
-        """Read the key anew before the next request."""
+        """Read the key again before the next request."""
         self._key = None
 
     async def warm_up(self) -> None:

@@ -135,7 +135,7 @@ class AdapterRegistry:
                 adapter.forget_key()
 
     def forget_keys(self, variables: Collection[str]) -> None:
-        """Read the keys that are in these environment variables anew before the next request."""
+        """Read the keys that are in these environment variables again before the next request."""
         for name, adapter in self._made.items():
             if isinstance(adapter, HttpAdapter) and key_variable(self._settings[name]) in variables:
                 adapter.forget_key()

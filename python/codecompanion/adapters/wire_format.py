@@ -54,7 +54,7 @@ class WireFormat:
     cache_lifetime_s = 300.0
     """As in `Adapter`; what most providers say is five to ten minutes."""
     origin_name = ""
-    """What `origin` of opaque parts begins with; the host of the endpoint follows."""
+    """What `origin` of encrypted parts begins with; the host of the endpoint follows."""
 
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""

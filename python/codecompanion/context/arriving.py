@@ -1,7 +1,7 @@
 """Tool results that no reply has followed yet: what the model asked for and has not seen (R-524; issue 9).
 
 When the request does not fit with them, older results are cleared first, and these are cut by what then is missing.
-What the stages after that take out may make room again: then they are cut anew, from the whole, by what is missing at
+What the stages after that take out may make room again: then they are cut again, from the whole, by what is missing at
 the end. Which stages do it stands in `recovery.toml`; when they run, in `pipeline`.
 """
 

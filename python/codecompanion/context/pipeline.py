@@ -7,7 +7,7 @@
                 run its steps → check the result → does it fit the target?
             → swap
         → does the request fit the window? else the stages of `recovery.toml`, which ask no model (R-524)
-        → has that made room? new results that were cut are cut anew, by what is missing in the end
+        → has that made room? new results that were cut are cut again, by what is missing in the end
 
 `prepare` and `compact` are generators: they yield `SummaryRequest`s and receive `SummaryReply`s, and return
 `Prepared`. They change nothing; the session commits the result as one event per stage.

@@ -122,7 +122,7 @@ class Calibration(msgspec.Struct, frozen=True):
     """What was learned about one endpoint and model: tokens = extra + ratio x estimate.
 
     `weight`: on how many estimated tokens of reports the ratio is based. `marks`: by how much a piece of punctuation
-    beyond the usual density is dearer than the estimate has it, so that code and prose each have a ratio of their own.
+    beyond the usual density costs more than estimated, so that code and prose each have a ratio of their own.
     `above` and `below`: how far reports lie from the count, as multiples of what is usual.
     """
 

@@ -1,4 +1,4 @@
-"""What costs tokens without being text, by size class (R-505): images, PDF pages, sealed blocks; never base64 as text.
+"""What costs tokens without being text, by size class (R-505): images, PDF pages, encrypted blocks, never base64.
 
 Every number is a class, not a count: the first report corrects it. Sources are named at each; "recorded" means the
 exchanges of `../shared/data/wire`, whose requests hold the image or document and whose replies say what it cost.
@@ -10,16 +10,16 @@ import math
 
 from codecompanion.model.messages import DocumentPart, ImagePart
 
-# An image whose size nobody knows counts as the dearest one a provider charges for after its own down-scaling.
+# An image whose size nobody knows counts as the most expensive one a provider charges for after its own down-scaling.
 UNKNOWN_IMAGE_TOKENS = 1600
 # Anthropic takes a page as an image and as text: 1,590 tokens recorded for one almost empty, 2,680 for a full one;
-# OpenAI about 250 and 1,000. Counted like the dearer provider's.
+# OpenAI about 250 and 1,000. Counted like the more expensive provider's.
 PAGE_TOKENS = 2500
 # For a PDF whose pages could not be counted; text with its fonts takes 13 to 60 KB a page, scans more.
 BYTES_PER_PAGE = 50_000
-# Recorded sealed reasoning: 1,000 characters hold none, then 6.2 (OpenAI, 0 to 2,500 tokens) to 6.6 (Anthropic) each.
+# Recorded encrypted reasoning: 1,000 characters hold none, then 6.2 (OpenAI, up to 2,500 tokens), 6.6 (Anthropic) each.
 _SEAL_CHARS, _SEALED_CHARS_PER_TOKEN = 1000, 6.4
-# Recorded sealed compactions (OpenAI): 3,684 and 4,068 characters for 297 and 342 tokens.
+# Recorded encrypted compactions (OpenAI): 3,684 and 4,068 characters for 297 and 342 tokens.
 _COMPACTED_CHARS_PER_TOKEN = 9.0
 
 
@@ -48,10 +48,10 @@ def document_tokens(document: DocumentPart) -> int:
 
 
 def opaque_tokens(chars: int) -> int:
-    """Return what a sealed (signed or encrypted) block of so many characters holds."""
+    """Return what a signed or encrypted block of so many characters holds."""
     return max(0, round((chars - _SEAL_CHARS) / _SEALED_CHARS_PER_TOKEN))
 
 
 def compaction_tokens(chars: int) -> int:
-    """Return what a provider's sealed compaction of so many characters adds to a prompt."""
+    """Return what a provider's encrypted compaction of so many characters adds to a prompt."""
     return max(0, round((chars - _SEAL_CHARS) / _COMPACTED_CHARS_PER_TOKEN))

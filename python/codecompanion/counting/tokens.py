@@ -187,7 +187,7 @@ class MessageCounter(msgspec.Struct, frozen=True):
             case TextPart():
                 return self.text(part.text)
             case ReasoningPart():
-                # What is shown may be a summary; the sealed block that goes back holds all of it.
+                # What is shown may be a summary; the encrypted block that goes back holds all of it.
                 return max(self.text(part.text), opaque_tokens(len(part.opaque)))
             case CompactionPart():
                 return part.tokens or self.text(part.text) or compaction_tokens(len(part.opaque))

@@ -1,4 +1,4 @@
-"""`/cost`: what a chat has cost, what its cache and its context management saved, which turns were dear (R-356, R-359).
+"""`/cost`: what a chat has cost, what its cache and its context management saved, expensive turns (R-356, R-359).
 
     title · total · Tokens · Cache · Savings · Calls and tools · Budgets · Turns
 
@@ -201,7 +201,7 @@ def _budgets(budgets: Sequence[Budget]) -> list[str]:
 
 
 def _turns(record: Record, page: Page) -> list[str]:
-    """Return the turns, dearest first, those without a price after them by their tokens."""
+    """Return the turns, most expensive first, those without a price after them by their tokens."""
     stretches = [stretch for stretch in record.stretches if stretch.calls]
     summed = [(stretch, sum_calls(stretch.calls)) for stretch in stretches]
     summed.sort(

@@ -137,7 +137,7 @@ class _Walker:
         return Figures(prompt_tokens=tokens, peak=tokens, cost=cost, overflows=int(tokens > self._window))
 
     def _read_again(self, source: Message, sent: Messages, now: float) -> Figures:
-        """Return what it takes to read a text anew: a call, its result, and a request with both; the view has them."""
+        """Return what it takes to read a text again: a call, its result, and a request with both; the view has them."""
         call_id, cycle = self._new_id("call"), max(1, self.view.cycle)
         call = self._call_of(source, call_id)
         asked = Message(id=self._new_id("again"), role="assistant", tool_calls=(call,), cycle=cycle, ts=now)

@@ -101,7 +101,7 @@ class Owner:
             self._lock = FileLock(_lock_file(folder, self.id))
 
     def lock_again(self) -> None:
-        """Lock our file anew when it was deleted: others would take us for dead."""
+        """Lock our file again when it was deleted: others would take us for dead."""
         if self._folder is None or self._lock is None or self._lock.path.exists():
             return
         self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -43,7 +43,7 @@ because another Neovim has it, or because the file could not be written."""
 class LiveChat(msgspec.Struct, frozen=True):
     """An open chat as its host remembers it: `opening`, the messages of the view, `closing` are a log of their own.
 
-    `anew` is how a message is written into that log: what it says of the lost one does not hold there.
+    `again` is how a message is written into that log: what it says of the lost one does not hold there.
     """
 
     chat_id: str
@@ -245,7 +245,7 @@ def _exchange(there: Sequence[LogEvent], view: View, change_id: str) -> ViewChan
 def _keep_spending(
     connection: sqlite3.Connection, totals: Mapping[str, Totals], live: set[str], known_before: set[str]
 ) -> None:
-    """Count what the other chats have cost as that of deleted ones: a budget must not begin anew (R-358)."""
+    """Count what the other chats have cost as that of deleted ones: a budget must not start from zero (R-358)."""
     gone = [row for chat_id, row in totals.items() if chat_id not in live and chat_id not in known_before]
     if gone and not known_before:
         usd, unpriced = sum(row.cost_usd for row in gone), sum(row.unpriced for row in gone)

@@ -27,7 +27,7 @@ from codecompanion.tools.proposal import Proposal, as_accepted, shown
 from codecompanion.waiting import to_the_end
 
 ATTEMPTS = 5
-"""So often a change is worked out anew because the user typed into the file in between."""
+"""So often a change is worked out again because the user typed into the file in between."""
 MAX_TOLD_CHARS = 4_000
 """So much of what a formatter changed is quoted to the model."""
 
@@ -74,7 +74,7 @@ def current_text(path: Path, context: ToolContext) -> TextFile:
 
 
 async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext, path: Path) -> ToolOutput:
-    """Carry out a tool's plan, worked out anew while the file changes under it, and return what the model reads.
+    """Carry out a tool's plan, worked out again while the file changes under it, and return what the model reads.
 
     Raises:
         ToolError: nothing was changed; says why.

@@ -58,14 +58,14 @@ class Editor(Protocol):
     async def look(self, paths: Sequence[Path] | None) -> Opened:
         """Return which of the paths are open, with their texts; None asks for all files with unsaved changes.
 
-        Open files without unsaved changes that changed on disk are loaded anew first.
+        Open files without unsaved changes that changed on disk are loaded again first.
         """
 
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
 
     async def reload(self, deleted: Path | None = None) -> None:
-        """Load anew what changed on disk below open files without unsaved changes. Does not wait for it.
+        """Load again what changed on disk below open files without unsaved changes. Does not wait for it.
 
         `deleted` is a file that was deleted on purpose: the editor need not warn of that.
         """

@@ -29,7 +29,7 @@ def sealed(content: Mapping[str, Any]) -> str:
 
 
 def unsealed(seal: object) -> dict[str, Any] | None:
-    """Return what was sealed, None when it is no seal of ours or has been touched."""
+    """Return what was encrypted, None when it is no seal of ours or has been touched."""
     try:
         raw = base64.b64decode(str(seal), validate=True)
         if not hmac.compare_digest(hmac.digest(_SECRET, raw[32:], "sha256"), raw[:32]):

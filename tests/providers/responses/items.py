@@ -110,7 +110,7 @@ class ItemWalk:
             refuse(f"Item '{own}' of type 'reasoning' was provided without its required following item.", "input")
 
     def _differs(self, item: Item) -> bool:
-        """Return whether the summary is another: not documented, but what was not said like this was not sealed."""
+        """Return whether the summary is another: not documented, but what was not said like this was not encrypted."""
         return list(item["summary"]) != list(self.ledger.issued[item["id"]].item["summary"])
 
     def _follows(self, after: Item | None, follower: str | None) -> bool:

@@ -85,7 +85,7 @@ class Rendering:
         }
 
     def final(self, usage: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the finished response, sealed once more."""
+        """Return the finished response, encrypted once more."""
         output = [self._sealed_again(item) for item in self.output]
         if self.reply.incomplete:
             details = {"reason": self.reply.incomplete}
@@ -244,7 +244,7 @@ def _tokens_of(item: Item) -> int:
 
 
 def _sealed_chars(item: Thought | Compacted) -> int:
-    """Return how long the sealed content is: recorded of reasoning with 0 to 2,500 tokens, and of two compactions."""
+    """Return the length of encrypted content: recorded of reasoning up to 2,500 tokens and of two compactions."""
     return round(1_060 + 6.2 * item.tokens if isinstance(item, Thought) else 1_000 + 9 * item.tokens)
 
 

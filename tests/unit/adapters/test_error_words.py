@@ -1,4 +1,4 @@
-"""Refusals of sealed parts, fields that are too long, waits told in a sentence, and the provider's own code."""
+"""Refusals of encrypted parts, fields that are too long, waits told in a sentence, and the provider's own code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all wire formats share: who may get back what an endpoint sealed (R-542)."""
+"""What all wire formats share: who may get back what an endpoint encrypted (R-542)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Results the model has not seen: older ones are cleared first, and they are cut by what then is missing (R-524).
 
 Issue 9: a model got 795 of 1,650 tokens of a file while 6,000 of 8,192 were free, because the file was cut before the
-older results went; and results were cut anew in every request, each time a little more.
+older results went; and results were cut again in every request, each time a little more.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_all_older_results_go_when_the_new_one_is_whole_then(name):
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", policy_names())
 def test_in_a_loop_of_ten_no_result_is_taken_out_twice(name, window):
-    """Seen under kodacode: in every request ten results were cut anew, and told as if they had just been cleared."""
+    """Seen under kodacode: in every request ten results were cut again, and told as if they had just been cleared."""
     policy, view = load_policy(name), made(*loop())
     rounds = made(*loop(*[window // 5] * 10))[2:]
     told: list[str] = []

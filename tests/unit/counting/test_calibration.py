@@ -169,7 +169,7 @@ def test_an_underscore_counts_three_marks() -> None:
 
 
 def test_the_version_of_stored_figures_belongs_to_this_estimator() -> None:
-    """Whoever fits the estimator anew raises `FIGURES`: ratios learned with the old one are not true of the new one."""
+    """Who fits the estimator again raises `FIGURES`: ratios learned with the old one are not true of the new one."""
     made_of = repr((WEIGHTS, CONSTANT, MARKS_DENSITY)).encode()
     assert (FIGURES, zlib.crc32(made_of)) == (1, 3387298119)
 

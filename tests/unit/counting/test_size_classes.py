@@ -1,4 +1,4 @@
-"""What images, pages and sealed blocks cost (R-505)."""
+"""What images, pages and encrypted blocks cost (R-505)."""
 
 from __future__ import annotations
 

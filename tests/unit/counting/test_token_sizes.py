@@ -24,7 +24,7 @@ def test_a_size_is_written_in_thousands_in_millions_or_as_a_number(text: str, to
 
 @pytest.mark.parametrize("text", ["", "banana", "k", "16 k", "1.5k", "-4k", "0", "0k", "16kb", "\u0664k", "9" * 40])
 def test_anything_else_is_refused(text: str) -> None:
-    """R-102 in our house (lesson 13): the source silently takes 16,000."""
+    """R-102 as built here (lesson 13): the source silently takes 16,000."""
     with pytest.raises(ValueError, match="expected a number of tokens, such as"):
         parse_tokens(text)
     assert not is_short_form(text) or text == "0k"

@@ -53,7 +53,7 @@ def test_ordinary_prose_is_close_to_the_truth() -> None:
 
 
 def test_one_estimate_serves_every_policy_and_is_closer_than_the_formulas_of_the_documents() -> None:
-    """R-113, R-405 in our house: neither formula is built; this one is closer, and corrected by what is reported."""
+    """R-113, R-405 as built here: neither formula is built; this one is closer, and corrected by what is reported."""
     text, truth = PROSE * 100, 1900
     codebuddy, cowork = math.ceil(len(text) / 3.5 * 1.1), math.ceil(len(text) / 4)
     ours = abs(estimate_text(text) - truth)

@@ -30,7 +30,7 @@ def test_an_empty_chat_says_so() -> None:
 
 
 def test_the_report_has_every_figure_of_the_requirement() -> None:
-    """R-356: totals, cache, savings, round trips, tool outcomes, summaries, dearest turn, turns by cost."""
+    """R-356: totals, cache, savings, round trips, tool outcomes, summaries, most expensive turn, turns by cost."""
     text = written(worked_chat())
     for part in (
         "6 provider calls in 3 turns, usage reported for 2 of 3 turns.",

@@ -108,7 +108,7 @@ def test_tokens_that_were_not_sent_are_counted_in_every_later_request() -> None:
 
 
 def test_breaking_a_cache_is_part_of_the_bill() -> None:
-    """Lesson 22: with a warm cache the first requests after an edit are dearer, not cheaper."""
+    """Lesson 22: with a warm cache the first requests after an edit are more expensive, not cheaper."""
     savings = estimate_savings(read_log(long_chat(cached=True).events))
     assert savings.usd is not None
     assert savings.usd < estimate_savings(read_log(long_chat(cached=False).events)).usd  # type: ignore[operator]

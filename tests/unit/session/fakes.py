@@ -197,7 +197,7 @@ class Bench:
                         await asyncio.wait_for(self._changed.wait(), pause)
                     pause = min(2 * pause, 0.008)
         except TimeoutError:
-            raise AssertionError(f"waited in vain; events: {self.events}; bugs: {self.bugs}") from None
+            raise AssertionError(f"waited without success; events: {self.events}; bugs: {self.bugs}") from None
 
     def of(self, kind: type[Any]) -> list[Any]:
         """Return the events of one type."""

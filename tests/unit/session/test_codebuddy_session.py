@@ -170,7 +170,7 @@ async def test_how_full_the_window_is_can_be_seen_without_a_compaction(tmp_path:
 
 
 async def test_every_request_is_checked(tmp_path: Path) -> None:
-    """R-142 in our house: no pause of 30 s or 3 messages between checks; lesson 6 asks for one before every request."""
+    """R-142: no pause of 30 s or 3 messages between checks here; lesson 6 asks for one before every request."""
     bench = bench_with(tmp_path, ScriptedAdapter("first", answers), 12_000)
     session = await bench.open()
     await talk(bench, session, 16)

@@ -82,7 +82,7 @@ async def test_two_compactions_in_one_reply_are_two(tmp_path):
 
 
 async def test_a_question_above_the_threshold_is_not_compacted_for_at_every_step(tmp_path):
-    """R-532, R-551, lesson 5: it stays in its own words, so each of these compactions would be paid for in vain."""
+    """R-532, R-551, lesson 5: it stays in its own words, so each of these compactions would change nothing."""
     (tmp_path / "a.txt").write_text("content")
     numbers = iter(range(100))
 

@@ -17,7 +17,7 @@ TURNS = 9
 
 
 def reads_and_answers(request: ChatRequest) -> Reply:
-    """Read the same file in each turn, then answer at a length that is dear to send again."""
+    """Read the same file in each turn, then answer at a length that is expensive to send again."""
     if request.messages[-1].role == "tool":
         return says("a long answer " * 2000)
     return calls((f"c{len(request.messages)}", "read_file", json.dumps({"path": "a.txt"})))

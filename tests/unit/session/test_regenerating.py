@@ -98,7 +98,7 @@ async def test_the_answer_that_does_not_count_is_marked(tmp_path: Path) -> None:
 
 
 async def test_an_answer_of_which_a_part_was_restored_is_no_answer_apart_any_more(tmp_path: Path) -> None:
-    """Also when that part leaves the view again: what is drawn anew folds as what grew (seed 648)."""
+    """Also when that part leaves the view again: what is drawn again folds as what grew (seed 648)."""
     bench, session = await asked(tmp_path)
     await again(bench, session)
     part = session.log.view.messages[-1].id

@@ -58,7 +58,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class MessageRenderer:
-    """Renders messages of one adapter; `origin` is whose sealed blocks it may give back (R-542)."""
+    """Renders messages of one adapter; `origin` is whose encrypted blocks it may give back (R-542)."""
 
     def __init__(self, origin: str, media: Media) -> None:
         self._origin = origin

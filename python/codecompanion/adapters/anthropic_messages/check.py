@@ -51,7 +51,7 @@ _SEALED_KINDS = THINKING_KINDS | {"compaction"}
 def check_body(body: Mapping[str, Any], sealed: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
     """Return one sentence per violation; empty when the API would take the body.
 
-    sealed: the thinking and compaction blocks the request is to give back, in order, exactly as they came.
+    encrypted: the thinking and compaction blocks the request is to give back, in order, exactly as they came.
     """
     order = OrderCheck()
     marks = [*_marks(body, "tools"), *_marks(body, "system")]

@@ -2,7 +2,7 @@
 
 Two kinds. **Readable** reasoning goes back only where the entry says so (`RenderOptions.send_reasoning`): most
 endpoints ignore it, some refuse it, DeepSeek and Moonshot refuse requests without it once tools were called
-(https://api-docs.deepseek.com/guides/thinking_mode). **Opaque** reasoning (`reasoning_details`) goes back to the
+(https://api-docs.deepseek.com/guides/thinking_mode). **Encrypted** reasoning (`reasoning_details`) goes back to the
 endpoint that made it, and to nobody else (R-542). Both only for messages of a tool turn, at every later request too:
 a message must not change once it was sent, or the provider's prompt cache is lost (lesson 22).
 """
@@ -32,7 +32,7 @@ def add_reasoning(
 ) -> None:
     """Put the message's reasoning into the rendered message.
 
-    `field` "" = the one it came in; `opaque_origin` "" = nothing opaque; `required`: a message that calls tools gets
+    `field` "" = the one it came in; `opaque_origin` "" = nothing encrypted; `required`: a message that calls tools gets
     the field even when there is nothing to say in it (its reasoning was written by another model).
     """
     parts = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ReasoningPart)]

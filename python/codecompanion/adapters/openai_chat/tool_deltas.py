@@ -46,7 +46,7 @@ class _Draft:
         self.arguments: list[str] = []
 
     def is_whole(self) -> bool:
-        # Asked for each delta of some servers: what does not end like an object is not read anew each time.
+        # Asked for each delta of some servers: what does not end like an object is not read again each time.
         return (
             bool(self.arguments)
             and self.arguments[-1].rstrip().endswith("}")

@@ -1,1 +1,1 @@
-"""OpenAI Responses: items instead of messages, sealed reasoning, and compaction by the provider."""
+"""OpenAI Responses: items instead of messages, encrypted reasoning, and compaction by the provider."""

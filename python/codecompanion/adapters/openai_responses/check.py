@@ -1,7 +1,7 @@
 """What a Responses endpoint refuses in a request body; pure, and a fold over the items, so that new ones cost O(new).
 
-Rules: each call is answered once, after it and before anybody else speaks; call ids and sealed items occur once;
-reasoning is followed by what it led to, which is an item of the model and no more reasoning (unsealed reasoning of
+Rules: each call is answered once, after it and before anybody else speaks; call ids and encrypted items occur once;
+reasoning is followed by what it led to, which is an item of the model and no more reasoning (not encrypted reasoning of
 compatible endpoints may stand in a row); at most one compaction stands in the request (a provider may write it as
 several items in a row), and only messages before it; ids, keys, content and sizes as in `check_items.py`. Stricter than
 the endpoint where that is silent: what breaks a rule here is a mistake of ours in any case.

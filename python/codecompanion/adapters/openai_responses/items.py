@@ -1,9 +1,9 @@
 """One message as Responses items. A pure function of the message, its call ids and the options (R-146).
 
-A reply becomes several items in the order in which the model wrote them: sealed reasoning, text, calls (their places
-are in `CallMark`). Reasoning is sent back only to the endpoint that sealed it, and only with what follows it, because a
+A reply becomes several items in the order in which the model wrote them: encrypted reasoning, text, calls (their places
+are in `CallMark`). Reasoning is sent back only to the endpoint that encrypted it, and only with what follows it: a
 reasoning item whose item is gone is answered with 400. Ids of items are left out, apart from those of reasoning, which
-is sealed together with its id: nothing is stored (`store: false`), so they refer to nothing.
+is encrypted together with its id: nothing is stored (`store: false`), so they refer to nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SEALED_KEYS = {
 
 
 class ItemRenderer:
-    """Renders messages for one endpoint; `origin` tells whose sealed parts it may send."""
+    """Renders messages for one endpoint; `origin` tells whose encrypted parts it may send."""
 
     def __init__(self, options: ResponsesOptions, read_blob: BlobReader, origin: str) -> None:
         self._options, self._read_blob, self._origin = options, read_blob, origin
@@ -198,7 +198,7 @@ def _call(call: ToolCall, call_id: str) -> Item:
 
 
 def _decoded(opaque: str) -> list[Item]:
-    """Return the items in an opaque text; one that this version cannot read is left out, and logged."""
+    """Return the items of provider state; one that this version cannot read is left out, and logged."""
     try:
         decoded = msgspec.json.decode(opaque)
     except NOT_READABLE:

@@ -28,8 +28,8 @@ class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     compaction: let the provider compact (R-534); off, the client's compaction does it. image_input, document_input:
     False = send a note instead. prompt_cache_key: name the chat to the provider's cache. reasoning_summary: the kind of
-    summary asked for when `parameters.reasoning` says none; "none" = do not ask. send_reasoning: give sealed reasoning
-    back with the items it belongs to.
+    summary asked for when `parameters.reasoning` says none; "none" = do not ask. send_reasoning: give encrypted
+    reasoning back with the items it belongs to.
     """
 
     compaction: bool = True

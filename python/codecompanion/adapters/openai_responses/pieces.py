@@ -83,7 +83,7 @@ class PieceRenderer:
         return _join(self._render_all(list(messages), with_opaque, None).pieces)
 
     def _extend(self, kept: _Kept, messages: list[Message], with_opaque: bool) -> bool:
-        """Append what is new to the kept pieces; return False when they are of no use (they are then spoilt)."""
+        """Append what is new to the kept pieces; return False when they are of no use (they are then damaged)."""
         known = len(kept.messages)
         # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
         if not known or kept.with_opaque != with_opaque or messages[:known] != kept.messages:

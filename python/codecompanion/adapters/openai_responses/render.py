@@ -1,6 +1,6 @@
 """A request as the bytes of a Responses body: `/responses`, `/responses/compact`, `/responses/input_tokens`.
 
-Nothing is stored on the provider's side (`store: false`), so sealed reasoning is asked for and sent back; nothing is
+Nothing is stored on the provider's side (`store: false`), so encrypted reasoning is asked for and sent back; nothing is
 truncated silently. The system prompt is `instructions`, and what changes comes last, so that the prefix stays the same
 from request to request (lesson 22). Items are rendered in `items.py` and kept in `pieces.py`.
 """

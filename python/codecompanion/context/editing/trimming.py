@@ -36,7 +36,7 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
     """Return the work with the large arguments of old calls replaced (R-117); ids and names stay.
 
     A reply whose reasoning only its provider can read is changed as a whole or not at all (lesson 26): in the running
-    turn it stays, in older turns it loses the sealed parts with the arguments.
+    turn it stays, in older turns it loses the encrypted parts with the arguments.
     """
     old = old_messages(work.messages, params.older_than, env)
     messages = list(work.messages)
@@ -102,7 +102,7 @@ class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
     """Return the work, or `Skipped` when what must stay is over the stage's target by itself (R-115).
 
-    No summary could make it fit then, so no model is asked for one in vain.
+    No summary could make it fit then, so no model is asked for one.
     """
     kept = (*work.messages, *work.pending)
     least = env.measure(_without(kept, _droppable(kept, TrimToFit(params.protect), env))).tokens

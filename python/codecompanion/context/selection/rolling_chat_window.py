@@ -1,7 +1,7 @@
 """S18 `rolling_chat_window`: a chat without tools is a cached summary and its newest messages (R-456…R-458).
 
 The live summary is the cache: it is written when the chat has grown long, stays as it is while a few more messages
-come, and is written anew, from itself and what is about to leave, before anything would be lost. In between the window
+come, and is written again, from itself and what is about to leave, before anything would be lost. In between the window
 is a little longer than asked for, so that the prompt cache of the provider keeps its prefix.
 """
 

@@ -12,7 +12,7 @@ _SHOWN = 5
 
 
 def author_of(report: StageReport, asked: Sequence[str]) -> str:
-    """Return who wrote the summary, and who was asked in vain before: `no model (gpt-x failed)`.
+    """Return who wrote the summary, and who was asked before without success: `no model (gpt-x failed)`.
 
     `asked` are the names of those who were asked, in order.
     """

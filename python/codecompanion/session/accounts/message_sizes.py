@@ -1,6 +1,6 @@
 """What each message of a chat adds to a prompt, as far as reports have told: a part of the ctx meter.
 
-A message is known by its id and estimate: an edited message is another one, and its undo the old one again. Sealed
+A message is known by its id and estimate: an edited message is another one, and its undo the old one again. Encrypted
 reasoning goes back with every request, but many models read only that of the turn that is on (OpenAI's before GPT-5.6,
 Claude before 4.5): whether this one does is learned at the first turn after one that reasoned.
 """

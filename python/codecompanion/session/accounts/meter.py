@@ -282,7 +282,7 @@ class ContextMeter:
     def _take_reply(self, usage: Usage, reply: Message) -> None:
         """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.
 
-        Sealed reasoning (signed, encrypted) goes back and is counted (recorded for Claude and GPT-5); readable
+        Signed or encrypted reasoning goes back and is counted (recorded for Claude and GPT-5); readable
         reasoning of Chat Completions mostly does not, and some endpoints do not say how much of the output it was.
         """
         size, thoughts_size = float(usage.output_tokens), 0.0

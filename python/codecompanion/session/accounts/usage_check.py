@@ -26,7 +26,7 @@ import msgspec
 _TEXT_DOWN, _TEXT_UP, _ONCE_DOUBTED = 0.4, 1.5, 0.5
 # Providers write schemas in forms of their own: recorded ones cost from a third of their JSON on.
 _SCHEMAS = 0.65
-# Images, pages, sealed or unsent reasoning: nothing at the least, this multiple of their size class at most.
+# Images, pages, encrypted or unsent reasoning: nothing at the least, this multiple of their size class at most.
 _MOST_SIZED = 3.0
 # A band needs a floor: the wrapping of a short request is larger than the request.
 _FLOOR = 128
@@ -50,7 +50,7 @@ _CUT_DOWN, _CUT_UP, _FLAT, _MORE_TEXT, _LEAST_WINDOW = 0.4, 1.03, 2, 0.25, 1_000
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What our own count says of a request, in tokens as the model counts (calibrated).
 
-    `sized` are images, pages, sealed blocks, reasoning; `hidden` is what the provider was seen to add. `window` is 0
+    `sized` are images, pages, encrypted blocks, reasoning; `hidden` is what the provider was seen to add. `window` is 0
     when it is a guess. `cleared` was left out by the provider itself, which said so.
     """
 

@@ -99,7 +99,7 @@ class RuleKeeper:
     async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         """Return the rule messages whose file has changed, with their new text, and new problems of reading.
 
-        What was allowed of a file outside of the repository is its text at that time: the next chat asks anew.
+        What was allowed of a file outside of the repository is its text at that time: the next chat asks again.
         """
         if not self._items:
             return (), ()

@@ -264,7 +264,7 @@ class _Run:
         """Log a compaction; one that asked no model begins and ends here."""
         record, announcer = self.record, self._owner.announcer
         if not report.asked:
-            # Or it takes the place of one that asked in vain.
+            # Or it takes the place of one that asked without an answer.
             also, failed = partial(announcer.began, report), report.emits.failed
             begin = partial(record.begin, also=also, failed_event=failed)
             began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)

@@ -1,7 +1,7 @@
 """How the automatic compactions of one chat fare: which are tried again, who is asked, what the user reads (R-532).
 
-Two guards: one for compactions that failed or were in vain, one for the model that writes summaries. Where a policy can
-do without that model, a compaction succeeds although the model failed, and asking it every time is a hidden cost.
+Two guards: one for compactions that failed or had no effect, one for the model that writes summaries. Where a policy
+can do without that model, a compaction succeeds although the model failed, and asking it every time is a hidden cost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Standing(msgspec.Struct, frozen=True):
     overhead: int
 
     def no_help(self, after: Measure) -> str:
-        """Return why a compaction was in vain that left so much."""
+        """Return why a compaction that left so much had no effect."""
         return (
             f"the compacted request still has {after.tokens} tokens, above the trigger"
             f" (system prompt and tools alone take {self.overhead})"

@@ -72,7 +72,7 @@ class EditorAsks:
         return msgspec.convert(answer.result, Changed)
 
     async def reload(self, deleted: Path | None = None) -> None:
-        """Load anew what changed on disk below open files without unsaved changes."""
+        """Load again what changed on disk below open files without unsaved changes."""
         fields: dict[str, object] = {} if deleted is None else {"deleted": str(deleted)}
         self._emit(Ask(ask_id=0, what="reload", until_ms=0, fields=fields))
 

@@ -168,7 +168,7 @@ class ChatLog:
             self.changes += 1
 
     async def read_keys(self) -> None:
-        """Learn anew what `recall` can give back: the stored log is another one than before (`lost_history`).
+        """Learn again what `recall` can give back: the stored log is another one than before (`lost_history`).
 
         Raises:
             StoreError: it cannot be read; no key counts.

@@ -1,6 +1,6 @@
 """Tell the editor everything a chat's buffer shows: out of the log, then what is on its way (lesson 54).
 
-The same whether a chat is opened, comes back into an empty buffer or is drawn anew: the log has one drawing.
+The same whether a chat is opened, comes back into an empty buffer or is drawn again: the log has one drawing.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class _Growing(msgspec.Struct):
 class ReplySoFar:
     """What has arrived of a reply, in its order. `finished` stays None until the end marker.
 
-    Plain reasoning and text that alternate stay one part each; a sealed reasoning block and a tool call are borders,
+    Plain reasoning and text that alternate stay one part each; encrypted reasoning and a tool call are borders,
     because their place matters to the provider that gets them back.
     """
 
@@ -121,7 +121,7 @@ class ReplySoFar:
     def content(self) -> Content:
         """Return the content of the message: a string, or parts when there was more than text.
 
-        Without an end marker nothing opaque is kept: what it belonged to may be missing. Marks of calls that stand
+        Without an end marker nothing encrypted is kept: what it belonged to may be missing. Marks of calls that stand
         after everything else say nothing and are left out.
         """
         calls = len(self.finished.tool_calls) if self.finished else 0

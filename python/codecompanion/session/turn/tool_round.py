@@ -188,7 +188,7 @@ class ToolRound:
     async def _ask(
         self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]
     ) -> Verdict:
-        """Ask until the answer is about the file as it is: one that changed meanwhile is shown and asked anew.
+        """Ask until the answer is about the file as it is: one that changed meanwhile is shown and asked again.
 
         Raises:
             ToolError: the change cannot be made any more; its text is the call's result.

@@ -220,7 +220,7 @@ class Turn:
         return self._waits() or None
 
     async def _answer(self) -> Finished | str:
-        """Send the request; one the provider refuses is mended: once for its opaque parts, for its size by the policy.
+        """Send the request; one the provider refuses is mended: once for encrypted parts, for its size by the policy.
 
         R-451, R-535. A refusal in words nobody knows counts as one for its size where that is likely, once.
 

@@ -271,7 +271,7 @@ class ContextControl:
         if not asks and self.native.compact_at and self.measured().tokens > self.limits.context_window:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))
-        if not asks and prepared_for == (self.adapter_name, self.model):  # else prepared anew, for the other window
+        if not asks and prepared_for == (self.adapter_name, self.model):  # else prepared again, for the other window
             await self._must_fit()
         await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
         return prepared

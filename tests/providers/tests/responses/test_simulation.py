@@ -127,7 +127,7 @@ async def test_what_was_stored_can_be_gone_on_from(server: ResponsesServer, clie
 
 
 async def test_a_provider_knows_its_own_after_a_restart() -> None:
-    """Two servers with one ledger are one provider; another one refuses what the first sealed."""
+    """Two servers with one ledger are one provider; another one refuses what the first encrypted."""
     from openai import BadRequestError
 
     ledger, kept = Ledger(), Reply((Thought(("Why",)), Text("So")))

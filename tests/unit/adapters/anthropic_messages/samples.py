@@ -64,7 +64,7 @@ def result(number: int, call: str, text: str = "contents") -> Message:
 
 
 def thinking(text: str = "hm", origin: str = ORIGIN, **block: Any) -> ReasoningPart:
-    """Return sealed reasoning."""
+    """Return encrypted reasoning."""
     sealed = {"type": "thinking", "thinking": text, "signature": f"signed {text}", **block}
     return ReasoningPart(text, "thinking", origin, msgspec.json.encode(sealed).decode())
 

@@ -189,7 +189,7 @@ def test_the_cache_never_shows(operations: list[tuple[str, int]]) -> None:
 
 
 def test_a_reply_that_says_nothing_is_left_out_and_mends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """An empty answer, or reasoning alone: every later request would be taken for broken, and be rendered anew."""
+    """An empty answer, or reasoning alone: every later request would be taken for broken, and be rendered again."""
     call = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read"),))
     result = Message(id="r", role="tool", content="o", tool_call_id="c")
     silent = [

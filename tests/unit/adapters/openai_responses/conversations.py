@@ -1,4 +1,4 @@
-"""Views to render: written by hand and generated, with sealed reasoning, marked calls, files and compactions."""
+"""Views to render: written by hand and generated, with encrypted reasoning, marked calls, files and compactions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def result(call_id: str, text: str = "out") -> Message:
 
 
 def reasoning(name: str, origin: str = ORIGIN) -> ReasoningPart:
-    """Return a sealed block."""
+    """Return an encrypted block."""
     item = {"type": "reasoning", "id": f"rs_{name}", "summary": [], "encrypted_content": f"sealed-{name}"}
     return ReasoningPart("thought", origin=origin, opaque=json.dumps(item))
 

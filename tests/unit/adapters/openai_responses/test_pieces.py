@@ -32,7 +32,7 @@ from tests.unit.adapters.openai_responses.conversations import (
 
 @given(chats(), st.data())
 def test_bytes_are_the_same_with_and_without_kept_pieces(messages: list[Message], data: st.DataObject) -> None:
-    """A chat that grows, is edited in the middle, compacted, or sent without opaque parts, through one renderer."""
+    """A chat that grows, is edited in the middle, compacted, or sent without encrypted parts, through one renderer."""
     made = wire()
     for _ in range(data.draw(st.integers(1, 4))):
         step = data.draw(st.sampled_from(["grow", "edit", "cut", "compact", "opaque"]))

@@ -41,7 +41,7 @@ def kinds(items: list[dict[str, Any]]) -> list[str]:
 
 
 def test_the_head_asks_for_nothing_stored_and_nothing_truncated() -> None:
-    """The system prompt is `instructions`; reasoning comes back sealed; the cache key tells nothing of the chat."""
+    """The system prompt is `instructions`; reasoning comes back encrypted; the cache key tells nothing of the chat."""
     body = body_of(request(system("be good"), user(1), chat_id="secret-chat"))
     assert body["stream"] is True
     assert body["store"] is False
@@ -70,7 +70,7 @@ def test_a_summary_of_the_system_stays_where_it_stands() -> None:
 
 @pytest.mark.parametrize("model", ["gpt-4.1", "gpt-4o-mini", "openai/gpt-4.1", "gpt-3.5-turbo", "ft:gpt-4o:me"])
 def test_a_model_that_does_not_reason_is_not_asked_to(model: str) -> None:
-    """It answers 400 to `reasoning` and to sealed reasoning."""
+    """It answers 400 to `reasoning` and to encrypted reasoning."""
     body = body_of(request(user(1), model=model))
     assert "reasoning" not in body
     assert "include" not in body
@@ -126,7 +126,7 @@ def test_tools_are_functions_and_their_names_are_mended() -> None:
 
 
 def test_a_reply_keeps_the_order_in_which_it_was_written() -> None:
-    """Sealed reasoning directly in front of what it led to, calls at their marks, phases kept, no ids of items."""
+    """Encrypted reasoning directly in front of what it led to, calls at their marks, phases kept, no ids of items."""
     body = body_of(request(*agent_loop()))
     assert check_body(body) == []
     assert kinds(body["input"]) == [
@@ -165,7 +165,7 @@ def test_calls_without_a_mark_come_last() -> None:
     ],
 )
 def test_reasoning_is_left_out(parts: tuple[Any, ...]) -> None:
-    """Without the item it belonged to, of another maker (R-542), not sealed, not readable."""
+    """Without the item it belonged to, of another maker (R-542), not encrypted, not readable."""
     items = items_of(user(1), reply(1, *parts), user(2))
     assert "reasoning" not in kinds(items)
     assert "only readable" not in json.dumps(items)
@@ -180,7 +180,7 @@ def test_a_request_without_opaque_parts_has_only_what_can_be_read() -> None:
 
 
 def test_sealed_items_are_sent_back_without_fields_of_answers() -> None:
-    """`created_by` and `status: null` are unknown in a request; what is sealed is untouched."""
+    """`created_by` and `status: null` are unknown in a request; what is encrypted is untouched."""
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "s", "status": None, "new": 1}
     part = ReasoningPart("", origin="openai_responses@api.openai.com", opaque=json.dumps(item))
     assert items_of(user(1), reply(1, part, "text"))[1] == {

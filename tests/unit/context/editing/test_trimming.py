@@ -66,7 +66,7 @@ def test_the_arguments_of_the_newest_four_messages_stay():
 
 
 def test_sealed_reasoning_goes_with_the_arguments_or_nothing_does():
-    """Lesson 26: in the running turn a signed reply stays whole; in an older one its sealed parts go, too."""
+    """Lesson 26: in the running turn a signed reply stays whole; in an older one its encrypted parts go, too."""
     sealed = (ReasoningPart("why", origin="anthropic", opaque="{}"), TextPart("text"))
     running = chat_with(calling(400, sealed))
     params = StripToolArgs(older_than=OlderThan("messages", 1))

@@ -216,7 +216,7 @@ def test_an_edit_takes_out_what_was_counted_not_what_was_estimated() -> None:
 
 
 def test_what_an_edit_shows_to_be_wrong_is_not_booked_to_the_fixed_part() -> None:
-    """Of two results told in one report the first is dearer than its share: what is known of the other was too much."""
+    """Of two results in one report the first costs more than its share: what is known of the other was too much."""
     chat = talk(Provider(1.0))
     base = chat.meter.measure(()).tokens
     dear, cheap = chat.add("{[(<x>)]}" * 400), chat.add(LINE * 200)
@@ -261,7 +261,7 @@ def test_another_model_starts_from_what_is_known_of_it() -> None:
 
 
 def test_reasoning_that_is_not_sent_back_is_no_part_of_the_next_prompt() -> None:
-    """Chat Completions; sealed reasoning goes back and counts. An endpoint may not say how much it was."""
+    """Chat Completions; encrypted reasoning goes back and counts. An endpoint may not say how much it was."""
     thought = "Let me think about it. " * 100
     for part, told, kept, returns in (
         (ReasoningPart(thought), 700, 100, False),
@@ -479,7 +479,7 @@ def test_a_restored_chat_counts_as_before_and_teaches_nothing_twice() -> None:
 
 
 def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
-    """The result was dearer than its estimate; forty reports later that is still known."""
+    """The result was more expensive than its estimate; forty reports later that is still known."""
     chat = talk(Provider(1.0, dearer={"m4": 300}), steps=2)
     dear = chat.view.messages[4]
     for _ in range(40):

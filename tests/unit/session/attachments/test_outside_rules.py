@@ -46,7 +46,7 @@ async def answer(session: Any, question: ApprovalRequested, decision: Any) -> No
 
 
 async def test_nothing_is_read_and_nothing_waits_before_the_answer(bench):
-    """The message goes out without the file; the question stays, also when the chat is drawn anew."""
+    """The message goes out without the file; the question stays, also when the chat is drawn again."""
     session = await bench.open()
     (question,) = asked(bench)
     assert question.title == "read 1 file from outside of the repository?"

@@ -301,7 +301,7 @@ async def test_the_keys_of_recall_are_those_of_the_new_log(host):
 
 
 async def test_an_older_summary_does_not_name_keys_of_the_lost_log(host):
-    """R-516: `recall r2 to r5` in a summary gave nothing back, or something else, once the log was written anew."""
+    """R-516: `recall r2 to r5` in a summary gave nothing back, or something else, once the log was written again."""
     bench, session, path = await host(*[says("answer " * 400)] * 3, says("THE SUMMARY"), ANSWER, ANSWER)
     await talk(bench, session, 3)
     session.compact("")
@@ -374,7 +374,7 @@ def running_host(folder: Path):
 
 
 async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):
-    """R-358: a budget must not begin anew because a file went away."""
+    """R-358: a budget must not start from zero because a file went away."""
     bench, session, path = await host(ANSWER, ANSWER)
     await talk(bench, session, 1)
     spent = bench.store.spent("chat-1")
