@@ -5,10 +5,10 @@ tests are about neither. `forked_python()` is an executable to give in the place
 (`-m codecompanion …`, `-m codecompanion.engine …`) is a process of its own, from `__main__` on, with the descriptors,
 folder, environment and arguments it was given. What a fork cannot do goes to the real Python by itself: any other
 argument, another locale, another PYTHONPATH. Tests about starting, about what is imported, and about what the system
-shows of a process (its pid stopped, its first environment) take `sys.executable`.
+shows of a process (its first environment) take `sys.executable`.
 
 The launcher stands where the process would: it passes signals on and ends as the process ends; when it is killed, the
-process is killed.
+process is killed. `process_of` names the process behind it, to be stopped or looked at.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,12 @@ def forked_python() -> str:
     return str(launcher)
 
 
+def process_of(pid: int) -> int:
+    """Return the process that does the work: the one behind a launcher, or any other itself."""
+    behind = Path(forked_python()).with_name(f"socket-{pid}")
+    return int(behind.read_text()) if behind.exists() else pid
+
+
 # ---- the process that is forked
 
 
@@ -168,6 +175,8 @@ def _fork(asking: socket.socket, children: dict[socket.socket, int], ours: list[
     arguments, environment = marshal.loads(b"".join(parts))  # noqa: S302 (from the launcher next door)
     pid = os.fork()
     if pid == 0:
+        launcher, _, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        Path(f"{ours[0].getsockname()}-{launcher}").write_text(str(os.getpid()))
         for one in (asking, *ours):
             one.close()
         _become(arguments, environment, descriptors)

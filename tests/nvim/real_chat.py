@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from codecompanion.model.history import LogEvent, View, project
 from codecompanion.store.opening import open_store
 from harness import Nvim, lua_string
+from tests.forked_python import forked_python, process_of
 from tests.providers.loopback.server import LoopbackServer
 
 KEY = "sk-planted-7f3a9c51d2e84b06"
@@ -22,10 +22,14 @@ def init_lua(
     opts: dict[str, Any] | None = None,
     extends: str = "openai_compatible",
     model: str = "test-model",
+    python: str = "",
 ) -> str:
-    """Return an init file whose chats talk to the server at `url`; `options` are laid over it, key by key."""
+    """Return an init file whose chats talk to the server at `url`; `options` are laid over it, key by key.
+
+    The host is forked (see `tests/forked_python.py`) unless a `python` is to start it.
+    """
     config: dict[str, Any] = {
-        "python": {"host_prog": sys.executable},
+        "python": {"host_prog": python or forked_python()},
         "adapters": {
             "http": {
                 "loop": {
@@ -97,6 +101,14 @@ class RealChat:
         """Go to the approval that waits, once its block is drawn and not yet answered, and press keys there."""
         self.nvim.wait_lua(HAS_QUESTION, timeout=30)
         self.nvim.feed("]a" + keys)
+
+    def job_pid(self) -> int:
+        """Return the pid of the job that is the host, as Neovim knows it."""
+        return int(self.nvim.lua("return require('codecompanion.host').inspect().pid"))
+
+    def host_pid(self) -> int:
+        """Return the pid of the host, to be stopped, killed or looked at."""
+        return process_of(self.job_pid())
 
     def state(self) -> str:
         return str(self.nvim.lua("return (vim.b.codecompanion_chat or {}).state or ''"))
@@ -194,6 +206,7 @@ def start_chat(
     key: str = KEY,
     env: dict[str, str] | None = None,
     opened: bool = True,
+    python: str = "",
     **nvim_options: Any,
 ) -> RealChat:
     """Start Neovim in a workspace with these files and open a chat."""
@@ -202,7 +215,7 @@ def start_chat(
     for name, content in files:
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(content, encoding="utf-8")
-    init = init_lua(server.url, options, opts, extends, model) + COUNT_TURNS
+    init = init_lua(server.url, options, opts, extends, model, python) + COUNT_TURNS
     nvim = nvim_factory(root=root, init=init, env={"LOOP_KEY": key, **(env or {})}, **nvim_options)
     chat = RealChat(nvim, root)
     if opened:

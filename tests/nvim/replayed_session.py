@@ -173,7 +173,7 @@ class Replay:
         nvim.wait_for(lambda: len(self.player.seen) > asked, "the request", timeout=30)
         self.chat.wait_state("streaming")
         before = self.chat.finished()
-        os.kill(int(nvim.lua("return require('codecompanion.host').inspect().pid")), signal.SIGKILL)
+        os.kill(self.chat.host_pid(), signal.SIGKILL)
         nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
         nvim.wait_for(lambda: self.chat.finished() >= before, "the end of the turn")
 

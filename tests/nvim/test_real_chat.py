@@ -30,10 +30,6 @@ def sent(server, index=-1):
     return [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][index]
 
 
-def host_pid(chat):
-    return int(chat.nvim.lua("return require('codecompanion.host').inspect().pid"))
-
-
 def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, tmp_path):
     """The main job in small: parallel calls, the meter from the provider's report, everything in the log."""
     script = [
@@ -149,7 +145,7 @@ def test_a_killed_host_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_pa
         else:
             chat.nvim.wait_screen("half" if when == "streaming" else "… run_command sleep 30")
         chat.type("a draft in the making")
-        os.kill(host_pid(chat), signal.SIGKILL)
+        os.kill(chat.host_pid(), signal.SIGKILL)
         chat.nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
         assert "precious words" in chat.text()
         assert chat.draft() == "a draft in the making"

@@ -127,7 +127,7 @@ def test_a_host_killed_in_the_middle_of_a_reply_leaves_whole_files(nvim_factory,
         wait_for_messages(chat, chat.id, 2)
         chat.send("question two")
         chat.wait_state("streaming")
-        os.kill(int(chat.nvim.lua("return require('codecompanion.host').inspect().pid")), signal.SIGKILL)
+        os.kill(chat.host_pid(), signal.SIGKILL)
         found = stored(chat, chat.id)
         assert not any(one.problem for one in found)
         assert payloads.form_of(found[0].raw) == "v2"

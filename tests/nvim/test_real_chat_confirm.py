@@ -32,7 +32,7 @@ def typed(chat: RealChat) -> list[str]:
 
 def kill_after_storing(chat: RealChat, text: str, *, stored: bool) -> None:
     """Send a message to a host that is killed before the editor hears of it; it was in the log by then, or not."""
-    pid = int(chat.nvim.lua("return require('codecompanion.host').inspect().pid"))
+    pid = chat.host_pid()
     os.kill(pid, signal.SIGSTOP)
     chat.send(text)
     key = chat.nvim.lua(OUTGOING)

@@ -33,10 +33,6 @@ return host.status() == "failed" and chat.attached == "no" and #chat.outgoing ==
 """
 
 
-def host_pid(chat):
-    return int(chat.nvim.lua("return require('codecompanion.host').inspect().pid"))
-
-
 def typed(chat):
     """Return what the user said, as stored."""
     return [m.text for m in chat.view().messages if m.role == "user" and not m.tag]
@@ -44,6 +40,13 @@ def typed(chat):
 
 def alive(pid):
     return Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
+
+
+def wait_until_gone(pid):
+    deadline = time.monotonic() + 3
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(pid)
 
 
 @pytest.mark.parametrize("when", ["streaming", "compacting", "running_tools"])
@@ -61,16 +64,13 @@ def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory,
         chat.wait_state(when)
         if when == "streaming":
             chat.nvim.wait_screen("word")
-        chat_id, pid, began = chat.id, host_pid(chat), time.monotonic()
+        chat_id, pid, began = chat.id, chat.host_pid(), time.monotonic()
         chat.nvim.notify_lua("vim.cmd('qa!')")
         process = chat.nvim._process
         process.wait(5)
         took = time.monotonic() - began
         assert took < 2.5
-        deadline = time.monotonic() + 3
-        while alive(pid) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not alive(pid)
+        wait_until_gone(pid)
         assert subprocess.run(["pgrep", "-f", "sleep 77"], stdout=subprocess.DEVNULL, check=False).returncode == 1
         view = project(read_log(tmp_path, chat_id))
         assert [m.text for m in view.messages if m.role == "user" and not m.tag] == ["first"]
@@ -89,7 +89,7 @@ def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
     with ChatServerThread([reply("one"), reply("two")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
-        pid = host_pid(chat)
+        pid = chat.host_pid()
         os.kill(pid, signal.SIGSTOP)
         try:
             began = time.monotonic()
@@ -110,14 +110,14 @@ def test_leaving_with_a_stopped_host_is_quick(nvim_factory, tmp_path):
     with ChatServerThread([reply("one")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
-        pid = host_pid(chat)
+        pid = chat.host_pid()
         os.kill(pid, signal.SIGSTOP)
         began = time.monotonic()
         chat.nvim.notify_lua("vim.cmd('qa!')")
         chat.nvim._process.wait(8)
         took = time.monotonic() - began
         assert took < 5
-        assert not alive(pid)
+        wait_until_gone(pid)
 
 
 def test_a_disk_that_fills_up_in_the_middle_of_a_chat(nvim_factory, tmp_path):
@@ -125,7 +125,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_chat(nvim_factory, tmp_path):
     with ChatServerThread([reply("one")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
-        pid = host_pid(chat)
+        pid = chat.host_pid()
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
         chat.say("second")
         assert "second" in chat.draft()
@@ -148,7 +148,7 @@ def test_a_disk_that_fills_up_while_a_tool_loop_runs(nvim_factory, tmp_path):
         before = chat.finished()
         chat.send("first")
         chat.wait_state("running_tools")
-        pid = host_pid(chat)
+        pid = chat.host_pid()
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -206,9 +206,9 @@ def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
             assert shown <= shown_as_sent(chat, number + 1)
             shown = shown_as_sent(chat, number + 1)
             if chat.nvim.lua("return require('codecompanion.host').inspect().pid ~= nil"):
-                pid = host_pid(chat)
-                os.kill(pid, signal.SIGKILL)
-                chat.nvim.wait_lua(DEAD_OR_BACK, pid)
+                job = chat.job_pid()
+                os.kill(chat.host_pid(), signal.SIGKILL)
+                chat.nvim.wait_lua(DEAD_OR_BACK, job)
                 chat.nvim.settle()
             stored = "\n".join(logged(chat))
             assert [n for n in shown if stored.count(f"question {n} ") != 1] == []

@@ -158,7 +158,7 @@ def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -
     """Killed before it made the branch: nothing was made, the text is still there, and sending it again works."""
     old = chat.id
     edit(chat, "two")
-    pid = chat.nvim.lua("return require('codecompanion.host').inspect().pid")
+    pid = chat.host_pid()
     os.kill(pid, signal.SIGSTOP)
     chat.nvim.feed("A too<Esc><CR>")
     chat.nvim.settle()  # it is on its way to the host

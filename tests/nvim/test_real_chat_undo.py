@@ -73,7 +73,7 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_ho
     assert "K original" not in screen
     assert "undone · <C-r> redo · ✂ 1 tool result cleared" in screen
     assert list(messages(chat)) == originals(chat)
-    os.kill(int(chat.nvim.lua("return require('codecompanion.host').inspect().pid")), signal.SIGKILL)
+    os.kill(chat.host_pid(), signal.SIGKILL)
     chat.nvim.wait_screen("The Python host ended")
     type_command(chat, "CodeCompanionRedo")
     chat.nvim.wait_for(lambda: messages(chat) == edited, "the redo")
@@ -202,7 +202,7 @@ def test_a_paused_chat_asks_also_behind_a_closed_window_and_a_dead_host(nvim_fac
         chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').current(), ...)", question)
         chat.nvim.feed("<CR>")
         chat.nvim.wait_lua(asked)
-        os.kill(int(chat.nvim.lua("return require('codecompanion.host').inspect().pid")), signal.SIGKILL)
+        os.kill(chat.host_pid(), signal.SIGKILL)
         chat.nvim.wait_for(lambda: chat.draft() == question, "the message back in the input")
         assert question not in [message.text for message in messages(chat)]
         chat.nvim.feed("<CR>")

@@ -49,7 +49,7 @@ def server() -> Any:
 
 def host_environment(chat: RealChat) -> str:
     """Return what the system shows of the host's environment; only root may look."""
-    pid = int(chat.nvim.lua("return require('codecompanion.host').inspect().pid"))
+    pid = chat.host_pid()
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace").replace("\0", "\n")
     except PermissionError:
@@ -67,7 +67,9 @@ def test_the_host_has_no_secret_in_its_environment_and_the_keys_work(nvim_factor
     """Lesson 44: neither `/proc/<pid>/environ` nor a command shows one; a kept variable arrives."""
     env = {**SECRETS, "NEEDED_TOKEN": "kept-pencil-6", "HARMLESS": "stays"}
     key = env.pop("LOOP_KEY")
-    chat = start_chat(nvim_factory, tmp_path, server, options=OPTIONS, key=key, env=env, binary=binary)
+    chat = start_chat(
+        nvim_factory, tmp_path, server, options=OPTIONS, key=key, env=env, binary=binary, python=sys.executable
+    )
     shown = host_environment(chat)
     assert "pencil" not in shown
     assert not shown or "HARMLESS=stays\n" in shown

@@ -78,7 +78,7 @@ def test_the_key_is_nowhere_but_on_the_wire(nvim_factory, tmp_path, key_file, na
         shown = everything_shown(chat)
         stored = everything_stored(chat)
         assert "Internal error in the chat (TypeError: a bug with" in shown
-        os.kill(host_pid(chat), signal.SIGKILL)
+        os.kill(chat.host_pid(), signal.SIGKILL)
         chat.nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
         shown += everything_shown(chat)
     assert KEY not in shown
@@ -144,10 +144,6 @@ def compacted(chat: RealChat) -> bool:
     payloads = [event.payload for event in chat.log()]
     assert not any(isinstance(payload, CompactionEnded) for payload in payloads)
     return any(isinstance(payload, ViewChanged) and payload.kind == "compacted" for payload in payloads)
-
-
-def host_pid(chat: RealChat) -> int:
-    return int(chat.nvim.lua("return require('codecompanion.host').inspect().pid"))
 
 
 def everything_shown(chat: RealChat) -> str:
