@@ -11,7 +11,7 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test journeys screens test-peers fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test journeys screens external test-peers fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -38,6 +38,10 @@ screens: setup ## pictures of every state, PNG and text, into shots/; SCREENS="-
 	@.ci/journeys
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" UV_PROJECT_ENVIRONMENT=.venv UV_SYSTEM_CERTS=1 uv sync --quiet --locked --inexact --group screens
 	@PYTHONPATH=python:. $(PYTHON_ENV) -m tests.journeys.screens $(SCREENS)
+
+external: export EXTERNAL = all
+external: setup ## all recorded sessions, where they are; make test plays a sample of them
+	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/external $(T)
 
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
 	@.ci/peers

@@ -1,6 +1,7 @@
 """`context` over real transcripts of other agents, as an outside tester sees it: R-004, R-501…R-533, R-551.
 
-What must come out is worked out here a second time, from the requirements and the documented counter alone.
+A sample of them by default, see `samples.py`. What must come out is worked out here a second time, from the
+requirements and the documented counter alone.
 """
 
 from __future__ import annotations
@@ -8,16 +9,19 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from samples import sampled
+
+from tests.forked_python import forked_python
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
 PYTHON = Path(__file__).resolve().parents[2] / "python"
-FILES = sorted(DATA.rglob("*.jsonl")) if DATA.is_dir() else []
+FILES = sampled(sorted(DATA.rglob("*.jsonl")), 12)
 PLACEHOLDER = "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
 PREFIX = "Below is a summary of a previous conversation:\n\n"
 IMAGE = (
@@ -49,9 +53,9 @@ def dirty(messages):
 
 def run_jobs(jobs):
     done = subprocess.run(
-        [sys.executable, "-m", "codecompanion", "context", "--jobs", "-"],
+        [forked_python(), "-m", "codecompanion", "context", "--jobs", "-"],
         input="".join(json.dumps(job) + "\n" for job in jobs).encode(),
-        capture_output=True, timeout=150, check=False, env={"PYTHONPATH": str(PYTHON)},
+        capture_output=True, timeout=150, check=False, env={**os.environ, "PYTHONPATH": str(PYTHON)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     return [json.loads(line) for line in done.stdout.decode().split("\n") if line]

@@ -1,12 +1,11 @@
 """A recorded session of half a million tokens and 454 tool calls, replayed through each adapter (issue 3, proof 3).
 
-The host is killed in the middle of a reply and the editor between two turns. `REPLAY_MESSAGES=975` plays all of it in
-every window; by default the smaller windows get its first 620 messages, which they compact several times.
+The host is killed in the middle of a reply and the editor between two turns. By default two of seven cases are played,
+see `samples.py`; `tests/nvim/test_replayed_session.py` plays a shorter session through each adapter.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import ALL
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nvim"))
 
@@ -28,7 +28,8 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 QUESTION = RecordedTurn("One more question: what did we do?", (RecordedReply("We untangled the run modes."),))
-SOME = int(os.environ.get("REPLAY_MESSAGES", "620"))
+SOME = 620
+"""So many messages, which the smaller windows compact several times."""
 CASES: dict[str, tuple[type, int, int, dict[str, Any]]] = {
     "openai, 200k": (ChatVoice, 200_000, 975, {}),
     "anthropic compacts, 200k": (AnthropicVoice, 200_000, 975, {}),
@@ -48,7 +49,10 @@ def nvim_factory(tmp_path: Path) -> Iterator[Any]:
         yield lambda **options: stack.enter_context(Nvim(options.pop("root", tmp_path), **options))
 
 
-@pytest.mark.parametrize("case", CASES)
+SAMPLE = ("anthropic, compaction here, 100k", "openai_responses tells the rest, 64k")
+
+
+@pytest.mark.parametrize("case", CASES if ALL else SAMPLE)
 def test_a_long_session_stays_in_its_window_and_the_meter_is_right(
     nvim_factory: Any, tmp_path: Path, case: str
 ) -> None:

@@ -1,6 +1,7 @@
 """`context --jobs` under every policy over real transcripts (issue 4, proof 1; pipeline.md 5.5, R-137).
 
-Each transcript is taken in a window it has outgrown and in one it fits, proactively and by hand.
+Each transcript (a sample by default, see `samples.py`) is taken in a window it has outgrown and in one it fits,
+proactively and by hand.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import sampled
 
 from codecompanion.context.policy.catalog import policy_names
 from codecompanion.formats.transcript_format import read_objects
@@ -21,7 +23,7 @@ from codecompanion.model.messages import SUMMARY_TAG, is_protected
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
 PYTHON = Path(__file__).resolve().parents[2] / "python"
-FILES = sorted(DATA.rglob("*.jsonl")) if DATA.is_dir() else []
+FILES = sampled(sorted(DATA.rglob("*.jsonl")), 12)
 RESULT = {"compacted", "originalCount", "finalCount", "originalTokens", "finalTokens", "tier", "warningLevel"}
 RULES = {"role": "user", "content": "Rule: é ```x```", "meta": {"tag": "rules", "path": "AGENTS.md"}}
 

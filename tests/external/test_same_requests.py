@@ -1,17 +1,17 @@
 """The bytes that go out stay the same while the house is rebuilt (issue 10, "How it is shown").
 
-Every recorded session is played under one policy, in turns; `SAME_REQUESTS=all` plays each under all of them. A change
+Every recorded session is played under one policy, in turns; `EXTERNAL=all` plays each under all of them. A change
 that means to send something else writes the table anew (see `same_requests.py`), in the same commit.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from same_requests import DIGESTS, TRANSCRIPTS, digest, name_of, recordings
+from samples import ALL
 
 from codecompanion.context.policy.catalog import policy_names
 
@@ -24,7 +24,7 @@ POLICIES = policy_names()
 CASES = [
     (path, policy)
     for number, path in enumerate(FILES)
-    for policy in (POLICIES if os.environ.get("SAME_REQUESTS") == "all" else [POLICIES[number % len(POLICIES)]])
+    for policy in (POLICIES if ALL else [POLICIES[number % len(POLICIES)]])
 ]
 TABLE: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text(encoding="utf-8"))
 

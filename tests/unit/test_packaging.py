@@ -11,7 +11,10 @@ from pathlib import Path
 from codecompanion.engine.__main__ import NEEDED
 
 REPO = Path(__file__).resolve().parents[2]
-MAKE_TARGETS = "setup demo chat test journeys screens test-peers lint types doc doc-check bench ci clean".split()
+MAKE_TARGETS = (
+    *"setup demo chat test journeys screens external test-peers".split(),
+    *"lint types doc doc-check bench ci clean".split(),
+)
 
 
 def locked() -> dict[str, str]:
