@@ -8,15 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
 from codecompanion.store.db import FILE_NAME
 from tests.unit.session.stored.story import EXPECTED, HERE, go_on
 
 FORMATS = sorted(HERE.glob("format_*"))
 
 
-@pytest.mark.parametrize("policy", policy_names())
-@pytest.mark.parametrize("folder", FORMATS, ids=[folder.name for folder in FORMATS])
+STORED = [
+    pytest.param(folder, policy, id=f"{folder.name}-{policy}")
+    for folder in FORMATS
+    for policy in json.loads((folder / EXPECTED).read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("folder", "policy"), STORED)
 async def test_a_stored_chat_goes_on_where_it_was(folder: Path, policy: str, tmp_path: Path) -> None:
     expected = json.loads((folder / EXPECTED).read_text(encoding="utf-8"))[policy]
     (tmp_path / FILE_NAME).write_bytes(gzip.decompress((folder / f"{FILE_NAME}.gz").read_bytes()))

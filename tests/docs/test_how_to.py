@@ -1,0 +1,80 @@
+"""What `doc/dev/how-to` tells to write works as it stands there."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from codecompanion.context.policy.table import policy_from_table
+
+REPO = Path(__file__).parents[2]
+HOW_TO = REPO / "doc/dev/how-to"
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """Return the code blocks of a page in a language."""
+    text = (HOW_TO / name).read_text(encoding="utf-8")
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
+
+
+def test_the_policy_is_one() -> None:
+    (text,) = blocks("policy.md", "toml")
+    policy = policy_from_table(tomllib.loads(text), "policy")
+    assert [stage.id for stage in policy.stages] == ["editing", "compaction"]
+    assert set(policy.options) == {"editing.trigger", "editing.keep_cycles", "compaction.trigger"}
+
+
+@pytest.mark.parametrize(("page", "parts"), [("strategy.md", 3), ("tool.md", 2)])
+def test_the_python_is_python(page: str, parts: int) -> None:
+    found = blocks(page, "python")
+    assert len(found) == parts
+    for text in found:
+        if not text.startswith(" "):
+            ast.parse(text)
+
+
+def test_the_strategy_passes_its_own_test(tmp_path: Path) -> None:
+    """Both are written where they belong, into a copy of the package."""
+    source, _, test = blocks("strategy.md", "python")
+    copy = tmp_path / "python"
+    subprocess.run(["cp", "-r", str(REPO / "python"), str(copy)], check=True)
+    (copy / "codecompanion/context/editing/shorten_replies.py").write_text(source, encoding="utf-8")
+    (tmp_path / "test_shorten_replies.py").write_text(test, encoding="utf-8")
+    run_tests(tmp_path, copy, "test_shorten_replies.py")
+
+
+def test_the_tool_passes_its_own_test(tmp_path: Path) -> None:
+    source, test = blocks("tool.md", "python")
+    copy = tmp_path / "python"
+    subprocess.run(["cp", "-r", str(REPO / "python"), str(copy)], check=True)
+    builtin = copy / "codecompanion/tools/builtin"
+    (builtin / "count_lines.py").write_text(source, encoding="utf-8")
+    registry = (builtin / "__init__.py").read_text(encoding="utf-8")
+    registry = "from codecompanion.tools.builtin.count_lines import COUNT_LINES\n" + registry.partition('"""\n')[2]
+    (builtin / "__init__.py").write_text(registry.replace("    RECALL,\n", "    COUNT_LINES,\n    RECALL,\n"))
+    (tmp_path / "conftest.py").write_text("from tests.unit.tools.conftest import *\n", encoding="utf-8")
+    (tmp_path / "test_count_lines.py").write_text(test, encoding="utf-8")
+    run_tests(tmp_path, copy, "test_count_lines.py")
+
+
+def run_tests(folder: Path, package: Path, name: str) -> None:
+    """Run a test file of the folder with the package given."""
+    (folder / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--confcutdir", str(folder), name],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(package), str(REPO)))},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
