@@ -275,3 +275,19 @@ def test_ten_thousand_messages_are_rendered_once() -> None:
     fresh = ChatRenderer(settings, RenderOptions(), lambda _: b"").render(request(*messages))
     assert body == fresh
     assert len(json.loads(body)["messages"]) == 10_000
+
+
+async def test_an_openai_account_of_the_environment_is_sent_to_openai_alone(
+    make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As OpenAI's own SDK does; a key among the headers is not taken. Nothing claims to be that SDK."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Corp: mine\nAuthorization: Bearer sk-custom\nno header")
+    async with ChatServer(key="") as server:
+        assert (await collect(make_adapter(server.url, kind="openai", key=""))).error is None
+        headers = server.requests[0].headers
+    assert (headers["openai-organization"], headers["openai-project"]) == ("org-mine", "proj-mine")
+    assert headers["x-corp"] == "mine"
+    assert headers["user-agent"].startswith("codecompanion/")
+    assert not [name for name in headers if name == "authorization" or name.startswith("x-stainless")]

@@ -190,7 +190,7 @@ class Adapter(Protocol):
         ...
 
     async def warm_up(self) -> None:
-        """Import the SDK and open what can be opened, off the path of the first request."""
+        """Import the transport and open what can be opened, off the path of the first request."""
         ...
 
     async def aclose(self) -> None:

@@ -1,8 +1,8 @@
 """The one map from what can go wrong with a provider to our error tree (`errors.py`), with the sentence for the user.
 
-Three doors, one for each form in which trouble arrives: an exception of the SDK or its transport, an HTTP status with
-a body, an error object inside a reply. A test walks the exception classes of the SDK and of httpx2 and proves that each
-has its own row here. Classes are matched by name, so that nothing is imported before the first request.
+Three doors, one for each form in which trouble arrives: an exception of the transport, an HTTP status with a body, an
+error object inside a reply. A test walks the exception classes of httpx2 and proves that each has its own row. Classes
+are matched by name, so that nothing is imported before the first request.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterError:
-    """Return our error for an exception of the SDK or its transport.
+    """Return our error for an exception of the transport.
 
     Raise the result outside of the `except` block: the foreign exception holds the request with its headers, and must
     not travel along as a context.
@@ -82,10 +82,8 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
     match kind_of(error):
         case "status":
             response: Any = getattr(error, "response", None)
-            body = getattr(error, "body", None)
+            body = decode_body(response.content)
             return error_from_status(int(response.status_code), body, response.headers, endpoint)
-        case "reported":
-            return error_from_payload(msgspec.json.encode({"error": str(error)}), endpoint)
         case "timed out":
             return _timed_out(error, endpoint)
         case "unreachable":
@@ -260,7 +258,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the text of the innermost cause: the SDK's own text (`Connection error.`) says nothing."""
+    """Return the text of the innermost cause: what is wrapped around it says less."""
     error = _chain(error)[-1]
     if isinstance(error, ConnectionError) and error.errno:
         # Their own text is a call with its arguments.

@@ -1,9 +1,8 @@
 """One provider endpoint over HTTP: key, connection, retries and time limits, the same for every wire format.
 
-The official SDK does transport, TLS, proxies, time-outs and error classes. Rendering and decoding are the wire format's
-(`wire_format.py`), because the SDK's request transform costs time in proportion to the history and its models cost time
-per chunk. Retries are ours too (`retry.py`): visible, and cancelled at once. Consume `stream` with
-`contextlib.aclosing`, so that the connection closes when the consumer stops early.
+Transport, TLS and proxies are `http_client.py`'s, rendering and decoding the wire format's (`wire_format.py`). Retries
+are here (`retry.py`): visible, and cancelled at once. Consume `stream` with `contextlib.aclosing`, so that the
+connection closes when the consumer stops early.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from random import random as system_random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -28,12 +27,12 @@ from codecompanion.adapters.base import (
     StreamEvent,
 )
 from codecompanion.adapters.error_map import Endpoint, error_from_exception
+from codecompanion.adapters.http_client import HttpClient, client_timeout, make_client
 from codecompanion.adapters.keys import key_label
 from codecompanion.adapters.limits_reader import LimitsReader
 from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
-from codecompanion.adapters.sdk_client import SdkClient, client_timeout, make_client, no_header, response_type
 from codecompanion.adapters.time_limits import ANSWER_LIMIT_S, longest_silence_s
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
@@ -80,9 +79,9 @@ class HttpAdapter:
         self._settings, self._wire = settings, wire
         self._read_key = read_key
         self._clock, self._sleep, self._random = clock, sleep, random
-        self._client: SdkClient | None = None
+        self._client: HttpClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening: asyncio.Future[SdkClient] | None = None
+        self._opening: asyncio.Future[HttpClient] | None = None
         self._key: str | None = None
         self._asks_for_limits = bool(settings.limits_path) and not settings.context_window
         self._windows = LimitsReader(self._fetch_limits, lambda model: wire.limits(model) is not None)
@@ -192,7 +191,7 @@ class HttpAdapter:
         self._key = None
 
     async def warm_up(self) -> None:
-        """Import the SDK and read the certificates in a thread (0.35 s), before the first request needs them.
+        """Import the transport and read the certificates in a thread (50 ms), before the first request needs them.
 
         Then read what the endpoint says of its models, when that is more than names. A key that a command prints is not
         asked for yet: the command may want a passphrase.
@@ -215,7 +214,7 @@ class HttpAdapter:
         await self._windows.aclose()
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await client.aclose()
 
     async def _fetch_limits(self) -> None:
         self._wire.read_models(await self._get(self._settings.limits_path))
@@ -224,8 +223,8 @@ class HttpAdapter:
         endpoint = await self._endpoint("")
         try:
             client = await self._open_client()
-            options = self._options(ANSWER_LIMIT_S, self._wire.models_headers)
-            response = await client.get(path, cast_to=response_type(), options=options)
+            headers, limits = self._headers(self._wire.models_headers), client_timeout(self._settings, ANSWER_LIMIT_S)
+            response = await client.send("GET", path, headers=headers, limits=limits)
             return response.content
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
@@ -287,9 +286,10 @@ class HttpAdapter:
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
         try:
             client = await self._open_client()
-            options = self._options(longest_silence_s(self._settings, len(call.body)), call.headers)
-            return await client.post(
-                call.path, cast_to=response_type(), content=call.body, options=options, stream=stream
+            limits = client_timeout(self._settings, longest_silence_s(self._settings, len(call.body)))
+            headers = self._headers(call.headers)
+            return await client.send(
+                "POST", call.path, headers=headers, limits=limits, content=call.body, stream=stream
             )
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
@@ -327,24 +327,21 @@ class HttpAdapter:
             silence_s=ANSWER_LIMIT_S,
         )
 
-    def _options(self, silence_s: float | None, more: Mapping[str, str]) -> Any:
-        """Return headers and time limits of a request.
+    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return key, the user's own headers and `more`, names in lower case.
 
-        The SDK is not given the key: it would keep it in its `repr`-able state.
+        The client is not given the key: it would keep it in its `repr`-able state.
         """
-        settings, key = self._settings, self._key or ""
-        headers: dict[str, Any] = {name: no_header(settings) for name in ("Authorization", "X-Api-Key")}
-        if key:
-            bare = settings.key_header
-            _put(
-                headers, bare or self._wire.key_header, key if bare else self._wire.key_value.replace(KEY_TEMPLATE, key)
-            )
-        for name, value in (*settings.headers.items(), *more.items()):
-            _put(headers, name, value.replace(KEY_TEMPLATE, key))
-        timeout = client_timeout(settings, silence_s)
-        return {"headers": headers, "follow_redirects": False, "timeout": timeout}
+        settings, wire, key = self._settings, self._wire, self._key or ""
+        headers: dict[str, str] = {}
+        if key and settings.key_header:
+            headers[settings.key_header.lower()] = key
+        elif key:
+            headers[wire.key_header.lower()] = wire.key_value.replace(KEY_TEMPLATE, key)
+        own = (*settings.headers.items(), *more.items())
+        return headers | {name.lower(): value.replace(KEY_TEMPLATE, key) for name, value in own}
 
-    async def _open_client(self) -> SdkClient:
+    async def _open_client(self) -> HttpClient:
         loop = asyncio.get_running_loop()
         client = self._client if self._loop is loop else None
         if client is None:
@@ -359,10 +356,3 @@ class HttpAdapter:
                 if opening.done():
                     self._opening = None
         return client
-
-
-def _put(headers: dict[str, Any], name: str, value: str) -> None:
-    """Set a header whatever the case it was set in before."""
-    for known in [known for known in headers if known.lower() == name.lower()]:
-        del headers[known]
-    headers[name] = value

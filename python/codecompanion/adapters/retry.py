@@ -1,7 +1,6 @@
 """When a failed request is tried again: back-off with jitter, the provider's own wish, an end (lesson 38).
 
-Pure: the clock and the random number arrive as arguments. The SDK's retries are off; these are announced and can be
-cancelled while waiting.
+Pure: the clock and the random number arrive as arguments. Retries are announced and can be cancelled while waiting.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
-NEEDED = ("pynvim", "msgpack", "greenlet", "msgspec", "pydantic", "openai", "anthropic", "tiktoken", "pathspec")
+NEEDED = ("pynvim", "msgpack", "greenlet", "msgspec", "httpx2", "anyio", "tiktoken", "pathspec")
 
 
 def find_problem() -> str:

@@ -21,11 +21,9 @@ from codecompanion.tools.command_environment import HiddenVariables, hidden_name
 
 PACKAGES = (
     "pynvim",
-    "openai",
-    "anthropic",
+    "httpx2",
     "tiktoken",
     "msgspec",
-    "pydantic",
     "pathspec",
     "tree-sitter",
     "genai-prices",

@@ -1,10 +1,9 @@
-"""Anthropic's errors, through the SDK's own exceptions and as events of a stream."""
+"""Anthropic's errors, as refusals and as events of a stream."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import httpx2
 import msgspec
 import pytest
@@ -24,10 +23,9 @@ def body(kind: str, message: str, code: str | None = None) -> dict[str, Any]:
 
 
 def raised(status: int, answer: dict[str, Any], **headers: str) -> ours.AdapterError:
-    """Return our error for what the SDK raises; making a client costs 50 ms, and this needs nothing of one."""
+    """Return our error for what the transport raises."""
     response = httpx2.Response(status, json=answer, headers=headers, request=REQUEST)
-    client = object.__new__(anthropic.Anthropic)
-    return error_from_exception(client._make_status_error_from_response(response), ENDPOINT)
+    return error_from_exception(httpx2.HTTPStatusError("refused", request=REQUEST, response=response), ENDPOINT)
 
 
 INVALID = "invalid_request_error"

@@ -1,7 +1,7 @@
 """A request as the bytes of a Chat Completions body.
 
 Each message is rendered once: the pieces of the last request of a chat are kept, and the next request, which nearly
-always is the same list with something appended, only renders what is new. The SDK's own way (a transform and a JSON
+always is the same list with something appended, only renders what is new. The SDKs' way (a transform and a JSON
 encoder over the whole history) costs time in proportion to the history on every request.
 """
 
