@@ -51,7 +51,7 @@ local subcommands = {
   approval = {
     description = "go to the tool call that is waiting for your approval",
     run = function()
-      require("codecompanion.chat.approval").go()
+      require("codecompanion.chat.question.approval").go()
     end,
   },
   approvals = {
@@ -61,7 +61,7 @@ local subcommands = {
       if not chat then
         return say.line("No chat is open; :CodeCompanionChat opens one")
       end
-      require("codecompanion.chat.grants").open(chat)
+      require("codecompanion.chat.lists.grants").open(chat)
     end,
   },
   resume = {
@@ -193,7 +193,7 @@ function M.complete(lead, line, position)
   if typed then
     return vim.tbl_map(function(name)
       return name:sub(#typed - #lead + 1)
-    end, require("codecompanion.chat.resume_list").names(typed))
+    end, require("codecompanion.chat.lists.resume_list").names(typed))
   end
   return is_first_argument(line, position) and starting_with(sorted_names(subcommands), lead) or {}
 end
@@ -249,7 +249,7 @@ function M.complete_chat(lead, line, position)
   local done = #typed - #lead
   return vim.tbl_map(function(name)
     return name:sub(done + 1)
-  end, require("codecompanion.chat.resume_list").names(typed))
+  end, require("codecompanion.chat.lists.resume_list").names(typed))
 end
 
 ---@param show fun(chat: CodeCompanion.Chat)
@@ -313,7 +313,7 @@ end
 local function change(direction)
   local chat = chat_for(direction)
   if chat then
-    require("codecompanion.chat.history")[direction](chat)
+    require("codecompanion.chat.wire.history")[direction](chat)
   end
 end
 
@@ -332,7 +332,7 @@ end
 function M.recall(args)
   local chat = chat_for("search")
   if chat then
-    require("codecompanion.chat.history").recall(chat, vim.trim(args.args))
+    require("codecompanion.chat.wire.history").recall(chat, vim.trim(args.args))
   end
 end
 

@@ -63,7 +63,7 @@ end
 ---@param steps table[]
 ---@param tell fun(kind: string, data: table)
 function M.play(steps, tell)
-  local session = require("codecompanion.chat.session")
+  local session = require("codecompanion.chat.state.session")
   local ended, opened = 0, false
   vim.api.nvim_create_autocmd("User", {
     pattern = { "CodeCompanionChat*" },
@@ -89,7 +89,7 @@ function M.play(steps, tell)
       session.notify(chat, "attach", { kind = step.attach, path = step.path })
     else
       local before = ended
-      require("codecompanion.chat.draft").set(chat, step.say)
+      require("codecompanion.chat.wire.draft").set(chat, step.say)
       session.submit(chat)
       wait(chat, function()
         return ended > before

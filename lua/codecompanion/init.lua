@@ -111,13 +111,13 @@ function M.statusline(bufnr)
   -- A status line is drawn all the time: it must not load the chat.
   local chats = package.loaded["codecompanion.chat"]
   local chat = chats and (bufnr and chats.by_buffer(bufnr) or not bufnr and chats.current())
-  return chat and require("codecompanion.chat.status").component(chat.bufnr) or ""
+  return chat and require("codecompanion.chat.state.status").component(chat.bufnr) or ""
 end
 
 ---A tab line like Neovim's own, in which chats have their titles; for 'tabline'.
 ---@return string
 function M.tabline()
-  return require("codecompanion.chat.tabline").line()
+  return require("codecompanion.chat.window.tabline").line()
 end
 
 return M

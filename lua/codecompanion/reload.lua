@@ -19,7 +19,7 @@ end
 function M.deactivate()
   local chats, host = package.loaded["codecompanion.chat"], package.loaded["codecompanion.host"]
   for _, chat in ipairs(chats and chats.list() or {}) do
-    require("codecompanion.chat.draft").save(chat)
+    require("codecompanion.chat.wire.draft").save(chat)
   end
   if host then
     host.stop(LEAVE_MS)

@@ -44,7 +44,7 @@ function M.fold_text()
   return {
     { "▸ ", "CodeCompanionFoldMark" },
     { title, "CodeCompanionFold" },
-    { "  " .. require("codecompanion.chat.status").counted(lines, "line"), "CodeCompanionFoldMark" },
+    { "  " .. require("codecompanion.chat.state.status").counted(lines, "line"), "CodeCompanionFoldMark" },
   }
 end
 
@@ -315,7 +315,7 @@ local function new_buffer()
   vim.bo[bufnr].bufhidden = "wipe"
   vim.bo[bufnr].swapfile = false
   vim.bo[bufnr].filetype = "markdown"
-  require("codecompanion.chat.float").highlight(bufnr, "markdown")
+  require("codecompanion.screen.float").highlight(bufnr, "markdown")
   return bufnr
 end
 

@@ -59,7 +59,7 @@ local function changed()
 end
 
 function S.delete_context_line(number)
-  local top = require("codecompanion.chat.buffer").position(chat(), "top")
+  local top = require("codecompanion.chat.buffer.text").position(chat(), "top")
   if top > 2 then
     api.nvim_win_set_cursor(0, { 2 + number % (top - 2), 0 })
     api.nvim_exec_autocmds("CursorMoved", { buffer = chat().bufnr })
@@ -69,10 +69,10 @@ function S.delete_context_line(number)
 end
 
 function S.undo_there()
-  local top = require("codecompanion.chat.buffer").position(chat(), "top")
+  local top = require("codecompanion.chat.buffer.text").position(chat(), "top")
   if top > 1 then
     api.nvim_win_set_cursor(0, { 1, 0 })
-    require("codecompanion.chat.actions").undo(chat())
+    require("codecompanion.chat.ui.actions").undo(chat())
     changed()
   end
 end
@@ -90,7 +90,7 @@ end
 function S.command(name)
   local bufnr = chat().bufnr
   if name == "redraw" then
-    require("codecompanion.chat.redraw").redraw(chat())
+    require("codecompanion.chat.wire.redraw").redraw(chat())
   elseif name == "bdelete" then
     vim.cmd("bdelete")
     vim.cmd("buffer " .. bufnr)
@@ -100,7 +100,7 @@ function S.command(name)
 end
 
 local function runs(c)
-  local folds = require("codecompanion.chat.folds")
+  local folds = require("codecompanion.chat.buffer.folds")
   local found = {}
   for _, item in pairs(c.items) do
     if item.run and item.run.fold then
@@ -113,7 +113,7 @@ end
 
 ---A fold ends at its own last row, or at that of one around it that begins on the same row.
 local function check_folds(c)
-  local folds = require("codecompanion.chat.folds")
+  local folds = require("codecompanion.chat.buffer.folds")
   local ends = {}
   for _, fold in pairs(c.folds) do
     local first, last = folds.rows(c, fold)
@@ -135,7 +135,7 @@ end
 
 function S.shown()
   local c = chat()
-  local draw = require("codecompanion.chat.draw")
+  local draw = require("codecompanion.chat.draw.put")
   local hidden = runs(c)
   local function is_hidden(row)
     for _, run in ipairs(hidden) do
@@ -164,9 +164,9 @@ function S.shown()
     end
   end
   local context = {}
-  local top = require("codecompanion.chat.buffer").position(c, "top")
+  local top = require("codecompanion.chat.buffer.text").position(c, "top")
   for row = 0, top - 1 do
-    local item = require("codecompanion.chat.context").item_at(c, row)
+    local item = require("codecompanion.chat.draw.context").item_at(c, row)
     if item then
       context[#context + 1] = item.id
     end

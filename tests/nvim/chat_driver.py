@@ -85,7 +85,7 @@ class ChatDriver:
         """Return the text of the input region."""
         return str(
             self.nvim.lua(
-                "return require('codecompanion.chat.buffer').input_text(require('codecompanion.chat').last_chat())"
+                "return require('codecompanion.chat.buffer.text').input_text(require('codecompanion.chat').last_chat())"
             )
         )
 
@@ -106,8 +106,8 @@ class ChatDriver:
         """Type `text` into the input and send it; return the submit id."""
         self.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
-               require('codecompanion.chat.draft').set(chat, ...)
-               require('codecompanion.chat.session').submit(chat)""",
+               require('codecompanion.chat.wire.draft').set(chat, ...)
+               require('codecompanion.chat.state.session').submit(chat)""",
             text,
         )
         return int(self.sent("submit")[-1]["submit_id"])

@@ -138,7 +138,7 @@ class RealChat:
         return str(
             self.nvim.lua(
                 "local c = require('codecompanion.chat').current()"
-                " return require('codecompanion.chat.buffer').input_text(c)"
+                " return require('codecompanion.chat.buffer.text').input_text(c)"
             )
         )
 

@@ -61,7 +61,7 @@ def test_an_approval_that_was_open_is_over_with_its_answer(chat: ChatDriver) -> 
     ask(chat)
     chat.nvim.command("enew")
     chat.nvim.command(f"bdelete {buffer_of(chat)}")
-    waits = "return require('codecompanion.chat.attention').elsewhere() or ''"
+    waits = "return require('codecompanion.chat.question.attention').elsewhere() or ''"
     assert "waiting for your approval" in chat.nvim.lua(waits)
     chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"), events.TurnFinished(reason="stopped"))
     assert chat.nvim.lua(waits) == ""
@@ -178,6 +178,6 @@ def test_a_draft_that_cannot_be_stored_is_kept_and_said_once(chat: ChatDriver) -
     chat.nvim.command("write")
     assert chat.sent("save_draft")[-1]["text"] == "onetwothree"
     chat.nvim.lua(refuse)
-    chat.nvim.lua("require('codecompanion.chat.unsent').keep(require('codecompanion.chat').list())")
+    chat.nvim.lua("require('codecompanion.chat.wire.unsent').keep(require('codecompanion.chat').list())")
     unsent = chat.nvim.lua("return vim.fn.stdpath('state') .. '/codecompanion/unsent.txt'")
     assert Path(unsent).read_text(encoding="utf-8") == "onetwothree\n"

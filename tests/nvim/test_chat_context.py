@@ -140,7 +140,7 @@ def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
     """`~` while it is an estimate; the thresholds where there is room."""
     chat.push(meter(35800, exact=False))
     chat.nvim.wait_screen(r"edit 65% · compact 85%   ctx~ 35\.8k/128\.0k 27% ▕██▌")
-    assert chat.nvim.lua("return require('codecompanion.chat.status').component()") == "ctx~ 35.8k/128.0k 27%"
+    assert chat.nvim.lua("return require('codecompanion.chat.state.status').component()") == "ctx~ 35.8k/128.0k 27%"
     chat.push(meter(36000), events.State(state="streaming", label="streaming"))
     assert chat.nvim.lua("return require('codecompanion').statusline()") == "streaming · ctx 36.0k/128.0k 28%"
     shown = chat.nvim.lua("return vim.b.codecompanion_chat")
@@ -167,10 +167,10 @@ def test_the_meter_stands_out_from_80_and_95_percent_on(chat: ChatDriver) -> Non
 def test_numbers_take_at_most_five_characters(chat: ChatDriver) -> None:
     """999, 1.2k, 35.8k, 1.0M."""
     numbers = [0, 999, 1000, 1234, 35849, 999949, 999950, 1_000_000, 12_345_678]
-    shown = chat.nvim.lua("return vim.tbl_map(require('codecompanion.chat.status').short, ...)", numbers)
+    shown = chat.nvim.lua("return vim.tbl_map(require('codecompanion.chat.state.status').short, ...)", numbers)
     assert shown == ["0", "999", "1.0k", "1.2k", "35.8k", "999.9k", "1.0M", "1.0M", "12.3M"]
     windows = chat.nvim.lua(
-        "return vim.tbl_map(require('codecompanion.chat.status').short_window, ...)", [128000, 200000, 1000000, 131072]
+        "return vim.tbl_map(require('codecompanion.chat.state.status').short_window, ...)", [128000, 200000, 1000000, 131072]
     )
     assert windows == ["128k", "200k", "1M", "131.1k"]
 

@@ -168,7 +168,7 @@ def test_edits_across_the_header_keep_the_draft(chat: ChatDriver) -> None:
     chat.nvim.wait_for(
         lambda: chat.text().endswith("\n\n## Me\nabc") or chat.text().endswith("## Me\n abc"), "J undone"
     )
-    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'draft')")
+    chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), 'draft')")
     chat.nvim.feed("GkA typed<Esc>")
     chat.nvim.wait_for(lambda: chat.text().endswith("\n\n## Me\ndraft typed"), "typed text in the draft")
     chat.nvim.feed("Gkkddd")
@@ -180,7 +180,7 @@ def test_a_selection_from_a_reply_into_the_draft_deletes_neither(chat: ChatDrive
     """What was sent is drawn again, the draft stays as it was."""
     chat.accept("question")
     chat.reply("keep this drop this")
-    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'gone stays')")
+    chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), 'gone stays')")
     chat.nvim.feed("gg/drop<CR>v/stays<CR>hd")
     chat.nvim.wait_for(lambda: chat.sent("redraw_chat"), "redraw_chat")
     assert chat.input() == "gone stays"

@@ -44,7 +44,8 @@ def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[...,
         """require('codecompanion.chat').open()
            return vim.tbl_filter(function(name)
              return package.loaded['codecompanion.' .. name] ~= nil
-           end, { 'chat.events', 'chat.blocks', 'chat.approval', 'chat.actions', 'chat.session', 'install' })"""
+           end, { 'chat.wire.events', 'chat.draw.blocks', 'chat.question.approval', 'chat.ui.actions',
+                'chat.state.session', 'install' })"""
     )
     assert before == [], "what draws and sends messages is loaded after the first paint"
     chat.open(opened=False)
@@ -195,7 +196,7 @@ def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> 
     chat.nvim.lua(SLOW_CLOCK)
     ids = [entry.message_id for entry in stored]
     take_out = """local chat, ids = require('codecompanion.chat').last_chat(), ...
-                  require('codecompanion.chat.runs').take_out(chat, ids, 'compacted')
+                  require('codecompanion.chat.draw.runs').take_out(chat, ids, 'compacted')
                   return chat.refreshing ~= nil"""
     assert chat.nvim.lua(take_out, ids[:30]) is True
     chat.nvim.lua("vim.api.nvim_buf_set_lines(0, -2, -1, false, { 'typed' })")
@@ -212,7 +213,7 @@ def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> 
     chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
            chat.gone = {}
-           require('codecompanion.chat.runs').refresh(chat)"""
+           require('codecompanion.chat.draw.runs').refresh(chat)"""
     )
     chat.nvim.wait_lua(settled)
     assert "summarised" not in chat.text()
@@ -239,13 +240,13 @@ def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
     """What an edit costs beside its lines (options, windows that follow) is most of what a submit costs."""
     chat.nvim.lua(
         """_G.followed = 0
-           local view = require('codecompanion.chat.view')
+           local view = require('codecompanion.chat.buffer.view')
            local follow = view.follow
            view.follow = function(...) _G.followed = _G.followed + 1 return follow(...) end"""
     )
-    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), 'hello')")
+    chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), 'hello')")
     chat.nvim.lua(
-        "_G.followed = 0 require('codecompanion.chat.session').submit(require('codecompanion.chat').last_chat())"
+        "_G.followed = 0 require('codecompanion.chat.state.session').submit(require('codecompanion.chat').last_chat())"
     )
     assert chat.nvim.lua("return _G.followed") == 1
     assert chat.text() == "## Me\nhello\n\n## Me\n"
@@ -343,7 +344,7 @@ def test_a_chat_whose_buffer_is_unloaded_settles_it_too(chat: ChatDriver) -> Non
     chat.nvim.command("enew")
     chat.nvim.command(f"bunload! {bufnr}")
     crash(chat)
-    chat.nvim.lua("require('codecompanion.chat.session').attach(require('codecompanion.chat').last_chat())")
+    chat.nvim.lua("require('codecompanion.chat.state.session').attach(require('codecompanion.chat').last_chat())")
     assert chat.sent("open_chat")[-1]["unconfirmed"] == [chat.sent("submit")[-1]["key"]]
     chat.opened(resumed=True)
     chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "sent or not", "the draft")
@@ -445,7 +446,7 @@ def test_autocmds_carry_the_documented_payload(chat: ChatDriver) -> None:
     ]
     documented = chat.nvim.lua(
         """local found = {}
-           for _, autocmd in ipairs(require('codecompanion.chat.autocmds').list) do
+           for _, autocmd in ipairs(require('codecompanion.chat.state.autocmds').list) do
              found[autocmd.name] = vim.tbl_keys(autocmd.data)
            end
            return found"""

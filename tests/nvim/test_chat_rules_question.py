@@ -32,7 +32,7 @@ def test_the_block_says_that_nothing_is_read_and_names_its_keys(chat: ChatDriver
     assert not chat.nvim.blocked()
     assert "waiting for your approval" not in chat.nvim.screen()
     assert (
-        chat.nvim.lua("return require('codecompanion.chat.attention').waits(require('codecompanion.chat').current())")
+        chat.nvim.lua("return require('codecompanion.chat.question.attention').waits(require('codecompanion.chat').current())")
         is False
     )
 

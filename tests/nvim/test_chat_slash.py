@@ -16,7 +16,7 @@ from harness import Nvim
 
 def send(chat: ChatDriver, text: str) -> None:
     """Put `text` into the input and press the send key."""
-    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), ...)", text)
+    chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), ...)", text)
     chat.nvim.feed("<CR>")
     chat.nvim.settle()
 

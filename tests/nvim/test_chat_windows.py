@@ -45,7 +45,7 @@ def test_a_fixed_window_of_a_chat_takes_other_chats(nvim_factory: Callable[..., 
     chat.accept("the first chat")
     first = chat.id
     chat.nvim.command("set winfixbuf")
-    chat.nvim.lua("require('codecompanion.chat.draft').set(require('codecompanion.chat').last_chat(), '/new')")
+    chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), '/new')")
     chat.nvim.feed("G<CR>")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
     assert "the first chat" not in chat.nvim.screen()

@@ -299,7 +299,7 @@ def test_a_chat_that_is_drawn_anew_keeps_what_was_edited(chat: ChatDriver, in_di
     chat.nvim.feed("ccimport json<Esc>" + ("" if in_diff else "q"))
     chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
-           require('codecompanion.chat.redraw').blank(chat)"""
+           require('codecompanion.chat.wire.redraw').blank(chat)"""
     )
     assert "needs your approval" not in chat.text()
     propose(chat)

@@ -10,7 +10,7 @@ def test_names_and_fields_of_the_policy_events_are_documented(nvim: Nvim) -> Non
     """R-328, R-423: the table of the help file and the builders cannot drift apart."""
     documented = nvim.lua(
         """local found = {}
-           local policies = require('codecompanion.chat.policy_autocmds')
+           local policies = require('codecompanion.chat.state.policy_autocmds')
            for _, autocmd in ipairs(policies.list) do
              found[autocmd.name] = vim.tbl_keys(autocmd.data)
            end

@@ -197,7 +197,7 @@ def test_what_was_sent_cannot_be_changed(chat):
             )
             chat.nvim.wait_for(lambda: chat.state() == "idle", "an idle chat")
             chat.nvim.lua(
-                "require('codecompanion.chat.draft').set(require('codecompanion.chat').current(), ...)",
+                "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), ...)",
                 "a draft\nof two lines",
             )
     comes_back(chat, before)

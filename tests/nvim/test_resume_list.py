@@ -121,7 +121,7 @@ def test_the_first_tab_finds_the_titles_and_starts_the_host(chat: ChatDriver) ->
     chat.nvim.wait_screen(":CodeCompanionChat Resume slow one")
     chat.nvim.feed("<C-c>")
     chat.nvim.lua(
-        """package.loaded['codecompanion.chat.resume_list'] = nil
+        """package.loaded['codecompanion.chat.lists.resume_list'] = nil
            require('codecompanion.host').status = function() return 'stopped' end
            require('codecompanion.install').can_start = function() return _G.installed end"""
     )

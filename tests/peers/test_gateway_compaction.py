@@ -48,7 +48,7 @@ def say_long(chat, word, lines):
     """Send a long message that begins with `word`."""
     chat.nvim.lua(
         """local text = ...
-           require('codecompanion.chat.draft').set(require('codecompanion.chat').current(), text)""",
+           require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), text)""",
         f"{word}\n{lines}\n",
     )
     chat.say("Go.")

@@ -14,20 +14,23 @@ LUA = REPO / "lua"
 # Modules that are still in a circle. The list can only shrink.
 IN_A_CIRCLE = frozenset(
     """
-    adapters adapters.resolve chat chat.actions chat.activity chat.approval chat.approval_block
-    chat.approval_keys chat.attention chat.autocmds chat.away chat.bar chat.blocks chat.buffer chat.changes
-    chat.choose chat.compact_question chat.compaction chat.context chat.covering chat.diff_view chat.draft
-    chat.draw chat.events chat.float chat.folds chat.fork chat.grants chat.guard chat.history chat.inspector
-    chat.installing chat.keymaps chat.loading chat.models chat.name chat.notices chat.options chat.outgoing
-    chat.paint chat.pickers chat.queue chat.record chat.redraw chat.replaced chat.restore chat.resume_list
-    chat.runs chat.session chat.status chat.stored chat.stream chat.tabline chat.tools chat.unsent chat.view
-    chat.watch chat.window chat.yolo cmdwin completion config config.findings config.host files
+    adapters adapters.resolve chat chat.buffer.folds chat.buffer.paint chat.buffer.text chat.buffer.view
+    chat.draw.activity chat.draw.blocks chat.draw.card chat.draw.changes chat.draw.context chat.draw.notices
+    chat.draw.put chat.draw.replaced chat.draw.restore chat.draw.runs chat.draw.stream chat.draw.tools
+    chat.lists.compact_question chat.lists.grants chat.lists.inspector chat.lists.loading chat.lists.models
+    chat.lists.pickers chat.lists.resume_list chat.lists.stored chat.question.approval
+    chat.question.attention chat.question.block chat.question.diff_view chat.question.keys
+    chat.state.autocmds chat.state.options chat.state.record chat.state.session chat.state.status
+    chat.state.yolo chat.ui.actions chat.ui.fork chat.ui.guard chat.ui.keymaps chat.ui.watch chat.window
+    chat.window.bar chat.window.covering chat.window.name chat.window.tabline chat.wire.away chat.wire.draft
+    chat.wire.events chat.wire.history chat.wire.installing chat.wire.outgoing chat.wire.queue
+    chat.wire.redraw chat.wire.unsent cmdwin completion config config.findings config.host files
     files.buffers files.conflict_view files.edit files.list files.marks files.quickfix files.reload
-    files.revert files.show host init install process reload reports say slash slash.adapter slash.approvals
-    slash.buffer slash.clear slash.compact slash.continue slash.cost slash.file slash.fork slash.help
-    slash.image slash.memory slash.model slash.new slash.paths slash.pin slash.pins slash.policy
-    slash.recall slash.redo slash.rename slash.restore slash.resume slash.revert slash.rules slash.title
-    slash.trace slash.undo slash.unpin
+    files.revert files.show host init install process reload reports say screen.choose screen.float slash
+    slash.adapter slash.approvals slash.buffer slash.clear slash.compact slash.continue slash.cost
+    slash.file slash.fork slash.help slash.image slash.memory slash.model slash.new slash.paths slash.pin
+    slash.pins slash.policy slash.recall slash.redo slash.rename slash.restore slash.resume slash.revert
+    slash.rules slash.title slash.trace slash.undo slash.unpin
     """.split()
 )
 

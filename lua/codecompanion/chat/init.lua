@@ -39,7 +39,7 @@ end
 
 ---@param event table
 local function on_event(event)
-  local queue = require("codecompanion.chat.queue")
+  local queue = require("codecompanion.chat.wire.queue")
   if event.type == "host_exit" then
     for _, chat in ipairs(chats) do
       queue.push(chat, event)
@@ -63,35 +63,36 @@ local function subscribe()
   local say = require("codecompanion.say")
   if not say.draw then
     say.draw = function(...)
-      require("codecompanion.chat.events") -- puts its own in this place
+      require("codecompanion.chat.wire.events") -- puts its own in this place
       say.draw(...)
     end
   end
-  require("codecompanion.chat.paint").setup()
-  require("codecompanion.chat.paint").warm()
-  require("codecompanion.chat.highlights").define()
-  require("codecompanion.chat.attention").setup()
-  require("codecompanion.chat.tabline").adopt()
-  require("codecompanion.chat.installing").setup()
+  require("codecompanion.chat.buffer.paint").setup()
+  require("codecompanion.chat.buffer.paint").warm()
+  require("codecompanion.chat.buffer.highlights").define()
+  require("codecompanion.chat.question.attention").setup()
+  require("codecompanion.chat.window.tabline").adopt()
+  require("codecompanion.chat.wire.installing").setup()
   vim.treesitter.language.register("markdown", "codecompanion")
   local paste = vim.paste
   vim.paste = function(lines, phase)
     local chat = M.by_buffer()
     if chat and phase < 2 then
-      require("codecompanion.chat.guard").pasted(chat)
+      require("codecompanion.chat.ui.guard").pasted(chat)
     end
     return paste(lines, phase)
   end
   local group = api.nvim_create_augroup("codecompanion.chat", {})
-  api.nvim_create_autocmd("ColorScheme", { group = group, callback = require("codecompanion.chat.highlights").define })
+  local define = require("codecompanion.chat.buffer.highlights").define
+  api.nvim_create_autocmd("ColorScheme", { group = group, callback = define })
   api.nvim_create_autocmd("CmdlineEnter", {
     group = group,
     pattern = ":",
     callback = function()
-      require("codecompanion.chat.resume_list").prefetch()
+      require("codecompanion.chat.lists.resume_list").prefetch()
     end,
   })
-  if require("codecompanion.chat.options").display().window.sticky then
+  if require("codecompanion.chat.state.options").display().window.sticky then
     local from
     api.nvim_create_autocmd("TabLeave", {
       group = group,
@@ -112,7 +113,7 @@ local function subscribe()
     group = group,
     callback = function()
       for _, chat in ipairs(chats) do
-        require("codecompanion.chat.draft").save(chat)
+        require("codecompanion.chat.wire.draft").save(chat)
       end
     end,
   })
@@ -126,14 +127,14 @@ local function furnish(chat, bufnr)
     by_buffer[chat.bufnr] = nil
   end
   by_buffer[bufnr] = chat
-  require("codecompanion.chat.buffer").take(chat, bufnr)
-  require("codecompanion.chat.watch").set(chat)
-  require("codecompanion.chat.keymaps").set(chat)
+  require("codecompanion.chat.buffer.text").take(chat, bufnr)
+  require("codecompanion.chat.ui.watch").set(chat)
+  require("codecompanion.chat.ui.keymaps").set(chat)
   vim.bo[bufnr].filetype = "codecompanion"
   -- not through `events`: what draws messages is loaded once the chat has been painted
-  require("codecompanion.chat.activity").draw(chat)
-  require("codecompanion.chat.status").publish(chat)
-  require("codecompanion.chat.draft").hint(chat)
+  require("codecompanion.chat.draw.activity").draw(chat)
+  require("codecompanion.chat.state.status").publish(chat)
+  require("codecompanion.chat.wire.draft").hint(chat)
 end
 
 ---@param id string
@@ -151,8 +152,8 @@ end
 ---@return CodeCompanion.Chat
 local function create(id, bufnr)
   subscribe()
-  local chat = require("codecompanion.chat.record").new(id)
-  local name = require("codecompanion.chat.name")
+  local chat = require("codecompanion.chat.state.record").new(id)
+  local name = require("codecompanion.chat.window.name")
   chats[#chats + 1] = chat
   bufnr = bufnr or name.buffer_of(chat.id)
   if not bufnr then
@@ -176,11 +177,11 @@ function M.fill(bufnr, id)
     chat.stored = true
     last = last or chat
   end
-  require("codecompanion.chat.redraw").redraw(chat)
+  require("codecompanion.chat.wire.redraw").redraw(chat)
   vim.schedule(function()
     -- Vim puts the cursor where it was by number once this is over
     if api.nvim_buf_is_loaded(chat.bufnr) then
-      require("codecompanion.chat.redraw").settle_partly(chat)
+      require("codecompanion.chat.wire.redraw").settle_partly(chat)
     end
   end)
 end
@@ -198,7 +199,8 @@ end
 local function unused()
   for _, chat in ipairs(chats) do
     local empty = not chat.touched and not chat.stored and #chat.outgoing == 0
-    if empty and api.nvim_buf_is_loaded(chat.bufnr) and require("codecompanion.chat.buffer").input_text(chat) == "" then
+    empty = empty and api.nvim_buf_is_loaded(chat.bufnr)
+    if empty and require("codecompanion.chat.buffer.text").input_text(chat) == "" then
       return chat
     end
   end
@@ -214,21 +216,21 @@ function M.open(opts)
   if waiting then
     M.show(waiting, opts.layout)
     if opts.text and opts.text ~= "" then
-      require("codecompanion.chat.draft").set(waiting, opts.text)
+      require("codecompanion.chat.wire.draft").set(waiting, opts.text)
     end
     return waiting
   end
   local chat = create()
   last = chat
   if opts.text and opts.text ~= "" then
-    require("codecompanion.chat.draft").set(chat, opts.text)
+    require("codecompanion.chat.wire.draft").set(chat, opts.text)
   end
   if not opts.hidden then
-    require("codecompanion.chat.unsent").give_back(chat)
+    require("codecompanion.chat.wire.unsent").give_back(chat)
     require("codecompanion.chat.window").open(chat, opts.layout)
   end
   vim.schedule(function()
-    require("codecompanion.chat.session").attach(chat, opts)
+    require("codecompanion.chat.state.session").attach(chat, opts)
   end)
   return chat
 end
@@ -236,7 +238,7 @@ end
 ---Take a chat off the screen; it goes on.
 ---@param chat CodeCompanion.Chat
 function M.hide(chat)
-  require("codecompanion.chat.draft").save(chat)
+  require("codecompanion.chat.wire.draft").save(chat)
   require("codecompanion.chat.window").hide(chat)
 end
 
@@ -282,7 +284,7 @@ local function resume_stored(id, opts)
   require("codecompanion.chat.window").open(chat, opts and opts.layout)
   chat.stored = true
   vim.schedule(function()
-    require("codecompanion.chat.session").attach(chat)
+    require("codecompanion.chat.state.session").attach(chat)
   end)
 end
 
@@ -293,7 +295,7 @@ end
 function M.resume(id, opts, refuse)
   subscribe()
   if not id or id == "" or id == "last" then
-    require("codecompanion.chat.pickers").session(id == "last", function(chosen)
+    require("codecompanion.chat.lists.pickers").session(id == "last", function(chosen)
       resume_stored(chosen, opts)
     end)
     return
@@ -312,7 +314,7 @@ function M.resume(id, opts, refuse)
     end
     require("codecompanion.say").line(reason, severity.WARN)
   end
-  local list = require("codecompanion.chat.resume_list")
+  local list = require("codecompanion.chat.lists.resume_list")
   if not is_id then
     return list.find(id, show)
   end
@@ -333,14 +335,14 @@ function M.replace(chat, id)
     target = create(id)
     target.stored = true
     vim.schedule(function()
-      require("codecompanion.chat.session").attach(target)
+      require("codecompanion.chat.state.session").attach(target)
     end)
   end
   target.replaced, chat.replaced = target.replaced or chat.replaced, nil
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
-    require("codecompanion.chat.folds").remember(chat, win)
+    require("codecompanion.chat.buffer.folds").remember(chat, win)
     require("codecompanion.chat.window").put(win, target.bufnr)
-    require("codecompanion.chat.outgoing").cursor_to_input(target, win)
+    require("codecompanion.chat.wire.outgoing").cursor_to_input(target, win)
   end
   last = target
   return target
@@ -353,7 +355,7 @@ end
 function M.restore(id, opts, refuse)
   subscribe()
   if not id or id == "" then
-    require("codecompanion.chat.pickers").checkpoint("", function(chosen)
+    require("codecompanion.chat.lists.pickers").checkpoint("", function(chosen)
       M.restore(chosen, opts)
     end)
     return
@@ -376,20 +378,20 @@ end
 function M.add_selection(lines, range, path)
   path = path or api.nvim_buf_get_name(0)
   local filetype = api.nvim_buf_get_name(0) == path and vim.bo.filetype or vim.filetype.match({ filename = path }) or ""
-  local fence = require("codecompanion.chat.blocks").fence(table.concat(lines, "\n"))
+  local fence = require("codecompanion.chat.draw.blocks").fence(table.concat(lines, "\n"))
   local shown = path ~= "" and vim.fn.fnamemodify(path, ":.") or "(no file)"
   local text = { ("%s:%d-%d"):format(shown, range[1], range[2]), fence .. filetype }
   vim.list_extend(text, lines)
   vim.list_extend(text, { fence, "" })
   local chat = M.current() or M.open()
   load(chat)
-  local present = require("codecompanion.chat.buffer").input_text(chat)
+  local present = require("codecompanion.chat.buffer.text").input_text(chat)
   if present ~= "" and present:sub(-1) ~= "\n" then
     present = present .. "\n"
   end
-  require("codecompanion.chat.draft").set(chat, present .. table.concat(text, "\n"))
+  require("codecompanion.chat.wire.draft").set(chat, present .. table.concat(text, "\n"))
   M.show(chat)
-  require("codecompanion.chat.outgoing").cursor_to_input(chat)
+  require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
 end
 
 ---Compact the current chat.
@@ -400,7 +402,7 @@ function M.compact(instructions, opts)
   if not chat then
     return require("codecompanion.say").line("No chat to compact", severity.WARN)
   end
-  require("codecompanion.chat.session").compact(chat, instructions or "", not (opts and opts.ask))
+  require("codecompanion.chat.state.session").compact(chat, instructions or "", not (opts and opts.ask))
 end
 
 ---The chat that was used last.
@@ -413,7 +415,7 @@ end
 ---@return string
 function M.statusline()
   local chat = M.current()
-  return chat and require("codecompanion.chat.status").component(chat.bufnr) or ""
+  return chat and require("codecompanion.chat.state.status").component(chat.bufnr) or ""
 end
 
 ---Show the next (1) or previous (-1) chat in the window of this one.
@@ -426,7 +428,7 @@ function M.cycle(chat, step)
   for index, other in ipairs(chats) do
     if other == chat then
       local target = chats[(index - 1 + step) % #chats + 1]
-      require("codecompanion.chat.folds").remember(chat, api.nvim_get_current_win())
+      require("codecompanion.chat.buffer.folds").remember(chat, api.nvim_get_current_win())
       load(target)
       require("codecompanion.chat.window").put(0, target.bufnr)
       last = target
@@ -442,7 +444,7 @@ function M.close(chat)
   if not chat then
     return
   end
-  require("codecompanion.chat.draft").save(chat)
+  require("codecompanion.chat.wire.draft").save(chat)
   require("codecompanion.chat.window").hide(chat)
   if api.nvim_buf_is_valid(chat.bufnr) then
     api.nvim_buf_delete(chat.bufnr, { force = true })
@@ -463,9 +465,9 @@ function M.forget(chat)
   if last == chat then
     last = chats[#chats]
   end
-  local was_busy = require("codecompanion.chat.status").is_busy(chat)
-  require("codecompanion.chat.draft").close(chat)
-  require("codecompanion.chat.activity").stop_retry(chat)
+  local was_busy = require("codecompanion.chat.state.status").is_busy(chat)
+  require("codecompanion.chat.wire.draft").close(chat)
+  require("codecompanion.chat.draw.activity").stop_retry(chat)
   if chat.attached ~= "no" then
     require("codecompanion.host").notify("close_chat", { chat = chat.id })
   end
@@ -473,7 +475,7 @@ function M.forget(chat)
     local back = ":CodeCompanionChat Resume brings it back."
     require("codecompanion.say").line({ "Chat closed, its turn stopped; " .. back, "Chat stopped; " .. back })
   end
-  require("codecompanion.chat.autocmds").fire(chat, "ChatClosed")
+  require("codecompanion.chat.state.autocmds").fire(chat, "ChatClosed")
 end
 
 return M

@@ -8,7 +8,7 @@ local M = {}
 ---@param row integer 0-based
 ---@return boolean The row is the first of the input: only there a slash command may stand
 local function is_command_row(chat, row)
-  return chat ~= nil and row == require("codecompanion.chat.buffer").position(chat, "input")
+  return chat ~= nil and row == require("codecompanion.chat.buffer.text").position(chat, "input")
 end
 
 ---@class CodeCompanion.Completion
@@ -84,7 +84,7 @@ end
 function M.done(chat, item)
   if type(item) == "table" and type(item.word) == "string" and vim.startswith(item.word, "/") then
     local command = require("codecompanion.slash").get(item.word:sub(2))
-    local row = require("codecompanion.chat.buffer").position(chat, "input")
+    local row = require("codecompanion.chat.buffer.text").position(chat, "input")
     local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1]
     if command and command.complete and line == item.word and api.nvim_get_mode().mode:sub(1, 1) == "i" then
       api.nvim_feedkeys(" ", "n", false)

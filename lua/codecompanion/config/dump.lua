@@ -48,8 +48,8 @@ io.stdout:write(
     slash = vim.tbl_map(function(command)
       return { name = command.name, argument = command.argument, description = command.description }
     end, require("codecompanion.slash").list()),
-    autocmds = require("codecompanion.chat.autocmds").list,
-    highlights = require("codecompanion.chat.highlights").documented(),
+    autocmds = require("codecompanion.chat.state.autocmds").list,
+    highlights = require("codecompanion.chat.buffer.highlights").documented(),
   }),
   "\n"
 )

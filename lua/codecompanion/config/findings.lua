@@ -102,8 +102,8 @@ function M.open()
   if #lines == 0 then
     return require("codecompanion.say").line("no mistakes in the configuration")
   end
-  local title = "Configuration"
-  require("codecompanion.chat.float").open({ title = title, lines = lines, filetype = "markdown", footer = "q close" })
+  local float = require("codecompanion.screen.float")
+  float.open({ title = "Configuration", lines = lines, filetype = "markdown", footer = "q close" })
 end
 
 return M

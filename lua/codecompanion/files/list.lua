@@ -24,7 +24,7 @@ end
 local function lines_of(rows)
   local name_width, count_width = 0, 0
   for _, row in ipairs(rows) do
-    row.title = require("codecompanion.chat.blocks").one_line(row.tool .. " " .. row.name)
+    row.title = require("codecompanion.chat.draw.blocks").one_line(row.tool .. " " .. row.name)
     name_width = math.max(name_width, api.nvim_strwidth(row.title))
     count_width = math.max(count_width, api.nvim_strwidth(counts(row)))
   end
@@ -59,14 +59,14 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param done fun(rows: table[])
 local function load(chat, done)
-  require("codecompanion.chat.session").request(chat, "list_changes", {}, done)
+  require("codecompanion.chat.state.session").request(chat, "list_changes", {}, done)
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param rows table[]
 local function show(chat, rows)
   local lines, by_line = lines_of(rows)
-  local float = require("codecompanion.chat.float")
+  local float = require("codecompanion.screen.float")
   local bufnr, win = float.open({ title = "File changes", lines = lines, footer = FOOTER })
   colour(bufnr, lines, by_line)
   api.nvim_win_set_cursor(win, { math.min(2, #lines), 0 })
@@ -113,7 +113,7 @@ local function show(chat, rows)
     take_back(revert.of_turn(rows, row.turn_id))
   end)
   map("K", "Show the diff", function(row)
-    require("codecompanion.chat.session").request(chat, "show_change", { change_id = row.change_id }, float.show)
+    require("codecompanion.chat.state.session").request(chat, "show_change", { change_id = row.change_id }, float.show)
   end)
   map("<CR>", "Open the file", function(row)
     close()

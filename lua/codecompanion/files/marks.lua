@@ -10,7 +10,7 @@ local M = {}
 ---@param step 1|-1
 ---@return integer?
 function M.next_row(chat, from, step)
-  local draw = require("codecompanion.chat.draw")
+  local draw = require("codecompanion.chat.draw.put")
   local best
   for id, item in pairs(chat.items) do
     if item.change then

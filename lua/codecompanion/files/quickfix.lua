@@ -37,7 +37,7 @@ end
 ---@param all boolean The whole chat, not only the newest turn that changed something
 ---@param turn_id? string Another turn
 function M.fill(chat, all, turn_id)
-  require("codecompanion.chat.session").request(chat, "list_changes", { hunks = true }, function(rows)
+  require("codecompanion.chat.state.session").request(chat, "list_changes", { hunks = true }, function(rows)
     local items = items_of(rows, all, turn_id)
     if #items == 0 then
       return require("codecompanion.say").line("The tools of this chat have changed no files that are there now.")

@@ -6,12 +6,12 @@ return {
   description = "Change the adapter",
   argument = "[name]",
   complete = function(lead)
-    return require("codecompanion.chat.models").adapters(lead)
+    return require("codecompanion.chat.lists.models").adapters(lead)
   end,
   run = function(chat, argument, refuse)
     if argument == "" then
-      return require("codecompanion.chat.pickers").model(chat)
+      return require("codecompanion.chat.lists.pickers").model(chat)
     end
-    require("codecompanion.chat.models").use_adapter(chat, argument, refuse)
+    require("codecompanion.chat.lists.models").use_adapter(chat, argument, refuse)
   end,
 }

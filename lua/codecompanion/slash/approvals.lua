@@ -5,6 +5,6 @@ return {
   name = "approvals",
   description = "List what runs without asking, and take it back",
   run = function(chat)
-    require("codecompanion.chat.grants").open(chat)
+    require("codecompanion.chat.lists.grants").open(chat)
   end,
 }

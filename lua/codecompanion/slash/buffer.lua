@@ -19,7 +19,7 @@ end
 ---@param bufnr integer
 local function attach(chat, bufnr)
   vim.fn.bufload(bufnr)
-  require("codecompanion.chat.session").notify(chat, "attach", {
+  require("codecompanion.chat.state.session").notify(chat, "attach", {
     kind = "buffer",
     path = api.nvim_buf_get_name(bufnr),
     text = table.concat(api.nvim_buf_get_lines(bufnr, 0, -1, false), "\n") .. "\n",
@@ -90,7 +90,7 @@ return {
       return
     end
     local options = { prompt = "Attach buffers", kind = "codecompanion.buffer", format_item = name_of }
-    require("codecompanion.chat.choose").select_many(buffers, options, function(chosen)
+    require("codecompanion.screen.choose").select_many(buffers, options, function(chosen)
       for _, bufnr in ipairs(chosen or {}) do
         attach(chat, bufnr)
       end

@@ -5,6 +5,6 @@ return {
   name = "clear",
   description = "Clear the chat (/undo brings it back)",
   run = function(chat)
-    require("codecompanion.chat.session").clear(chat)
+    require("codecompanion.chat.state.session").clear(chat)
   end,
 }

@@ -5,6 +5,6 @@ return {
   name = "continue",
   description = "Continue a reply that was cut off",
   run = function(chat, _, refuse)
-    require("codecompanion.chat.session").go_on(chat, refuse)
+    require("codecompanion.chat.state.session").go_on(chat, refuse)
   end,
 }

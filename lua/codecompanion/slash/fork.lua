@@ -9,7 +9,7 @@ return {
     return { "list" }
   end,
   run = function(chat, argument, refuse)
-    local fork = require("codecompanion.chat.fork")
+    local fork = require("codecompanion.chat.ui.fork")
     if argument == "list" then
       fork.list(chat)
     else

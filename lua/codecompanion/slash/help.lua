@@ -5,6 +5,6 @@ return {
   name = "help",
   description = "Show keys and commands",
   run = function()
-    require("codecompanion.chat.keymaps").help()
+    require("codecompanion.chat.ui.keymaps").help()
   end,
 }

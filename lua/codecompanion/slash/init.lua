@@ -114,13 +114,13 @@ function M.execute(chat, text)
   if not command then
     return false
   end
-  local draft = require("codecompanion.chat.draft")
+  local draft = require("codecompanion.chat.wire.draft")
   draft.take(chat)
   command.run(chat, argument, function(reason)
     M.say(chat, reason)
-    if require("codecompanion.chat.buffer").input_text(chat) == "" then
+    if require("codecompanion.chat.buffer.text").input_text(chat) == "" then
       draft.set(chat, text)
-      require("codecompanion.chat.outgoing").cursor_to_input(chat)
+      require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
     end
   end)
   return true

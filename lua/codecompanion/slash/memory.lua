@@ -5,7 +5,7 @@ return {
   name = "memory",
   description = "List what compactions remembered",
   run = function()
-    require("codecompanion.chat.pickers").memory(function(path)
+    require("codecompanion.chat.lists.pickers").memory(function(path)
       require("codecompanion.files.show").file(path)
     end)
   end,

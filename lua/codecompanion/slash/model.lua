@@ -6,12 +6,12 @@ return {
   description = "Change the model",
   argument = "[name]",
   complete = function(lead)
-    return require("codecompanion.chat.models").names(lead)
+    return require("codecompanion.chat.lists.models").names(lead)
   end,
   run = function(chat, argument, refuse)
     if argument == "" then
-      return require("codecompanion.chat.pickers").model(chat)
+      return require("codecompanion.chat.lists.pickers").model(chat)
     end
-    require("codecompanion.chat.models").use_model(chat, argument, refuse)
+    require("codecompanion.chat.lists.models").use_model(chat, argument, refuse)
   end,
 }

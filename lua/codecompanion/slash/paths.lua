@@ -85,7 +85,7 @@ end
 ---@param kind "file"|"image"
 ---@param path string
 function M.attach(chat, kind, path)
-  require("codecompanion.chat.session").notify(chat, "attach", { kind = kind, path = absolute(path) })
+  require("codecompanion.chat.state.session").notify(chat, "attach", { kind = kind, path = absolute(path) })
 end
 
 ---Attach what an argument names; if anything of it cannot be read, nothing is attached.
@@ -146,7 +146,7 @@ function M.pick(chat, kind, accept)
     end
     local prompt = kind == "file" and "Attach files" or "Attach images"
     local options = { prompt = prompt, kind = "codecompanion." .. kind }
-    require("codecompanion.chat.choose").select_many(choices, options, function(chosen)
+    require("codecompanion.screen.choose").select_many(choices, options, function(chosen)
       for _, path in ipairs(chosen or {}) do
         M.attach(chat, kind, path)
       end

@@ -7,6 +7,6 @@ return {
   argument = "[text]",
   multiline = true,
   run = function(chat, argument, refuse)
-    require("codecompanion.chat.history").pin(chat, { text = argument }, nil, refuse)
+    require("codecompanion.chat.wire.history").pin(chat, { text = argument }, nil, refuse)
   end,
 }

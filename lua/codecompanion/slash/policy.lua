@@ -6,13 +6,13 @@ return {
   description = "Choose how the context is managed",
   argument = "[name]",
   complete = function(lead)
-    return require("codecompanion.chat.pickers").policy_names(lead)
+    return require("codecompanion.chat.lists.pickers").policy_names(lead)
   end,
   run = function(chat, argument, refuse)
     if argument == "" then
-      require("codecompanion.chat.pickers").policy(chat)
+      require("codecompanion.chat.lists.pickers").policy(chat)
     else
-      require("codecompanion.chat.session").request(chat, "set_policy", { policy = argument }, function() end, refuse)
+      require("codecompanion.chat.state.session").command(chat, "set_policy", { policy = argument }, refuse)
     end
   end,
 }

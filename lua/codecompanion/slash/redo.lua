@@ -5,6 +5,6 @@ return {
   name = "redo",
   description = "Redo the change that was undone last",
   run = function(chat)
-    require("codecompanion.chat.history").redo(chat)
+    require("codecompanion.chat.wire.history").redo(chat)
   end,
 }

@@ -6,7 +6,7 @@ return {
   description = "Change the title of the chat",
   argument = "[text]",
   run = function(chat, argument, refuse)
-    require("codecompanion.chat.session").attach(chat)
-    require("codecompanion.chat.stored").rename(chat.id, argument, { present = chat.title, refuse = refuse })
+    require("codecompanion.chat.state.session").attach(chat)
+    require("codecompanion.chat.lists.stored").rename(chat.id, argument, { present = chat.title, refuse = refuse })
   end,
 }

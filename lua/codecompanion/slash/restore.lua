@@ -10,7 +10,7 @@ return {
     if argument ~= "" then
       return chats.restore(argument, nil, refuse)
     end
-    require("codecompanion.chat.pickers").checkpoint(chat.id, function(id)
+    require("codecompanion.chat.lists.pickers").checkpoint(chat.id, function(id)
       chats.restore(id)
     end)
   end,

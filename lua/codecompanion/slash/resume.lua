@@ -6,7 +6,7 @@ return {
   description = "Resume a stored chat",
   argument = "[title or id]",
   complete = function(lead)
-    return require("codecompanion.chat.resume_list").names(lead)
+    return require("codecompanion.chat.lists.resume_list").names(lead)
   end,
   run = function(_, argument, refuse)
     require("codecompanion.chat").resume(argument, { check = true }, refuse)

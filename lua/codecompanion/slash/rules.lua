@@ -7,9 +7,9 @@ return {
   argument = "[group]",
   run = function(chat, argument, refuse)
     if argument == "" then
-      require("codecompanion.chat.pickers").rules(chat)
+      require("codecompanion.chat.lists.pickers").rules(chat)
     else
-      require("codecompanion.chat.session").command(chat, "add_rules", { group = argument }, refuse)
+      require("codecompanion.chat.state.session").command(chat, "add_rules", { group = argument }, refuse)
     end
   end,
 }

@@ -5,6 +5,6 @@ return {
   name = "undo",
   description = "Undo the newest edit, compaction, pin … of the chat",
   run = function(chat)
-    require("codecompanion.chat.history").undo(chat)
+    require("codecompanion.chat.wire.history").undo(chat)
   end,
 }

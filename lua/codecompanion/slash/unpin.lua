@@ -8,11 +8,11 @@ return {
   run = function(chat, argument, refuse)
     local number = tonumber(argument)
     if number then
-      require("codecompanion.chat.history").unpin(chat, { number = number }, nil, refuse)
+      require("codecompanion.chat.wire.history").unpin(chat, { number = number }, nil, refuse)
     elseif argument ~= "" then
       refuse(("Nothing was unpinned: %q is not a number; /pins lists them."):format(argument))
     else
-      require("codecompanion.chat.history").pins(chat)
+      require("codecompanion.chat.wire.history").pins(chat)
     end
   end,
 }

@@ -1,0 +1,276 @@
+---Colours of the Markdown in a chat buffer, piece by piece and only where somebody looks.
+---
+---A treesitter highlighter on the whole buffer parses it again with every chunk and freezes a long chat (lessons 46,
+---50). Here finished pieces are parsed once, as strings, when a window shows them; what is still being written gets
+---colours line by line. The highlight queries and groups are Neovim's own, so it looks the same.
+
+local api = vim.api
+local live = require("codecompanion.chat.buffer.live")
+local scan = require("codecompanion.chat.buffer.scan")
+
+local M = {}
+
+M.pieces = api.nvim_create_namespace("codecompanion.chat.pieces")
+M.ns = api.nvim_create_namespace("codecompanion.chat.paint")
+local provider = api.nvim_create_namespace("codecompanion.chat.provider")
+
+local BUDGET_MS = 4
+local INPUT_AFTER_MS = 60
+local MAX_INPUT_LINES = 300
+local MAX_PIECE_BYTES = 60000
+
+---Note that rows [first, first + lines) are a piece of Markdown (or of code in `lang`) to be painted when seen.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param piece { lines: integer, lang?: string, fence?: boolean }
+function M.add(chat, first, piece)
+  local id = api.nvim_buf_set_extmark(chat.bufnr, M.pieces, first, 0, {
+    end_row = first + piece.lines,
+    end_col = 0,
+    strict = false,
+    right_gravity = false,
+    end_right_gravity = false,
+  })
+  chat.pieces[id] = { lang = piece.lang, fence = piece.fence }
+  chat.unpainted = chat.unpainted + 1
+end
+
+---Note whole finished text.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param lines string[]
+function M.add_text(chat, first, lines)
+  for _, piece in ipairs(scan.split(lines)) do
+    M.add(chat, first, piece)
+    first = first + piece.lines
+  end
+end
+
+---@param bufnr integer
+---@param row integer
+---@param col integer
+---@param opts table
+local function mark(bufnr, row, col, opts)
+  opts.strict = false
+  api.nvim_buf_set_extmark(bufnr, M.ns, row, col, opts)
+end
+
+---Queries are held here: Neovim's own cache is weak, and parsing one again costs up to 20 ms.
+---@type table<string, { highlights?: vim.treesitter.Query, injections?: vim.treesitter.Query }>
+local queries = {}
+
+---@param lang string
+---@return vim.treesitter.Query? highlights
+local function highlight_query(lang)
+  if not queries[lang] then
+    queries[lang] = {
+      highlights = vim.treesitter.query.get(lang, "highlights"),
+      injections = vim.treesitter.query.get(lang, "injections"),
+    }
+  end
+  return queries[lang].highlights
+end
+
+---@param name string Of a fence
+---@return string? lang A treesitter language that is installed
+local function language(name)
+  local lang = vim.treesitter.language.get_lang(name:lower()) or name:lower()
+  local ok, found = pcall(vim.treesitter.language.add, lang)
+  if ok and found ~= false and #api.nvim_get_runtime_file("parser/" .. lang .. ".*", false) > 0 then
+    return lang
+  end
+end
+
+---Put the captures of the highlight queries on the text as extmarks.
+---@param bufnr integer
+---@param first integer
+---@param text string
+---@param lang string
+local function highlight(bufnr, first, text, lang)
+  local parser = vim.treesitter.get_string_parser(text, lang)
+  parser:parse(true)
+  parser:for_each_tree(function(tree, child)
+    local query = highlight_query(child:lang())
+    if not query then
+      return
+    end
+    for id, node, metadata in query:iter_captures(tree:root(), text) do
+      local name = query.captures[id]
+      if name:sub(1, 1) ~= "_" and name ~= "spell" and name ~= "nospell" then
+        local own = metadata[id] or {}
+        local range = vim.treesitter.get_range(node, text, own)
+        mark(bufnr, first + range[1], range[2], {
+          end_row = first + range[4],
+          end_col = range[5],
+          hl_group = "@" .. name .. "." .. child:lang(),
+          priority = tonumber(own.priority or metadata.priority) or 100,
+          conceal = own.conceal or metadata.conceal,
+        })
+      end
+    end
+  end)
+end
+
+---@param bufnr integer
+---@param first integer
+---@param last integer Exclusive
+local function as_code(bufnr, first, last)
+  local group = "@markup.raw.block.markdown"
+  mark(bufnr, first, 0, { end_row = last, end_col = 0, hl_group = group, priority = 90 })
+end
+
+---A diff has colours even where no parser for it is installed.
+---@param bufnr integer
+---@param first integer
+---@param lines string[]
+local function diff_lines(bufnr, first, lines)
+  for index, line in ipairs(lines) do
+    local group = line:find("^%+") and "Added" or line:find("^%-") and "Removed" or line:find("^@@") and "Changed"
+    if group then
+      mark(bufnr, first + index - 1, 0, { end_col = #line, hl_group = group, priority = 105 })
+    end
+  end
+end
+
+---@param bufnr integer
+---@param first integer
+---@param last integer Exclusive
+---@param piece { lang?: string, fence?: boolean }
+local function paint(bufnr, first, last, piece)
+  api.nvim_buf_clear_namespace(bufnr, live.ns, first, last)
+  api.nvim_buf_clear_namespace(bufnr, M.ns, first, last)
+  local lines = api.nvim_buf_get_lines(bufnr, first, last, false)
+  local text = table.concat(lines, "\n") .. "\n"
+  if piece.lang == "diff" or lines[1]:find("^```+diff") then
+    diff_lines(bufnr, first, lines)
+  end
+  if piece.fence then
+    as_code(bufnr, first, last)
+  elseif #text <= MAX_PIECE_BYTES then
+    local lang = piece.lang and language(piece.lang) or not piece.lang and "markdown" or nil
+    if piece.lang then
+      as_code(bufnr, first, last)
+    end
+    if lang then
+      -- a query of the user's that does not fit its parser costs the colours, not the chat
+      pcall(highlight, bufnr, first, text, lang)
+    end
+  end
+end
+
+---The pieces in these rows that nobody has painted yet.
+---@param chat CodeCompanion.Chat
+---@param top integer
+---@param bottom integer
+---@return table[] marks
+local function unpainted(chat, top, bottom)
+  local found = {}
+  local marks = api.nvim_buf_get_extmarks(
+    chat.bufnr,
+    M.pieces,
+    { top, 0 },
+    { bottom, -1 },
+    { overlap = true, details = true }
+  )
+  for _, item in ipairs(marks) do
+    local piece = chat.pieces[item[1]]
+    if piece and not piece.done then
+      found[#found + 1] = { id = item[1], first = item[2], last = item[4].end_row, piece = piece }
+    end
+  end
+  return found
+end
+
+---Paint for a few milliseconds what the windows show, then give way and go on.
+---@param chat CodeCompanion.Chat
+local function work(chat)
+  chat.painting = false
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
+  end
+  local start = vim.uv.hrtime()
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    local top, bottom = vim.fn.line("w0", win) - 1, vim.fn.line("w$", win)
+    for _, item in ipairs(unpainted(chat, top, bottom)) do
+      if (vim.uv.hrtime() - start) / 1e6 > BUDGET_MS then
+        return M.wake(chat)
+      end
+      item.piece.done = true
+      chat.unpainted = chat.unpainted - 1
+      if item.last > item.first then
+        paint(chat.bufnr, item.first, item.last, item.piece)
+      end
+    end
+  end
+end
+
+---Paint soon what is seen and not painted.
+---@param chat CodeCompanion.Chat
+function M.wake(chat)
+  if not chat.painting then
+    chat.painting = true
+    vim.defer_fn(function()
+      work(chat)
+    end, 2)
+  end
+end
+
+---Paint the draft soon; it is short, so it is simply painted again.
+---@param chat CodeCompanion.Chat
+function M.input_soon(chat)
+  if chat.input_painting then
+    return
+  end
+  chat.input_painting = true
+  vim.defer_fn(function()
+    chat.input_painting = false
+    if not api.nvim_buf_is_loaded(chat.bufnr) then
+      return
+    end
+    local first = require("codecompanion.chat.buffer.text").position(chat, "input")
+    local lines = api.nvim_buf_get_lines(chat.bufnr, first, -1, false)
+    api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, -1)
+    if #lines <= MAX_INPUT_LINES then
+      for _, piece in ipairs(scan.split(lines)) do
+        paint(chat.bufnr, first, first + piece.lines, piece)
+        first = first + piece.lines
+      end
+    end
+  end, INPUT_AFTER_MS)
+end
+
+---A window of a long chat may have been given a whole-buffer highlighter by the user's own autocmds: take it off.
+---@param chat CodeCompanion.Chat
+function M.guard(chat)
+  local limit = require("codecompanion.chat.state.options").display().treesitter_max_lines
+  local highlighter = package.loaded["vim.treesitter.highlighter"] -- not loaded: nothing has one
+  if highlighter and highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > limit then
+    vim.treesitter.stop(chat.bufnr)
+  end
+end
+
+---Load the queries in idle time: the first coloured line would pay tens of milliseconds for them.
+function M.warm()
+  for index, lang in ipairs({ "markdown", "markdown_inline" }) do
+    vim.defer_fn(function()
+      if pcall(vim.treesitter.language.add, lang) then
+        highlight_query(lang)
+      end
+    end, 60 * index)
+  end
+end
+
+---Watch what windows show.
+function M.setup()
+  api.nvim_set_decoration_provider(provider, {
+    on_win = function(_, _, bufnr, top, bottom)
+      local chat = require("codecompanion.chat").by_buffer(bufnr)
+      if chat and chat.unpainted > 0 and not chat.painting and #unpainted(chat, top, bottom) > 0 then
+        M.wake(chat)
+      end
+      return false
+    end,
+  })
+end
+
+return M

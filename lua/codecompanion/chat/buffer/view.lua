@@ -1,0 +1,102 @@
+---What windows show while the machine writes: those that follow the end keep it in sight, all others stand still.
+
+local api = vim.api
+local options = require("codecompanion.chat.state.options")
+
+local M = {}
+
+---The windows whose cursor stands where the machine writes or below, that is mostly in the input.
+---@param chat CodeCompanion.Chat
+---@return integer[] winids
+function M.followers(chat)
+  if not options.display().auto_scroll then
+    return {}
+  end
+  local tail = require("codecompanion.chat.buffer.text").position(chat, "tail")
+  local found = {}
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    if api.nvim_win_get_cursor(win)[1] >= tail then
+      found[#found + 1] = win
+    end
+  end
+  return found
+end
+
+---Rows a window has for text.
+---@param win integer
+---@return integer
+local function text_rows(win)
+  return api.nvim_win_get_height(win) - (vim.wo[win].winbar ~= "" and 1 or 0)
+end
+
+---The first line to show so that the last line is the last on the screen (1-based); called inside the window.
+---@param win integer
+---@param last integer Line count
+---@return integer
+local function topline_for_end(win, last)
+  local rows, used, line = text_rows(win), 0, last + 1
+  while line > 1 do
+    local above = vim.fn.foldclosed(line - 1)
+    above = above == -1 and line - 1 or above
+    used = used + api.nvim_win_text_height(win, { start_row = above - 1, end_row = line - 2 }).all
+    if used > rows then
+      break
+    end
+    line = above
+  end
+  return math.min(line, last)
+end
+
+---@param win integer
+---@param bufnr integer
+local function show_end(win, bufnr)
+  api.nvim_win_call(win, function()
+    local last = api.nvim_buf_line_count(bufnr)
+    local top = vim.fn.line("w0")
+    local cursor = vim.fn.line(".")
+    if top == 1 and last <= text_rows(win) and vim.fn.line("w$") == last then
+      return
+    end
+    local wanted = math.min(topline_for_end(win, last), cursor)
+    if wanted ~= top then
+      vim.fn.winrestview({ topline = wanted })
+    end
+  end)
+end
+
+---Put the cursor at the end of the input.
+---@param chat CodeCompanion.Chat
+---@param win? integer
+function M.cursor_to_input(chat, win)
+  win = win or api.nvim_get_current_win()
+  if api.nvim_win_get_buf(win) == chat.bufnr then
+    local last = api.nvim_buf_line_count(chat.bufnr)
+    local line = api.nvim_buf_get_lines(chat.bufnr, last - 1, last, false)[1]
+    api.nvim_win_set_cursor(win, { last, #line })
+  end
+end
+
+---Keep the end in sight in the windows that followed before an edit.
+---@param chat CodeCompanion.Chat
+---@param wins integer[]
+function M.follow(chat, wins)
+  for _, win in ipairs(wins) do
+    if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == chat.bufnr then
+      show_end(win, chat.bufnr)
+    end
+  end
+end
+
+---Whether what stands above the input is out of sight, because the input fills the window that shows the chat.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.input_fills_window(chat)
+  local win = vim.fn.bufwinid(chat.bufnr)
+  if win == -1 then
+    return false
+  end
+  local header = require("codecompanion.chat.buffer.text").position(chat, "header")
+  return api.nvim_win_text_height(win, { start_row = header }).all >= text_rows(win)
+end
+
+return M

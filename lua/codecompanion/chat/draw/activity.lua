@@ -1,0 +1,146 @@
+---The two quiet lines of virtual text at the input: what happens now, and how full the context is.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer.text")
+local fit = require("codecompanion.screen.fit")
+local options = require("codecompanion.chat.state.options")
+local status = require("codecompanion.chat.state.status")
+
+local M = {}
+
+local ACTIVITY, METER = 1, 2
+
+---The keys that stop what is going on.
+---@param chat CodeCompanion.Chat
+---@return string
+local function stop_hint(chat)
+  local keymaps = require("codecompanion.chat.ui.keymaps")
+  if #require("codecompanion.chat.question.attention").waiting(chat) > 0 then
+    local there = keymaps.keys("next_approval", "n")[1]
+    return there and (" · %s goes there"):format(there) or ""
+  end
+  if require("codecompanion.chat.wire.installing").waits(chat) then
+    return "" -- nothing of the chat's runs yet
+  end
+  local compacting = chat.compaction ~= nil or chat.state == "compacting"
+  local key = keymaps.keys("stop", "n")[1]
+  return key and (" · %s to %s"):format(key, compacting and "cancel" or "stop") or ""
+end
+
+---Draw both lines; the activity stands on the blank line above the header of the input, so nothing moves.
+---@param chat CodeCompanion.Chat
+function M.draw(chat)
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
+  end
+  local header = buffer.position(chat, "header")
+  local text, room = status.activity(chat), fit.narrowest(chat)
+  if text ~= "" and header > 0 then
+    local hint = stop_hint(chat)
+    if api.nvim_strwidth("⋯ " .. text .. hint) > room then
+      text = status.activity(chat, true)
+    end
+    text = fit.cut("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10)) -- how to stop it is seen in any case
+    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {
+      id = ACTIVITY,
+      virt_text = { { text, "CodeCompanionActivity" }, { hint, "CodeCompanionHint" } },
+      virt_text_pos = "overlay",
+      virt_lines = { { { "", "CodeCompanionActivity" } } }, -- the blank line it stands on, given back
+      hl_mode = "combine",
+    })
+  else
+    api.nvim_buf_del_extmark(chat.bufnr, status.ns, ACTIVITY)
+  end
+  room = room - api.nvim_strwidth(buffer.input_header()) - 2
+  local chunks, yolo = {}, { "YOLO", "CodeCompanionWarning" }
+  local elsewhere = require("codecompanion.chat.window").shows_meter(chat) and not status.is_high(chat)
+  if options.display().show_meter and not elsewhere then
+    chunks = vim.list_slice(status.meter_chunks(chat, room - (chat.yolo and 7 or 0)))
+  end
+  if chat.yolo then
+    table.insert(chunks, 1, #chunks > 0 and { "YOLO   ", yolo[2] } or yolo)
+  end
+  if #chunks > 0 then
+    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, {
+      id = METER,
+      end_col = #buffer.input_header(),
+      hl_group = "CodeCompanionHeaderUser",
+      strict = false,
+      virt_text = chunks,
+      virt_text_pos = "right_align",
+      hl_mode = "combine",
+    })
+  else
+    local opts = { id = METER, end_col = #buffer.input_header(), hl_group = "CodeCompanionHeaderUser", strict = false }
+    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, opts)
+  end
+end
+
+---Count the seconds of a retry down.
+---@param chat CodeCompanion.Chat
+---@param event table retrying
+function M.retry(chat, event)
+  M.stop_retry(chat)
+  local timer = assert(vim.uv.new_timer())
+  local reason = event.brief ~= "" and event.brief or event.reason
+  chat.retry = { reason = reason, due = vim.uv.now() + event.wait_ms, timer = timer }
+  timer:start(
+    1000,
+    1000,
+    vim.schedule_wrap(function()
+      if chat.retry and chat.retry.timer == timer then
+        status.publish(chat)
+        M.draw(chat)
+      end
+    end)
+  )
+end
+
+---@param chat CodeCompanion.Chat
+local function stop_wait(chat)
+  if chat.wait then
+    chat.wait.timer:stop()
+    chat.wait.timer:close()
+    chat.wait = nil
+  end
+end
+
+---Count the seconds of a wait: a long prompt or silent reasoning may take minutes, a summary, too.
+---@param chat CodeCompanion.Chat
+function M.count_wait(chat)
+  local on = chat.state .. " " .. chat.label
+  if chat.wait and chat.wait.on == on then
+    return
+  end
+  stop_wait(chat)
+  if not status.waits(chat) then
+    return
+  end
+  local timer = assert(vim.uv.new_timer())
+  chat.wait = { since = vim.uv.now(), timer = timer, on = on }
+  timer:start(
+    1000,
+    1000,
+    vim.schedule_wrap(function()
+      if not chat.wait or chat.wait.timer ~= timer then
+        return
+      end
+      if not status.waits(chat) or not api.nvim_buf_is_loaded(chat.bufnr) then
+        return stop_wait(chat)
+      end
+      status.publish(chat)
+      M.draw(chat)
+    end)
+  )
+end
+
+---@param chat CodeCompanion.Chat
+function M.stop_retry(chat)
+  if chat.retry then
+    chat.retry.timer:stop()
+    chat.retry.timer:close()
+    chat.retry = nil
+  end
+end
+
+return M

@@ -1,0 +1,369 @@
+---Changes of the view in the buffer: what can be undone is marked, what was undone is dimmed, what came back is opened.
+---
+---The host says what the view looks like now (`view_marks`); here the buffer is made to say the same.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
+local draw = require("codecompanion.chat.draw.put")
+local fit = require("codecompanion.screen.fit")
+local folds = require("codecompanion.chat.buffer.folds")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
+
+---@class CodeCompanion.Change
+---@field id string
+---@field kind "edited"|"compacted"|"cleared"
+---@field undone boolean
+---@field folded? boolean A card that is drawn closed
+---@field superseded? boolean A newer card counts in its place (R-333)
+---@field event table The event or entry it was drawn from
+---@field mark? integer Extmark of the line of an edit
+---@field item? table Item of the card
+
+---What stands before a change that was undone: first, because narrow windows cut the end.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return string
+local function prefix(chat, change)
+  local redo = require("codecompanion.chat.ui.keymaps").keys("redo", "n")[1]
+  if not change.undone then
+    return change.superseded and "superseded · " or ""
+  end
+  return chat.next_redo == change.id and redo and ("undone · %s redo · "):format(redo) or "undone · "
+end
+
+---What is said after the change that can be undone.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return string
+local function suffix(chat, change)
+  local undo = require("codecompanion.chat.ui.keymaps").keys("undo", "n")[1]
+  local is_next = not change.undone and chat.next_undo == change.id
+  return is_next and undo and ("%s undo"):format(undo) or ""
+end
+
+---The edits that are told below a row, in the order they were made.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return CodeCompanion.Change[]
+local function edits_below(chat, row)
+  local found = {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { row, 0 }, { row, -1 }, {})) do
+    found[#found + 1] = chat.edits[mark[1]]
+  end
+  table.sort(found, function(one, other)
+    return one.mark < other.mark
+  end)
+  return found
+end
+
+---What is said of an edit, as lines of virtual text.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return table[]
+local function edit_lines(chat, change)
+  local group = change.undone and "CodeCompanionUndone" or "CodeCompanionCleared"
+  local after = suffix(chat, change)
+  local line = {
+    { prefix(chat, change), "CodeCompanionTokens" },
+    { blocks.edited(change.event).virtual[1][1], group },
+    { after ~= "" and " · " .. after or "", "CodeCompanionHint" },
+  }
+  local lines, room = { line }, fit.narrowest(chat)
+  if fit.width(line) > room then -- virtual lines do not wrap
+    lines = vim.tbl_map(function(part)
+      return { { part, group } }
+    end, fit.wrap(line[1][1] .. line[2][1] .. line[3][1], room))
+  end
+  lines[#lines + 1] = { { "", group } }
+  return lines
+end
+
+---The line of virtual text of an edit. Of lines that different marks have in one place Neovim shows the newest first:
+---where one request led to several edits, the mark of the first has the lines of all.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_edit(chat, change)
+  local at = change.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, change.mark, {}) or {}
+  if not at[1] then
+    return
+  end
+  local edits, lines = edits_below(chat, at[1]), {}
+  for _, edit in ipairs(edits) do
+    vim.list_extend(lines, edit_lines(chat, edit))
+  end
+  for index, edit in ipairs(edits) do
+    local opts = { id = edit.mark, virt_lines = index == 1 and lines or nil }
+    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], opts)
+  end
+end
+
+---Draw the lines of edits again: a window has another width.
+---@param chat CodeCompanion.Chat
+function M.refit(chat)
+  for _, change in pairs(chat.changes) do
+    if change.kind == "edited" then
+      draw_edit(chat, change)
+    end
+  end
+end
+
+---What a card that stands for nothing in the next request is painted with, nil for one that counts.
+---@param change CodeCompanion.Change
+---@return string?
+local function dimmed(change)
+  return change.undone and "CodeCompanionUndone" or change.superseded and "CodeCompanionSuperseded" or nil
+end
+
+---Which tier of its policy a compaction was, and what came of it (R-137), nil when the policy has none.
+---@param event table
+---@return string?
+local function tier_line(event)
+  if (event.tier or 0) == 0 or not event.counts then
+    return nil
+  end
+  local status = require("codecompanion.chat.state.status")
+  return ("Compacted %d → %s, %s tokens saved, tier %d"):format(
+    event.counts[1],
+    status.counted(event.counts[2], "message"),
+    status.short(event.tokens_before - event.tokens_after),
+    event.tier
+  )
+end
+
+---The card of a compaction: its hint, its tier, and dimmed when it does not count.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_card(chat, change)
+  local first, last = draw.item_rows(chat, change.item)
+  if not first then
+    return
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
+  -- closed, the title line is drawn by its fold, which asks for the same words
+  local before, after = prefix(chat, change), suffix(chat, change)
+  if before ~= "" then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #"▾ ", {
+      virt_text = { { before, "CodeCompanionTokens" } },
+      virt_text_pos = "inline",
+      hl_mode = "combine",
+    })
+  end
+  local below = { tier_line(change.event), after ~= "" and after or nil }
+  if next(below) then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      virt_lines = { { { "  " .. table.concat(vim.tbl_values(below), " · "), "CodeCompanionHint" } } },
+    })
+  end
+  if dimmed(change) then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      end_row = last,
+      hl_group = dimmed(change),
+      hl_eol = false,
+      priority = 120,
+      strict = false,
+    })
+  end
+end
+
+---The line of a chat that was cleared.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_clear(chat, change)
+  local first = draw.item_rows(chat, change.item)
+  if not first then
+    return
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, first + 1)
+  local behind = suffix(chat, change)
+  if behind ~= "" then
+    local opts = { virt_text = { { "· " .. behind, "CodeCompanionHint" } }, virt_text_pos = "eol" }
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, opts)
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function show(chat, change)
+  if change.kind == "edited" then
+    draw_edit(chat, change)
+  elseif change.kind == "cleared" then
+    draw_clear(chat, change)
+  else
+    draw_card(chat, change)
+  end
+end
+
+---The title of a closed card.
+---@param chat CodeCompanion.Chat
+---@param id? string
+---@param title string
+---@return { [1]: string, [2]: string }[]
+function M.title(chat, id, title)
+  local change = id and chat.changes[id]
+  if not change then
+    return { { title, "CodeCompanionCompacted" } }
+  end
+  return {
+    { prefix(chat, change), "CodeCompanionTokens" },
+    { title, dimmed(change) or "CodeCompanionCompacted" },
+  }
+end
+
+---Note which cards do not count because a newer one counts in their place: their summary is gone (R-333).
+---@param chat CodeCompanion.Chat
+function M.supersede(chat)
+  local runs = require("codecompanion.chat.draw.runs")
+  for _, change in pairs(chat.changes) do
+    if change.kind == "compacted" then
+      local superseded = not change.undone and change.item ~= nil and runs.is_gone(chat, change.item)
+      if (change.superseded == true) ~= superseded then
+        change.superseded = superseded
+        show(chat, change)
+      end
+    end
+  end
+end
+
+---A change was drawn.
+---@param chat CodeCompanion.Chat
+---@param block CodeCompanion.Block
+function M.add(chat, block)
+  local change = block.change
+  if not change.id or change.id == "" then
+    return
+  end
+  change.item, change.mark = block.item, block.virtual_id
+  chat.changes[change.id] = change
+  if change.kind == "edited" and change.mark then
+    chat.edits[change.mark] = change
+  end
+  show(chat, change)
+  M.supersede(chat)
+end
+
+---A change has just been made: it is the newest, and nothing can be redone any more.
+---@param chat CodeCompanion.Chat
+---@param id? string
+function M.made(chat, id)
+  local before = { chat.next_undo, chat.next_redo }
+  chat.next_undo, chat.next_redo, chat.undo_kind = id ~= "" and id or nil, nil, nil
+  for _, known in pairs({ before[1] or false, before[2] or false, chat.next_undo or false }) do
+    if known and chat.changes[known] then
+      show(chat, chat.changes[known])
+    end
+  end
+end
+
+---Mark a message as pinned, or no longer.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param pinned boolean
+function M.pin(chat, item, pinned)
+  if item.pin_mark then
+    api.nvim_buf_del_extmark(chat.bufnr, M.ns, item.pin_mark)
+    item.pin_mark = nil
+  end
+  item.pinned = pinned
+  local first = pinned and draw.item_rows(chat, item)
+  if first then
+    local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+    item.pin_mark = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #line, {
+      virt_text = { { " ⚑ pinned", "CodeCompanionPinned" } },
+      virt_text_pos = "inline",
+      hl_mode = "combine",
+    })
+  end
+end
+
+---An undone card is closed, one that counts again is as it was drawn.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function refold(chat, change)
+  for _, fold in pairs(chat.folds) do
+    if fold.change == change.id then
+      folds.set_closed(chat, fold, change.undone or change.folded == true)
+    end
+  end
+end
+
+---Make the buffer say what the view looks like now.
+---@param chat CodeCompanion.Chat
+---@param event table view_marks
+function M.update(chat, event)
+  local undone, cleared, pinned = {}, {}, {}
+  for _, id in ipairs(event.undone) do
+    undone[id] = true
+  end
+  for _, id in ipairs(event.cleared) do
+    cleared[id] = (event.cut or {})[id] or true
+  end
+  for _, id in ipairs(event.pinned) do
+    pinned[id] = true
+  end
+  chat.next_undo = event.next_undo ~= "" and event.next_undo or nil
+  chat.next_redo = event.next_redo ~= "" and event.next_redo or nil
+  chat.undo_kind, chat.cleared, chat.marked = event.undo_kind, cleared, true
+  if chat.undo_kind ~= "detached" then
+    chat.just_detached, chat.undo_soon = nil, nil
+  elseif chat.undo_soon then
+    require("codecompanion.chat.draw.context").attach_again(chat)
+  end
+  local runs = require("codecompanion.chat.draw.runs")
+  local moved = runs.set(chat, event.gone or {})
+  for id, change in pairs(chat.changes) do
+    local is_undone = undone[id] == true
+    if change.undone ~= is_undone then
+      change.undone, moved = is_undone, true
+      if change.kind == "compacted" then
+        refold(chat, change)
+      end
+    end
+    show(chat, change)
+  end
+  require("codecompanion.chat.draw.replaced").update(chat, event.replaced or {})
+  if moved then
+    runs.refresh(chat)
+  end
+  M.supersede(chat)
+  local tools = require("codecompanion.chat.draw.tools")
+  for _, item in pairs(chat.items) do
+    if item.message_id and not item.reasoning then
+      if item.call_id then
+        tools.set_cleared(chat, item, cleared[item.message_id] or false)
+      end
+      local is_pinned = pinned[item.message_id] == true
+      if (item.pinned == true) ~= is_pinned then
+        M.pin(chat, item, is_pinned)
+      end
+    end
+  end
+  vim.cmd.redraw({ bang = false }) -- closed folds draw their line from the items
+end
+
+---The change that is shown at a row: a card, or the line of an edit below the row.
+---@param chat CodeCompanion.Chat
+---@param row integer 0-based
+---@return (CodeCompanion.Change|CodeCompanion.Replaced)?
+function M.at(chat, row)
+  local item = draw.item_at(chat, row)
+  local id = item and (item.compaction_id or item.cleared_by)
+  if id and id ~= "" then
+    return chat.changes[id]
+  end
+  local answer = require("codecompanion.chat.draw.replaced").at(chat, row)
+  if answer then
+    return answer
+  end
+  local edits = edits_below(chat, row)
+  for _, change in ipairs(edits) do
+    if change.id == chat.next_undo or change.id == chat.next_redo then
+      return change -- of several the one that a key can do something about
+    end
+  end
+  return edits[1]
+end
+
+return M

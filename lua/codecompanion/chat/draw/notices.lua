@@ -1,0 +1,254 @@
+---What was said in the buffer of a chat: a redraw shows it again where it stood. The log has how turns ended; all else
+---is only known here, and ends with Neovim.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer.text")
+local draw = require("codecompanion.chat.draw.put")
+
+local M = {}
+
+local MOST = 200
+local AT_END = "end"
+
+---@class CodeCompanion.Notice
+---@field text string
+---@field level CodeCompanion.Severity
+---@field hint? string What can be done about it, as long as nothing comes after it
+---@field after string What it stands below: the key of a message, a call or a card, "" above all of them
+---@field opening? boolean It is said whenever the chat is opened in the host
+---@field holds_until? "input"|"reply" What was not sent is sent then
+---@field while_paused? boolean It holds as long as nothing is edited or compacted by itself
+---@field mark? integer Extmark of its line, once it is drawn
+
+---What items of the buffer and entries of the log are found by.
+local IDS = {
+  { "message_id", "message:" },
+  { "call_id", "call:" },
+  { "compaction_id", "change:" },
+  { "cleared_by", "change:" },
+  { "change_id", "change:" },
+}
+
+---The keys of an item or an entry, the best one first.
+---@param shown table
+---@return string[]
+local function keys_of(shown)
+  local keys = {}
+  for _, id in ipairs(IDS) do
+    local value = shown[id[1]]
+    if value and value ~= "" and shown.kind ~= "edited" then -- its mark is no item
+      keys[#keys + 1] = id[2] .. value
+    end
+  end
+  return keys
+end
+
+---The key of what stands above the place where the machine writes.
+---@param chat CodeCompanion.Chat
+---@return string
+local function key_above(chat)
+  local tail = buffer.position(chat, "tail")
+  local marks = tail > 0 and api.nvim_buf_get_extmarks(chat.bufnr, draw.items, { tail - 1, -1 }, 0, { limit = MOST })
+  for _, mark in ipairs(marks or {}) do
+    local key = chat.items[mark[1]] and keys_of(chat.items[mark[1]])[1]
+    if key then
+      return key
+    end
+  end
+  return ""
+end
+
+---Keep what is about to be drawn at the end of the transcript.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param level CodeCompanion.Severity
+---@param hint? string
+---@param while_paused? boolean
+---@return CodeCompanion.Notice
+function M.remember(chat, text, level, hint, while_paused)
+  local list = chat.notices
+  local notice = { text = text, level = level, hint = hint, after = key_above(chat), opening = chat.is_opening }
+  notice.while_paused = while_paused or nil
+  list[#list + 1] = notice
+  chat.restore.noted[notice] = true
+  if #list > MOST then
+    table.remove(list, 1)
+  end
+  return notice
+end
+
+---Keep what was said while nothing could be drawn: it stands at the end of what is drawn next.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param level CodeCompanion.Severity
+---@param while_paused? boolean
+function M.remember_away(chat, text, level, while_paused)
+  chat.notices[#chat.notices + 1] = { text = text, level = level, after = AT_END, while_paused = while_paused }
+end
+
+---Take the line of a notice away, and the blank one below it.
+---@param chat CodeCompanion.Chat
+---@param notice CodeCompanion.Notice
+local function erase(chat, notice)
+  local at = notice.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, notice.mark, { details = true })
+  if not at or not at[1] or at[3].end_col == 0 then
+    return -- it is not drawn
+  end
+  local row = at[1]
+  if row + 2 == buffer.position(chat, "tail") then
+    chat.tail_kind = nil
+  end
+  buffer.remove(chat, row, row + 2)
+end
+
+---Take away what does not hold any more.
+---@param chat CodeCompanion.Chat
+---@param is_over fun(notice: CodeCompanion.Notice): boolean?
+local function take_away(chat, is_over)
+  local is_loaded = api.nvim_buf_is_loaded(chat.bufnr)
+  chat.notices = vim.tbl_filter(function(notice)
+    local over = is_over(notice)
+    if over and is_loaded then
+      erase(chat, notice)
+    end
+    return not over
+  end, chat.notices)
+end
+
+---What was said about a pause does not hold any more.
+---@param chat CodeCompanion.Chat
+function M.pause_is_over(chat)
+  take_away(chat, function(notice)
+    return notice.while_paused
+  end)
+end
+
+---A sentence that has just been said holds until the input is sent, or until a reply comes.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param what "input"|"reply"
+function M.holds_until(chat, text, what)
+  local newest = chat.notices[#chat.notices]
+  if newest and newest.text == text then
+    newest.holds_until = newest.holds_until or what
+  end
+end
+
+---The input was sent, or a reply comes: what was not sent before has been by now.
+---@param chat CodeCompanion.Chat
+---@param what "input"|"reply"
+function M.was_sent(chat, what)
+  take_away(chat, function(notice)
+    return notice.holds_until == what
+  end)
+end
+
+---The chat is being opened in the host, which says again what is to be said then.
+---@param chat CodeCompanion.Chat
+---@param resumed boolean What the log has of it follows
+function M.opening(chat, resumed)
+  chat.is_opening = resumed or nil
+  chat.notices = vim.tbl_filter(function(notice)
+    return not (resumed and notice.opening)
+  end, chat.notices)
+end
+
+---What the log has is drawn above what was said while the chat was being opened.
+---@param chat CodeCompanion.Chat
+function M.opened(chat)
+  if not chat.is_opening then
+    return
+  end
+  chat.is_opening = nil
+  for _, notice in ipairs(chat.notices) do
+    if notice.opening and notice.after == "" then
+      notice.after = key_above(chat)
+    end
+  end
+end
+
+---The key that asks for an answer again, in words.
+---@return string?
+function M.asks_again()
+  local key = require("codecompanion.chat.ui.keymaps").keys("regenerate", "n")[1]
+  return key and (" · %s asks again"):format(key) or nil
+end
+
+---@param notice CodeCompanion.Notice
+---@return table entry
+local function as_entry(notice)
+  return { kind = "note", text = notice.text, severity = notice.level, hint = notice.hint, notice = notice }
+end
+
+---What follows a message: notes of the log that were not said in this Neovim, then all that was, in its order.
+---@param found table[] Is added to
+---@param notes table[]
+---@param said CodeCompanion.Notice[]
+local function add_notes(found, notes, said)
+  local texts = {}
+  for _, notice in ipairs(said) do
+    texts[notice.text] = true
+  end
+  for _, note in ipairs(notes) do
+    if not texts[note.text] then
+      found[#found + 1] = note
+    end
+  end
+  for _, notice in ipairs(said) do
+    found[#found + 1] = as_entry(notice)
+  end
+end
+
+---What was said below one of these, and is not drawn yet.
+---@param chat CodeCompanion.Chat
+---@param keys string[]
+---@return CodeCompanion.Notice[]
+local function said_below(chat, keys)
+  local found, drawn = {}, chat.restore.noted
+  for _, notice in ipairs(chat.notices) do
+    if vim.list_contains(keys, notice.after) and not drawn[notice] then
+      drawn[notice] = true
+      found[#found + 1] = notice
+    end
+  end
+  return found
+end
+
+---Put what was said among the entries of a piece of the log.
+---@param chat CodeCompanion.Chat
+---@param event table restored
+---@return table[] entries
+function M.merge(chat, event)
+  local found, notes, current = {}, {}, nil
+  local said = event.last and said_below(chat, { "" }) or {}
+  for _, entry in ipairs(event.entries) do
+    local keys = keys_of(entry)
+    if entry.kind == "note" then
+      notes[#notes + 1] = entry
+    else
+      if keys[1] and keys[1] ~= current then
+        add_notes(found, notes, said)
+        current, notes, said = keys[1], {}, said_below(chat, keys)
+      end
+      found[#found + 1] = entry
+    end
+  end
+  add_notes(found, notes, said)
+  if event.first then
+    for _, notice in ipairs(said_below(chat, { AT_END })) do
+      notice.after = current or ""
+      found[#found + 1] = as_entry(notice)
+    end
+  end
+  local newest = event.first and found[#found]
+  for _, entry in ipairs(found) do
+    if entry ~= newest or chat.state ~= "idle" then
+      entry.hint = nil
+    elseif entry.kind == "note" and vim.list_contains({ "failed", "stopped", "interrupted" }, entry.ended) then
+      entry.hint = M.asks_again()
+    end
+  end
+  return found
+end
+
+return M

@@ -1,0 +1,229 @@
+---A stored chat comes back: the newest piece is painted at once, older ones are put above it in idle time, in slices.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
+local buffer = require("codecompanion.chat.buffer.text")
+local compaction = require("codecompanion.chat.draw.card")
+local draw = require("codecompanion.chat.draw.put")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+local SLICE_ENTRIES = 12
+local BUDGET_MS = 6
+local PAUSE_MS = 8
+
+---@class CodeCompanion.Restore
+---@field queue table<integer, table> Entries that wait, the newest first
+---@field drawn integer So many of them are drawn
+---@field size integer And so many have come
+---@field last boolean No more pieces will come
+---@field running boolean
+---@field noted table<CodeCompanion.Notice, true> What was said and is drawn already
+---@field top_kind? string Kind of the topmost block that is drawn
+---@field orphan? integer Role mark of a reply header without its user message above
+
+---@param chat CodeCompanion.Chat
+---@param entry table
+---@param list CodeCompanion.Block[]
+---@param header boolean A header of the model stands above
+---@return boolean header
+local function add_entry(chat, entry, list, header)
+  if entry.kind == "user" then
+    local item = { message_id = entry.message_id, pinned = entry.pinned, number = entry.number }
+    list[#list + 1] = blocks.user(entry.text or "", item, blocks.tokens(entry.tokens))
+    return false
+  elseif entry.kind == "compacted" then
+    list[#list + 1] = compaction.card(chat, entry)
+    return false
+  elseif entry.kind == "edited" then
+    list[#list + 1] = blocks.edited({
+      cleared = entry.messages or 0,
+      cuts = entry.kept_percent,
+      tokens_before = entry.tokens_before or 0,
+      tokens_after = entry.tokens_after or 0,
+      change_id = entry.change_id,
+      undone = entry.undone,
+    })
+    return header
+  end
+  if entry.kind == "cleared" then
+    list[#list + 1] = blocks.cleared(entry)
+    return false
+  elseif entry.kind == "note" then
+    local block = blocks.notice(entry.text or "", entry.severity or severity[entry.level], entry.hint)
+    block.notice = entry.notice
+    list[#list + 1] = block
+    return header
+  end
+  if not header or entry.opens then
+    list[#list + 1] = blocks.header(entry.adapter or "", entry.model or "")
+  end
+  if entry.kind == "tool" then
+    local cleared = chat.cleared[entry.message_id]
+    if cleared == nil and entry.cleared == true and not chat.marked then
+      cleared = (entry.kept_percent or {})[1] or true
+    end
+    list[#list + 1] = blocks.tool({
+      call_id = entry.call_id,
+      message_id = entry.message_id,
+      reply_id = entry.reply_id,
+      name = entry.name,
+      title = entry.title or entry.name or "",
+      summary = entry.summary,
+      preview = entry.text,
+      status = entry.status or "ok",
+      cleared = cleared,
+      pinned = entry.pinned,
+      change = entry.change,
+    })
+  elseif entry.kind == "reasoning" then
+    if require("codecompanion.chat.state.options").display().show_reasoning then
+      list[#list + 1] = blocks.reasoning(entry.text or "", entry.message_id)
+    end
+  elseif (entry.text or ""):find("%S") then
+    list[#list + 1] = blocks.reply(entry)
+  end
+  return true
+end
+
+---Entries in buffer order as blocks.
+---@param chat CodeCompanion.Chat
+---@param entries table[]
+---@return CodeCompanion.Block[]
+---@return boolean header Whether the last turn has a header
+function M.blocks(chat, entries)
+  local list, header = {}, false
+  for _, entry in ipairs(entries) do
+    header = add_entry(chat, entry, list, header)
+  end
+  return list, header
+end
+
+---A header was drawn because the piece began within a turn; the piece above has the real one.
+---@param chat CodeCompanion.Chat
+---@param header boolean The piece above ends within a turn that has a header
+local function drop_orphan(chat, header)
+  local orphan = chat.restore.orphan
+  chat.restore.orphan = nil
+  if not orphan or not header then
+    return
+  end
+  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.roles, orphan, {})
+  if mark[1] then
+    chat.roles[orphan] = nil
+    api.nvim_buf_del_extmark(chat.bufnr, draw.roles, orphan)
+    buffer.remove(chat, mark[1], mark[1] + 1)
+  end
+end
+
+---The kind of the block that is the uppermost once an orphaned header is gone.
+---@param list CodeCompanion.Block[]
+---@return string
+local function top_kind(list)
+  return list[1].kind == "header" and list[2] and list[2].kind or list[1].kind
+end
+
+---Draw entries above everything that is drawn.
+---@param chat CodeCompanion.Chat
+---@param entries table[]
+local function draw_above(chat, entries)
+  local list, header = M.blocks(chat, entries)
+  if #list == 0 then
+    return
+  end
+  for _, entry in ipairs(entries) do
+    if (entry.gone or "") ~= "" then
+      for _, id in ipairs(entry.summary_ids or { entry.message_id }) do
+        chat.gone[id] = entry.gone
+      end
+    end
+  end
+  local orphaned = chat.restore.orphan ~= nil
+  drop_orphan(chat, header)
+  local top = buffer.position(chat, "top")
+  local was_empty = buffer.position(chat, "tail") <= top
+  local count = draw.sequence(chat, top, list)
+  if was_empty then
+    chat.tail_kind = list[#list].kind
+    -- a turn that is over, and an answer that is written again, are followed by a header of their own
+    chat.header = header and chat.state ~= "idle" and (entries[#entries].gone or "") == ""
+  elseif orphaned and header and list[#list].kind == "tool" and chat.restore.top_kind == "tool" then
+    -- calls of one reply stand together, also where a piece ended
+    buffer.remove(chat, top + count - 1, top + count)
+  end
+  chat.restore.top_kind = top_kind(list)
+  if list[1].kind == "header" and not entries[1].opens then
+    chat.restore.orphan = list[1].role_id
+  end
+end
+
+---Everything is drawn: fold what is not sent any more. What was folded with the first piece grows now, once.
+---@param chat CodeCompanion.Chat
+local function finish(chat)
+  chat.restore.orphan = nil
+  require("codecompanion.chat.draw.replaced").draw(chat)
+  require("codecompanion.chat.draw.runs").refresh(chat)
+  require("codecompanion.chat.draw.changes").supersede(chat)
+  require("codecompanion.chat.wire.redraw").settle(chat)
+end
+
+---Draw slices for a few milliseconds, then give way to the user.
+---@param chat CodeCompanion.Chat
+---@param mine CodeCompanion.Restore
+local function step(chat, mine)
+  local restore = chat.restore
+  if mine ~= restore or not api.nvim_buf_is_loaded(chat.bufnr) then
+    return -- the chat is being drawn again
+  end
+  local start = vim.uv.hrtime()
+  while restore.drawn < restore.size and (vim.uv.hrtime() - start) / 1e6 < BUDGET_MS do
+    local slice = {}
+    for index = restore.drawn + 1, math.min(restore.drawn + SLICE_ENTRIES, restore.size) do
+      table.insert(slice, 1, restore.queue[index])
+      restore.queue[index], restore.drawn = nil, index
+    end
+    draw_above(chat, slice)
+  end
+  if restore.drawn < restore.size then
+    vim.defer_fn(function()
+      step(chat, mine)
+    end, PAUSE_MS)
+    return
+  end
+  restore.running = false
+  if restore.last then
+    finish(chat)
+  end
+end
+
+---A piece arrived.
+---@param chat CodeCompanion.Chat
+---@param event table restored
+function M.piece(chat, event)
+  local restore = chat.restore
+  restore.last = restore.last or event.last == true
+  local entries = require("codecompanion.chat.draw.notices").merge(chat, event)
+  if event.first then
+    draw_above(chat, entries)
+    require("codecompanion.chat.draw.replaced").draw(chat)
+    if restore.last and not restore.running then
+      finish(chat)
+    else
+      require("codecompanion.chat.draw.runs").refresh(chat)
+    end
+    return
+  end
+  for index = #entries, 1, -1 do -- pieces come newest first, too
+    restore.size = restore.size + 1
+    restore.queue[restore.size] = entries[index]
+  end
+  if not restore.running then
+    restore.running = true
+    vim.defer_fn(function()
+      step(chat, restore)
+    end, PAUSE_MS)
+  end
+end
+
+return M

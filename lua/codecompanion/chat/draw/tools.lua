@@ -1,0 +1,169 @@
+---Tool calls in the buffer: a line when one starts, its output in a fold when it has finished, its mark when cleared.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
+local buffer = require("codecompanion.chat.buffer.text")
+local draw = require("codecompanion.chat.draw.put")
+
+local M = {}
+
+---A call began, or waits for approval.
+---@param chat CodeCompanion.Chat
+---@param event table tool_started
+function M.started(chat, event)
+  draw.append(
+    chat,
+    blocks.tool({
+      call_id = event.call_id,
+      reply_id = event.reply_id,
+      name = event.name,
+      title = event.title,
+      status = "running",
+    })
+  )
+end
+
+---A call has its result: the line gets its second half, the output goes below it into a fold.
+---@param chat CodeCompanion.Chat
+---@param event table tool_finished
+function M.finished(chat, event)
+  if event.message_id and chat.by_message[event.message_id] then
+    return -- the log had it already when the buffer was drawn
+  end
+  local item = chat.calls[event.call_id]
+  local first, last
+  if item and item.status == "running" then
+    first, last = draw.item_rows(chat, item)
+  end
+  local tool = {
+    call_id = event.call_id,
+    message_id = event.message_id,
+    reply_id = event.reply_id,
+    name = event.name,
+    title = event.title ~= "" and event.title or (item and item.title or event.name),
+    summary = event.summary,
+    preview = event.preview,
+    status = event.status,
+    change = event.change,
+  }
+  local block = blocks.tool(tool)
+  if not first then
+    draw.append(chat, block)
+    return
+  end
+  buffer.edit(chat, function()
+    api.nvim_buf_clear_namespace(chat.bufnr, draw.decor, first, last)
+    if last > first + 1 then
+      buffer.remove(chat, first + 1, last)
+    end
+    if #block.lines > 1 then
+      buffer.insert(chat, first + 1, vim.list_slice(block.lines, 2))
+    end
+    -- not nvim_buf_set_text(): on 0.11 a fold that ends with the line would lose it
+    vim.fn.setbufline(chat.bufnr, first + 1, buffer.for_vim({ block.lines[1] }))
+    chat.items[item.id] = nil
+    tool.id = item.id
+    draw.decorate(chat, first, block)
+  end)
+end
+
+---Whether a call's result is in the context: the fold of one that was cleared or cut says so, the text stays (R-516).
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param cleared boolean|integer It is sent shorter than it was written; a number: so many percent of it are sent
+function M.set_cleared(chat, item, cleared)
+  if (item.cleared or false) == cleared then
+    return -- most of a long chat: not even its place is asked for
+  end
+  local first = draw.item_rows(chat, item)
+  if not first then
+    return
+  end
+  local before = blocks.shortened(item.cleared)
+  item.cleared = cleared
+  local marks = before
+      and api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
+    or {}
+  for _, mark in ipairs(marks) do
+    if mark[4].virt_text and mark[4].virt_text[1][1] == before then
+      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
+    end
+  end
+  if cleared then
+    local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, #line, {
+      virt_text = { { blocks.shortened(cleared), "CodeCompanionCleared" } },
+      virt_text_pos = "inline", -- wraps with the line
+      hl_mode = "combine",
+    })
+  end
+end
+
+---Whether a call's change of a file counts: the fold of a reverted one says so.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param reverted boolean
+local function set_reverted(chat, item, reverted)
+  if (item.change.reverted == true) == reverted then
+    return
+  end
+  local first = draw.item_rows(chat, item)
+  if not first then
+    return
+  end
+  item.change.reverted = reverted
+  if reverted then
+    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
+      virt_text = { { blocks.REVERTED, "CodeCompanionUndone" } },
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+    return
+  end
+  local marks = api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
+  for _, mark in ipairs(marks) do
+    if mark[4].virt_text and mark[4].virt_text[1][1] == blocks.REVERTED then
+      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
+    end
+  end
+end
+
+---Changes of files were reverted, or brought back.
+---@param chat CodeCompanion.Chat
+---@param change_ids string[] All that are reverted now
+function M.reverted(chat, change_ids)
+  local gone = {}
+  for _, id in ipairs(change_ids) do
+    gone[id] = true
+  end
+  for _, item in pairs(chat.items) do
+    if item.change then
+      set_reverted(chat, item, gone[item.change.change_id] == true)
+    end
+  end
+  vim.cmd.redraw({ bang = false })
+end
+
+---Messages are shorter in the context than they were written.
+---@param chat CodeCompanion.Chat
+---@param message_ids string[]
+---@param call_ids string[] Of those results that are known by their call only
+---@param cut table<string, integer> How many percent are sent of those that were cut, by message
+function M.cleared(chat, message_ids, call_ids, cut)
+  for _, id in ipairs(message_ids) do
+    for _, item in ipairs(chat.by_message[id] or {}) do
+      if item.call_id then
+        M.set_cleared(chat, item, cut[id] or true)
+      end
+    end
+  end
+  for _, call_id in ipairs(#message_ids == 0 and call_ids or {}) do
+    if chat.calls[call_id] then
+      M.set_cleared(chat, chat.calls[call_id], true)
+    end
+  end
+  -- closed folds draw their line from the item; they have to be asked again
+  vim.cmd.redraw({ bang = false })
+end
+
+return M

@@ -1,0 +1,62 @@
+---The question before a compaction: how much there is now, how much there will be, what is kept (R-533).
+
+local confirm = require("codecompanion.screen.confirm")
+local session = require("codecompanion.chat.state.session")
+local status = require("codecompanion.chat.state.status")
+
+local M = {}
+
+---@param chat CodeCompanion.Chat
+---@param found? { before: integer, after: integer, pins: integer, rules: integer, why: string }
+---@return string
+local function question(chat, found)
+  local before = found and found.before or (chat.meter and chat.meter.tokens)
+  local parts = { chat.state == "idle" and "Compact now?" or "Compact before the next request?" }
+  if before then
+    local after = not found and "…" or found.after > 0 and "about " .. status.short(found.after) or "less"
+    parts[1] = ("%s %s → %s"):format(parts[1], status.short(before), after)
+  end
+  local kept = {}
+  for _, item in ipairs({ { "pins", "pin" }, { "rules", "rule" } }) do
+    local count = found and found[item[1]] or 0
+    if count > 0 then
+      kept[#kept + 1] = status.counted(count, item[2])
+    end
+  end
+  if #kept > 0 then
+    parts[2] = "keeps " .. table.concat(kept, ", ")
+  end
+  return table.concat(parts, " · ")
+end
+
+---Ask; the figures come in when the host has them. Where nothing would change there is no question.
+---@param chat CodeCompanion.Chat
+---@param on_yes fun(go_on: boolean)
+---@param on_no fun()
+---@param on_nothing fun(why: string)
+function M.ask(chat, on_yes, on_no, on_nothing)
+  local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+  if chat.state == "idle" then
+    table.insert(answers, 2, { key = "g", label = "go on afterwards" })
+  end
+  local is_needless = false
+  local asked = confirm.ask(question(chat), answers, function(key)
+    if is_needless then
+      return
+    elseif key == "y" or key == "g" then
+      on_yes(key == "g")
+    else
+      on_no()
+    end
+  end)
+  session.request(chat, "forecast_compaction", vim.empty_dict(), function(found)
+    if found.why ~= "" and asked.is_open() then
+      is_needless = true
+      asked.close()
+      return on_nothing(found.why)
+    end
+    asked.say(question(chat, found))
+  end, function() end)
+end
+
+return M

@@ -1,0 +1,81 @@
+---The list of what "always" granted in a chat, to be taken back.
+
+local api = vim.api
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+local FOOTER = { "x take back", "K show all of it", "q close" }
+
+---@param rows table[]
+---@return string[]
+local function lines_of(rows)
+  local visible = require("codecompanion.screen.visible")
+  local width = 0
+  for _, row in ipairs(rows) do
+    width = math.max(width, api.nvim_strwidth(row.tool))
+  end
+  return vim.tbl_map(function(row)
+    local what = row.what == "" and "every call, but for files that run code" or visible.line(row.what).text
+    local tool = row.tool .. (" "):rep(width - api.nvim_strwidth(row.tool))
+    local where = row.configured and "  · from your configuration" or ""
+    return require("codecompanion.chat.draw.blocks").one_line(("%s  %s%s"):format(tool, what, where))
+  end, rows)
+end
+
+---@param chat CodeCompanion.Chat
+---@param done fun(rows: table[])
+local function load(chat, done)
+  require("codecompanion.chat.state.session").request(chat, "list_grants", {}, done)
+end
+
+---@param chat CodeCompanion.Chat
+---@param rows table[]
+local function show(chat, rows)
+  local float = require("codecompanion.screen.float")
+  local title = "Runs without asking in this chat"
+  local bufnr, win = float.open({ title = title, lines = lines_of(rows), footer = FOOTER, wrap = false })
+  vim.wo[win].cursorline = true
+  local function map(key, desc, action)
+    vim.keymap.set("n", key, function()
+      local row = rows[api.nvim_win_get_cursor(win)[1]]
+      if row then
+        action(row)
+      end
+    end, { buffer = bufnr, nowait = true, desc = desc })
+  end
+  map("x", "Take back", function(row)
+    require("codecompanion.chat.state.session").request(chat, "revoke_grant", { grant = row.grant }, function(sentence)
+      say.line(sentence)
+      load(chat, function(left)
+        rows = left
+        if #rows == 0 and api.nvim_win_is_valid(win) then
+          api.nvim_win_close(win, true)
+        else
+          float.update(win, lines_of(rows))
+        end
+      end)
+    end)
+  end)
+  map("K", "Show all of it", function(row)
+    local what = row.what == "" and "every call" or row.what
+    local lines = vim.tbl_map(function(line)
+      return line.text
+    end, require("codecompanion.screen.visible").lines(what))
+    float.open({ title = row.tool, lines = lines, footer = "q close", filetype = "sh" })
+  end)
+end
+
+---List what runs without asking.
+---@param chat CodeCompanion.Chat
+function M.open(chat)
+  load(chat, function(rows)
+    if #rows == 0 then
+      return say.line("Nothing is always allowed in this chat", severity.INFO)
+    end
+    show(chat, rows)
+  end)
+end
+
+return M

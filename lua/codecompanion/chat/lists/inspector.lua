@@ -1,0 +1,280 @@
+---What the model will see, one line per message: tokens, age, state. The sum is what the meter shows.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+local status = require("codecompanion.chat.state.status")
+
+local M = {}
+
+local ns = api.nvim_create_namespace("codecompanion.chat.inspector")
+
+local WIDEST, NARROW = 180, 60
+local LEAST_WHAT, LEAST_STATE = 16, 8 -- where there is less to say what, the state is cut and the price left out
+
+---A cell of the table: one line, exactly `width` wide.
+---@param text string
+---@param width integer
+---@return string
+local function cell(text, width)
+  local cut = fit.cut((text:gsub("%s+", " ")), width)
+  return cut .. (" "):rep(width - api.nvim_strwidth(cut))
+end
+
+---@param tokens integer
+---@param total integer
+---@return string
+local function share(tokens, total)
+  return total > 0 and ("%3d%%"):format(status.percent(tokens / total)) or ""
+end
+
+---@param usd number?
+---@return string
+local function cost_text(usd)
+  return type(usd) == "number" and ("$%.4f"):format(usd) or ""
+end
+
+---Cache and cost of a row, nothing at all where the provider has no cache and nobody knows the price.
+---@param result table
+---@return fun(cache: string, cost: string): string
+local function bill(result)
+  local priced = type(result.cost) == "number"
+  local cached = vim.iter(result.rows):any(function(row)
+    return (row.cache or "") ~= ""
+  end)
+  return function(cache, cost)
+    return (cached and (" %5s"):format(cache) or "") .. (priced and (" %8s"):format(cost) or "")
+  end
+end
+
+---@param row table
+---@return string
+local function state_of(row)
+  return (row.state == "pinned" and "⚑ " or "") .. (row.state or "")
+end
+
+---@param row table
+---@return string
+local function role_of(row)
+  return row.role .. (row.tag and row.tag ~= "" and ("/" .. row.tag) or "")
+end
+
+---As wide as its widest entry, within bounds.
+---@param title string
+---@param rows table[]
+---@param text fun(row: table): string
+---@param most integer
+---@return integer
+local function column(title, rows, text, most)
+  local width = #title
+  for _, row in ipairs(rows) do
+    width = math.max(width, api.nvim_strwidth(text(row)))
+  end
+  return math.min(width, most)
+end
+
+---The table as lines.
+---@param result { rows: table[], total: integer, window: integer, reserve: integer?, cost?: number }
+---@param exact boolean?
+---@param width? integer Cells there are
+---@return string[]
+function M.lines(result, exact, width)
+  width = width or 110
+  local is_narrow = width < NARROW -- share and age give way: what a message says is worth more
+  local billed, rows = bill(result), result.rows
+  local messages = #vim.tbl_filter(function(row)
+    return row.role ~= "tools" -- the schemas are sent beside the messages
+  end, rows)
+  local states = column("state", rows, state_of, 11)
+  local roles = column("role", rows, role_of, is_narrow and 9 or width < 100 and 14 or 20)
+  if is_narrow and width - states - roles - api.nvim_strwidth(billed("", "")) - #" tokens    " < LEAST_WHAT then
+    states = math.min(states, LEAST_STATE)
+    billed = function()
+      return ""
+    end
+  end
+  local title = is_narrow and "# %s%s of %s (%d%%), %s" or "# Next request: %s%s of %s tokens (%d%%), %s"
+  local lines = {
+    title:format(
+      exact and "" or "~",
+      status.short(result.total),
+      status.short(result.window),
+      result.window > 0 and status.percent(result.total / result.window) or 0,
+      status.counted(messages, "message")
+    ),
+    "",
+    (" tokens%s%s%s  %s %s what"):format(
+      is_narrow and "" or "  share",
+      billed("cache", "cost"),
+      is_narrow and "" or "  age",
+      cell("state", states),
+      cell("role", roles)
+    ),
+  }
+  local room = math.max(10, width - api.nvim_strwidth(lines[3]) + #"what")
+  for _, row in ipairs(rows) do
+    local name, preview = row.name or "", row.preview or ""
+    local what = name .. (name ~= "" and preview ~= "" and ": " or "") .. preview
+    lines[#lines + 1] = ("%7s%s%s%s  %s %s %s"):format(
+      status.short(row.tokens),
+      is_narrow and "" or ("   %s"):format(share(row.tokens, result.total)),
+      billed(row.cache or "", cost_text(row.cost)),
+      is_narrow and "" or ("  %3s"):format(row.age and tostring(row.age) or ""),
+      cell(state_of(row), states),
+      cell(role_of(row), roles),
+      fit.cut((what:gsub("%s+", " ")), room)
+    )
+  end
+  local cost = type(result.cost) == "number" and (", ~%s"):format(cost_text(result.cost)) or ""
+  lines[#lines + 1] = ("%7s  sum%s"):format(status.short(result.total), cost)
+  if (result.reserve or 0) > 0 then
+    lines[#lines + 1] = ("%7s  kept free for the reply"):format(status.short(result.reserve))
+  end
+  return lines
+end
+
+---Write the table into the float.
+---@param bufnr integer
+---@param lines string[]
+---@param rows table[]
+local function fill(bufnr, lines, rows)
+  vim.bo[bufnr].modifiable = true
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+  vim.bo[bufnr].modifiable = false
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
+  api.nvim_buf_set_extmark(bufnr, ns, 0, 0, { line_hl_group = "CodeCompanionHeaderUser" })
+  api.nvim_buf_set_extmark(bufnr, ns, 2, 0, { line_hl_group = "CodeCompanionTokens" })
+  for index, row in ipairs(rows) do
+    if row.state and row.state ~= "live" then
+      local group = (row.state == "cleared" or row.state == "cut") and "CodeCompanionCleared"
+        or row.state == "pinned" and "CodeCompanionPinned"
+        or "CodeCompanionCompacted"
+      api.nvim_buf_set_extmark(bufnr, ns, index + 2, 0, { line_hl_group = group })
+    end
+  end
+end
+
+---@param current { result: table }
+---@return table? row What the cursor is on
+local function row_under_cursor(current)
+  return current.result.rows[api.nvim_win_get_cursor(0)[1] - 3]
+end
+
+---@param row? table
+---@return string? id Of its message; the system prompt and the tools have none
+local function message_id(row)
+  local is_message = row and row.id and row.id ~= "" and row.role ~= "system" and row.role ~= "tools"
+  return is_message and row.id or nil
+end
+
+---Write the table in the width of its window.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+---@param result table
+local function redraw(chat, bufnr, result)
+  local win = vim.fn.bufwinid(bufnr)
+  local width = win ~= -1 and api.nvim_win_get_width(win) or nil
+  fill(bufnr, M.lines(result, chat.meter and chat.meter.exact, width), result.rows)
+end
+
+---Ask again what the next request holds, and write it again.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+---@param current { result: table }
+local function refill(chat, bufnr, current)
+  require("codecompanion.chat.state.session").request(chat, "inspect", {}, function(result)
+    if api.nvim_buf_is_valid(bufnr) then
+      current.result = result
+      redraw(chat, bufnr, result)
+    end
+  end)
+end
+
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+---@param current { result: table }
+local function set_keys(chat, bufnr, current)
+  local history = require("codecompanion.chat.wire.history")
+
+  local function id()
+    return message_id(row_under_cursor(current))
+  end
+
+  local function refresh()
+    refill(chat, bufnr, current)
+  end
+
+  local function map(lhs, desc, rhs)
+    vim.keymap.set("n", lhs, rhs, { buffer = bufnr, nowait = true, desc = desc })
+  end
+
+  for _, key in ipairs({ "<CR>", "K", "gf" }) do
+    map(key, "Show the message", function()
+      if id() then
+        history.show_original(chat, id())
+      elseif row_under_cursor(current) then
+        require("codecompanion.chat.ui.actions").system_prompt(chat)
+      end
+    end)
+  end
+  map("p", "Pin, or unpin", function()
+    if id() and row_under_cursor(current).state == "pinned" then
+      history.unpin(chat, { item = id() }, refresh)
+    elseif id() then
+      history.pin(chat, { item = id() }, refresh)
+    end
+  end)
+  map("r", "Restore the original", function()
+    if id() then
+      history.restore(chat, id(), refresh)
+    end
+  end)
+  map("=", "Compare with the last request", function()
+    local float = require("codecompanion.screen.float")
+    require("codecompanion.chat.state.session").request(chat, "preview", { against = "last_request" }, float.show_rows)
+  end)
+  map("c", "Clear the tool result", function()
+    if id() then
+      history.clear(chat, id(), refresh)
+    end
+  end)
+  map("u", "Undo the newest change", function()
+    history.undo(chat, nil, refresh)
+  end)
+  map("<C-r>", "Redo", function()
+    history.redo(chat, nil, refresh)
+  end)
+end
+
+---@param chat CodeCompanion.Chat
+---@param result table
+local function show(chat, result)
+  local columns = math.min(vim.o.columns - 2, WIDEST)
+  local lines = M.lines(result, chat.meter and chat.meter.exact, columns)
+  local current = { result = result }
+  local bufnr, win = require("codecompanion.screen.float").open({
+    title = "What the model will get",
+    lines = lines,
+    width = 1,
+    max_width = WIDEST,
+    wrap = false,
+    footer = { "<CR> show", "p pin", "c clear", "r restore", "u undo", "= compare", "<C-r> redo", "q close" },
+    on_resize = function(bufnr)
+      redraw(chat, bufnr, current.result)
+    end,
+  })
+  vim.bo[bufnr].filetype = "codecompanion_inspector"
+  redraw(chat, bufnr, result)
+  vim.wo[win].cursorline = true
+  api.nvim_win_set_cursor(win, { math.min(4, #lines), 0 })
+  set_keys(chat, bufnr, current)
+end
+
+---Open the inspector of a chat.
+---@param chat CodeCompanion.Chat
+function M.open(chat)
+  require("codecompanion.chat.state.session").request(chat, "inspect", {}, function(result)
+    show(chat, result)
+  end)
+end
+
+return M

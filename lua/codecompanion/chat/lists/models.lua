@@ -1,0 +1,147 @@
+---The adapters and models the host knows: for `/model`, `/adapter` and their completion.
+
+local nearest = require("codecompanion.config.nearest")
+local session = require("codecompanion.chat.state.session")
+
+local M = {}
+
+---@class CodeCompanion.ModelChoice
+---@field adapter string
+---@field model string
+---@field window? integer
+
+---What the host answered last; completion must not wait.
+---@type CodeCompanion.ModelChoice[]
+local known = {}
+---@type table<string, string> Adapters that offer no model, and why
+local problems = {}
+local asked
+local FRESH_MS = 60000
+
+---@param result table[] Of `list_models`
+---@return CodeCompanion.ModelChoice[]
+local function flatten(result)
+  local choices = {}
+  problems = {}
+  for _, group in ipairs(result) do
+    if #(group.models or { group }) == 0 then
+      problems[group.adapter] = group.problem
+    end
+    for _, model in ipairs(group.models or { group }) do
+      local name = type(model) == "table" and model.name or model
+      local window = type(model) == "table" and model.window or nil
+      choices[#choices + 1] = { adapter = group.adapter, model = name, window = window }
+    end
+  end
+  return choices
+end
+
+---Ask the host for all models of all adapters.
+---@param chat CodeCompanion.Chat
+---@param callback fun(choices: CodeCompanion.ModelChoice[])
+---@param on_error? fun(reason: string)
+function M.list(chat, callback, on_error)
+  session.request(chat, "list_models", { adapter = "" }, function(result)
+    known, asked = flatten(result), vim.uv.now()
+    callback(known)
+  end, on_error)
+end
+
+---Ask for the next time, when the last answer is a minute old: some adapters ask a server.
+local function refresh()
+  local chat = require("codecompanion.chat").current()
+  if chat and chat.attached == "yes" and (not asked or vim.uv.now() - asked > FRESH_MS) then
+    asked = vim.uv.now()
+    M.list(chat, function() end, function() end)
+  end
+end
+
+---@param field "adapter"|"model"
+---@param choices CodeCompanion.ModelChoice[]
+---@return string[]
+local function distinct(field, choices)
+  local seen, found = {}, {}
+  for _, choice in ipairs(choices) do
+    if not seen[choice[field]] then
+      seen[choice[field]] = true
+      found[#found + 1] = choice[field]
+    end
+  end
+  return found
+end
+
+---@param field "adapter"|"model"
+---@param lead string
+---@return string[]
+local function completed(field, lead)
+  refresh()
+  return vim.tbl_filter(function(name)
+    return name:find(lead, 1, true) ~= nil
+  end, distinct(field, known))
+end
+
+---Model names that contain `lead`, from the host's last answer.
+---@param lead string
+---@return string[]
+function M.names(lead)
+  return completed("model", lead)
+end
+
+---Adapter names that contain `lead`, from the host's last answer.
+---@param lead string
+---@return string[]
+function M.adapters(lead)
+  return completed("adapter", lead)
+end
+
+---Use a model: of the chat's adapter, else of the first that has it. One that nobody lists is taken as it is written:
+---not every endpoint lists all it has.
+---@param chat CodeCompanion.Chat
+---@param name string
+---@param refuse fun(reason: string)
+function M.use_model(chat, name, refuse)
+  M.list(chat, function(choices)
+    local elsewhere
+    for _, choice in ipairs(choices) do
+      if choice.model == name and choice.adapter == chat.adapter then
+        return session.set_model(chat, choice.adapter, name)
+      end
+      elsewhere = elsewhere or (choice.model == name and choice) or nil
+    end
+    if elsewhere then
+      return session.set_model(chat, elsewhere.adapter, name)
+    end
+    local near = nearest.word(name, distinct("model", choices))
+    if near then
+      return refuse(("No adapter lists the model %s; did you mean %s? The model was not changed."):format(name, near))
+    end
+    session.set_model(chat, chat.adapter, name)
+  end)
+end
+
+---@param text string
+---@return string
+local function sentence(text)
+  return text:find("[.!?]$") and text or (text .. ".")
+end
+
+---Use an adapter with its default model.
+---@param chat CodeCompanion.Chat
+---@param name string
+---@param refuse fun(reason: string)
+function M.use_adapter(chat, name, refuse)
+  M.list(chat, function(choices)
+    local names = distinct("adapter", choices)
+    if vim.list_contains(names, name) then
+      return session.set_model(chat, name)
+    end
+    if problems[name] then
+      return refuse(("%s The adapter was not changed."):format(sentence(problems[name])))
+    end
+    local near = nearest.word(name, names)
+    local advice = near and ("did you mean %s?"):format(near) or ("there are %s."):format(table.concat(names, ", "))
+    refuse(("No adapter %s; %s The adapter was not changed."):format(name, advice))
+  end)
+end
+
+return M

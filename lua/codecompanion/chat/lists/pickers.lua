@@ -1,0 +1,211 @@
+---Choices, all through `vim.ui.select`: stored chats, models, rules.
+
+local choose = require("codecompanion.screen.choose")
+local loading = require("codecompanion.chat.lists.loading")
+local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---@param count integer
+---@param noun string
+---@return string
+local function counted(count, noun)
+  return require("codecompanion.chat.state.status").counted(count, noun)
+end
+
+---@param updated number|string Seconds since the epoch, or text
+---@return string
+local function when(updated)
+  return type(updated) == "number" and tostring(os.date("%Y-%m-%d %H:%M", math.floor(updated))) or tostring(updated)
+end
+
+---@class CodeCompanion.StoredChoice
+---@field method string What lists the items
+---@field payload table
+---@field what string What they are called while they load
+---@field empty string What is said when there are none
+---@field prompt string
+---@field kind string For `vim.ui.select`
+---@field line fun(item: table): string How an item reads
+
+---Ask the host for stored items and let the user choose one.
+---@param choice CodeCompanion.StoredChoice
+---@param callback fun(item: table)
+local function choose_stored(choice, callback)
+  local say = require("codecompanion.say")
+  loading.list({ what = choice.what }, function(done)
+    require("codecompanion.host").request(choice.method, choice.payload, function(err, items)
+      done(not err and #items > 0 and items or nil)
+      if err then
+        say.line(err, severity.ERROR)
+      elseif #items == 0 then
+        say.line(choice.empty, severity.WARN)
+      end
+    end)
+  end, function(items)
+    choose.select(items, { prompt = choice.prompt, kind = choice.kind, format_item = choice.line }, function(item)
+      if item then
+        callback(item)
+      end
+    end)
+  end)
+end
+
+---Choose a stored chat, or take the newest one, and hand its id to `callback`.
+---@param newest boolean
+---@param callback fun(id: string)
+function M.session(newest, callback)
+  local stored = require("codecompanion.chat.lists.resume_list")
+  if newest then
+    return stored.newest(callback)
+  end
+  stored.pick(callback)
+end
+
+---Choose a checkpoint of a chat (of any chat when not given), and hand its id to `callback`.
+---@param of string Id of a chat, "" = all
+---@param callback fun(id: string)
+function M.checkpoint(of, callback)
+  choose_stored({
+    method = "list_checkpoints",
+    what = "checkpoints",
+    payload = { of = of },
+    empty = "No checkpoints yet",
+    prompt = "Restore a chat from a checkpoint",
+    kind = "codecompanion.checkpoint",
+    line = function(item)
+      local title = item.title ~= "" and item.title or item.chat
+      local kind = item.kind:gsub("_", "-")
+      return ("%s  %-14s %s · %s"):format(when(item.time / 1000), kind, counted(item.messages, "message"), title)
+    end,
+  }, function(item)
+    callback(item.id)
+  end)
+end
+
+---Choose a memory that a compaction wrote down, and hand its path to `callback`.
+---@param callback fun(path: string)
+function M.memory(callback)
+  choose_stored({
+    method = "list_memories",
+    what = "memories",
+    payload = vim.empty_dict(),
+    empty = "No memories yet",
+    prompt = "Memories",
+    kind = "codecompanion.memory",
+    line = function(item)
+      return ("%s  %s%s"):format(when(item.time), item.title, item.private and " · private" or "")
+    end,
+  }, function(item)
+    callback(item.path)
+  end)
+end
+
+---What is done when a chat's list cannot be had: the chat says why.
+---@param chat CodeCompanion.Chat
+---@param done fun()
+---@return fun(reason: string)
+local function failed(chat, done)
+  return function(reason)
+    done()
+    require("codecompanion.say").chat(chat, reason, severity.ERROR)
+  end
+end
+
+---Ask the host for a list of the chat's and show it.
+---@param chat CodeCompanion.Chat
+---@param what string
+---@param verb string
+---@param payload table
+---@param show fun(items: table[])
+local function load(chat, what, verb, payload, show)
+  loading.list({ what = what, key = chat.id }, function(done)
+    session.request(chat, verb, payload, done, failed(chat, done))
+  end, show)
+end
+
+---Choose an adapter and a model for the chat.
+---@param chat CodeCompanion.Chat
+function M.model(chat)
+  local function ask(done)
+    require("codecompanion.chat.lists.models").list(chat, done, failed(chat, done))
+  end
+  loading.list({ what = "models", key = chat.id }, ask, function(choices)
+    choose.select(choices, {
+      prompt = "Adapter and model",
+      kind = "codecompanion.model",
+      format_item = function(item)
+        local window = (item.window or 0) > 0
+            and (" · " .. require("codecompanion.chat.state.status").short_window(item.window))
+          or ""
+        local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
+        return ("%s · %s%s%s"):format(item.adapter, item.model, window, current)
+      end,
+    }, function(item)
+      if item then
+        session.set_model(chat, item.adapter, item.model)
+      end
+    end)
+  end)
+end
+
+---The policies the host listed last; completion must not wait.
+local policies_known = {}
+
+---@param lead string
+---@return string[]
+function M.policy_names(lead)
+  local chat = require("codecompanion.chat").current()
+  if chat and chat.attached == "yes" then
+    session.request(chat, "list_policies", vim.empty_dict(), function(policies)
+      policies_known = vim.tbl_map(function(item)
+        return item.name
+      end, policies)
+    end, function() end)
+  end
+  return vim.tbl_filter(function(name)
+    return vim.startswith(name, lead)
+  end, policies_known)
+end
+
+---Choose the policy that manages the chat's context.
+---@param chat CodeCompanion.Chat
+function M.policy(chat)
+  load(chat, "policies", "list_policies", vim.empty_dict(), function(policies)
+    choose.select(policies, {
+      prompt = "Policy",
+      kind = "codecompanion.policy",
+      format_item = function(item)
+        return ("%s%s · %s"):format(item.name, item.current and " (current)" or "", item.description)
+      end,
+    }, function(item)
+      if item then
+        session.notify(chat, "set_policy", { policy = item.name })
+      end
+    end)
+  end)
+end
+
+---Choose a group of rules and add it to the chat.
+---@param chat CodeCompanion.Chat
+function M.rules(chat)
+  local snapshot = require("codecompanion.editor").snapshot()
+  load(chat, "rules", "list_rules", { snapshot = snapshot }, function(groups)
+    choose.select(groups, {
+      prompt = "Rules",
+      kind = "codecompanion.rules",
+      format_item = function(item)
+        local files = type(item.files) == "table" and #item.files or item.files
+        local description = item.description and item.description ~= "" and (" · " .. item.description) or ""
+        return ("%s%s · %s"):format(item.name, description, counted(files or 0, "file"))
+      end,
+    }, function(item)
+      if item then
+        session.notify(chat, "add_rules", { group = item.name })
+      end
+    end)
+  end)
+end
+
+return M

@@ -1,0 +1,47 @@
+---Stored chats as a whole: rename and delete, also those that are not open. The host decides, and answers one sentence.
+
+local say = require("codecompanion.say")
+
+local M = {}
+
+---@param verb string
+---@param payload table
+---@param done? fun()
+---@param refuse? fun(reason: string)
+local function ask(verb, payload, done, refuse)
+  require("codecompanion.host").request(verb, payload, say.answer(done, refuse))
+end
+
+---Give a chat another title; without one the user is asked.
+---@param id string
+---@param title? string
+---@param opts? { present?: string, done?: fun(), refuse?: fun(reason: string) } `refuse`: told why not
+function M.rename(id, title, opts)
+  opts = opts or {}
+  if title and vim.trim(title) ~= "" then
+    return ask("rename_session", { chat = id, title = title }, opts.done, opts.refuse)
+  end
+  local options = { prompt = "Title of the chat: ", default = opts.present or "" }
+  require("codecompanion.screen.choose").input(options, function(given)
+    if given and vim.trim(given) ~= "" then
+      ask("rename_session", { chat = id, title = given }, opts.done)
+    end
+  end)
+end
+
+---Delete a stored chat for good; asks first.
+---@param item { id: string, title: string, messages: integer } A row of `list_sessions`
+---@param done? fun() Called when it is gone
+function M.delete(item, done)
+  local title = item.title ~= "" and item.title or "(untitled)"
+  local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")
+  local question = ("Delete “%s” for good? %s"):format(title, count)
+  local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+  require("codecompanion.screen.confirm").ask(question, answers, function(key)
+    if key == "y" then
+      ask("delete_session", { chat = item.id }, done)
+    end
+  end)
+end
+
+return M

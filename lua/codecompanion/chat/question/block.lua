@@ -1,0 +1,237 @@
+---The block of an approval as plain tables: what is asked, the exact command or diff as far as it fits the screen, why
+---it is asked although much was granted, and the keys. Its first line says how much of it is shown.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
+local fit = require("codecompanion.screen.fit")
+local keymaps = require("codecompanion.chat.ui.keymaps")
+local kinds = require("codecompanion.chat.state.question_kinds")
+local visible = require("codecompanion.screen.visible")
+
+local M = {}
+
+local MOST_ROWS, LEAST_ROWS = 60, 5
+---Rows that the screen has for other things: the block's own lines, and the input below it.
+local OTHER_ROWS = 9
+local DEFAULT_WIDTH = 80
+
+---The room there is in the windows that show the chat: columns of the narrowest, rows of the lowest.
+---@param chat CodeCompanion.Chat
+---@return integer width
+---@return integer rows For the body of a block
+---@return boolean wraps
+local function room(chat)
+  local width, height, wraps = math.huge, math.huge, true
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    local info = vim.fn.getwininfo(win)[1]
+    width = math.min(width, info.width - info.textoff)
+    height = math.min(height, info.height - info.winbar)
+    wraps = wraps and vim.wo[win].wrap
+  end
+  if width == math.huge then
+    width, height = math.min(DEFAULT_WIDTH, vim.o.columns), vim.o.lines - 2
+  end
+  return math.max(20, width), math.min(MOST_ROWS, math.max(LEAST_ROWS, height - OTHER_ROWS)), wraps
+end
+
+---@param text string
+---@param width integer
+---@return integer
+local function rows_of(text, width)
+  return math.max(1, math.ceil(api.nvim_strwidth(text) / width))
+end
+
+---Cut a line that would fill the block alone; windows that do not wrap get its end in any case.
+---@param line CodeCompanion.Visible
+---@param most integer Columns
+---@return CodeCompanion.Visible
+local function bounded(line, most)
+  local chars = vim.fn.strchars(line.text)
+  if api.nvim_strwidth(line.text) <= most then
+    return line
+  end
+  local half = math.max(10, math.floor(most / 2) - 16)
+  local head, tail = vim.fn.strcharpart(line.text, 0, half), vim.fn.strcharpart(line.text, chars - half)
+  local note = (" <%d characters not shown> "):format(chars - 2 * half)
+  local marks = vim.tbl_filter(function(mark)
+    return mark[2] <= #head
+  end, line.marks)
+  marks[#marks + 1] = { #head, #head + #note }
+  return { text = head .. note .. tail, marks = marks, count = line.count, cut = true }
+end
+
+---The lines that fit: the beginning and the end, never only the beginning.
+---@param lines CodeCompanion.Visible[]
+---@param width integer
+---@param rows integer
+---@param wraps boolean
+---@return CodeCompanion.Visible[] shown
+---@return integer left_out
+local function fitting(lines, width, rows, wraps)
+  local function rows_at(index)
+    return wraps and rows_of(lines[index].text, width) or 1
+  end
+  for index, line in ipairs(lines) do
+    lines[index] = bounded(line, wraps and math.max(width * 2, width * math.floor(rows / 2)) or width)
+  end
+  local first, last, used = 0, #lines + 1, 1
+  local head_rows = math.ceil(rows * 2 / 3)
+  while first < #lines and used + rows_at(first + 1) <= head_rows do
+    first = first + 1
+    used = used + rows_at(first)
+  end
+  while last > first + 1 and used + rows_at(last - 1) <= rows do
+    last = last - 1
+    used = used + rows_at(last)
+  end
+  while first + 1 < last and used + rows_at(first + 1) <= rows do
+    first = first + 1
+    used = used + rows_at(first)
+  end
+  local left_out = last - first - 1
+  if left_out <= 0 then
+    return lines, 0
+  end
+  local shown = vim.list_slice(lines, 1, first)
+  local note = ("<%d line%s not shown>"):format(left_out, left_out == 1 and "" or "s")
+  shown[#shown + 1] = { text = note, marks = { { 0, #note } }, count = 0 }
+  vim.list_extend(shown, lines, last)
+  return shown, left_out
+end
+
+---What each key says of this question, nil where it means nothing.
+---@param event table approval_requested
+---@return { [1]: string, [2]: string }[] action, words
+local function choices(event)
+  if kinds[event.kind] then
+    return kinds[event.kind].choices
+  end
+  local always = event.filetype == "sh" and "always this command" or "always in this chat"
+  local found = { { "approve_once", "once" } }
+  if event.why == "" then
+    found[#found + 1] = { "approve_always", always }
+  end
+  if event.prefix ~= "" and event.why == "" then
+    found[#found + 1] = { "approve_prefix", "always " .. event.prefix .. " …" }
+  end
+  found[#found + 1] = { "reject", "reject…" }
+  found[#found + 1] = { "cancel_all", "cancel all" }
+  found[#found + 1] = { "show_original", event.path ~= "" and "diff" or "show all" }
+  return found
+end
+
+---The lines that name the keys, as many as the width needs.
+---@param event table
+---@param width integer
+---@return string[] lines
+---@return { row: integer, from: integer, to: integer, group: string }[] marks Rows within these lines
+local function key_lines(event, width)
+  local lines, marks = { "" }, {}
+  for _, choice in ipairs(choices(event)) do
+    local key = keymaps.keys(choice[1], "n")[1]
+    if key then
+      local words = visible.line(choice[2]).text
+      local line = lines[#lines]
+      if line ~= "" and api.nvim_strwidth(line) + 3 + api.nvim_strwidth(key .. " " .. words) > width then
+        lines[#lines + 1] = ""
+        line = ""
+      end
+      line = line .. (line == "" and "" or "   ")
+      local mark = { row = #lines - 1, from = #line, to = #line + #key, group = "CodeCompanionApprovalKey" }
+      marks[#marks + 1] = mark
+      lines[#lines] = line .. key .. " " .. words
+    end
+  end
+  return lines, marks
+end
+
+---Columns that are kept free in the first line of a change: for `with your changes`.
+local EDITED_MARK = 19
+local LEAST_TITLE = 12
+
+---`? run_command: npm test · needs your approval`, in one line of the window: what is asked is cut last.
+---@param event table
+---@param total integer Lines of the whole body
+---@param shown integer
+---@param width integer
+---@return string
+local function title_of(event, total, shown, width)
+  local title, what = "? " .. event.name, ""
+  if event.title ~= "" and event.title ~= event.name then
+    what = visible.line(blocks.one_line(event.title)).text
+  end
+  local notice = kinds[event.kind] and kinds[event.kind].notice or " · needs your approval"
+  local key = keymaps.keys("show_original", "n")[1]
+  if shown < total then
+    local all = key and (" · %s shows all"):format(key) or ""
+    notice = (" · %d lines, %d shown%s"):format(total, shown, all)
+  end
+  if what ~= "" then
+    local space = width - api.nvim_strwidth(title .. ": ") - (event.path ~= "" and EDITED_MARK or 0)
+    local besides = api.nvim_strwidth(notice)
+    if shown == total and api.nvim_strwidth(what) + besides > space then
+      notice, besides = "", 0
+    end
+    local cut = event.path ~= "" and fit.squeeze or fit.cut -- the end of a path says most
+    title = title .. ": " .. cut(what, math.max(LEAST_TITLE, space - besides))
+  end
+  return title .. notice
+end
+
+---@param event table
+---@param hidden integer Characters that do not show by themselves
+---@return string[]
+local function warnings(event, hidden)
+  local found = {}
+  if event.why ~= "" then
+    found[1] = ("! Asked every time: %s"):format(event.why)
+  end
+  if hidden > 0 then
+    local what = hidden == 1 and "1 invisible character" or ("%d invisible characters"):format(hidden)
+    found[#found + 1] = ("! %s shown as ^X or <U+…>"):format(what)
+  end
+  return found
+end
+
+---@param chat CodeCompanion.Chat
+---@param event table approval_requested
+---@return CodeCompanion.Block
+function M.block(chat, event)
+  local width, rows, wraps = room(chat)
+  local all = visible.lines(event.body, event.filetype == "diff")
+  local total = select(2, (event.body:gsub("\n+$", "")):gsub("\n", "")) + 1
+  local hidden = 0
+  for _, line in ipairs(all) do
+    hidden = hidden + line.count
+  end
+  local body, left_out = fitting(all, width, rows, wraps)
+  local marks = {}
+  local lines = { title_of(event, total, left_out > 0 and #all - left_out or total, width) }
+  for _, warning in ipairs(warnings(event, hidden)) do
+    marks[#marks + 1] = { row = #lines, from = 0, to = #warning, group = "CodeCompanionWarning" }
+    lines[#lines + 1] = warning
+  end
+  local is_prose = kinds[event.kind] and kinds[event.kind].is_prose
+  local fence, fenced = blocks.fence(event.body), #lines
+  lines[#lines + 1] = not is_prose and fence .. (event.filetype or "text") or nil
+  for _, line in ipairs(body) do
+    for _, range in ipairs(line.marks) do
+      marks[#marks + 1] = { row = #lines, from = range[1], to = range[2], group = "CodeCompanionInvisible" }
+    end
+    lines[#lines + 1] = line.text
+  end
+  lines[#lines + 1] = not is_prose and fence or nil
+  local code_end = #lines
+  local keys, key_marks = key_lines(event, width)
+  for _, mark in ipairs(key_marks) do
+    mark.row = mark.row + #lines
+    marks[#marks + 1] = mark
+  end
+  vim.list_extend(lines, keys)
+  marks[#marks + 1] = { row = 0, from = 0, to = #lines[1], group = "CodeCompanionApproval" }
+  local item = { approval = event.call_id, event = event }
+  local markdown = not is_prose and { fenced, code_end } or nil
+  return { kind = "approval", lines = lines, marks = marks, markdown = markdown, item = item }
+end
+
+return M

@@ -1,0 +1,171 @@
+---User autocmds and their payloads. The table below is the documentation (the help file is made from it).
+---
+---Every payload has `chat` (id of the chat) and `bufnr`; the other fields are listed with their meaning.
+
+local policies = require("codecompanion.chat.state.policy_autocmds")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---@class CodeCompanion.Autocmd
+---@field name string Pattern of the User autocmd
+---@field description string When it fires
+---@field data table<string, string> Fields of `args.data` besides `chat` and `bufnr`
+
+---@type CodeCompanion.Autocmd[]
+M.list = {
+  {
+    name = "CodeCompanionChatOpened",
+    description = "A chat was opened: its buffer exists and the host has it open.",
+    data = {
+      resumed = "boolean: restored from the history",
+      adapter = "string: name of the adapter",
+      model = "string: name of the model",
+    },
+  },
+  { name = "CodeCompanionChatClosed", description = "A chat was closed; its history is kept.", data = {} },
+  {
+    name = "CodeCompanionChatSubmitted",
+    description = "Your message was stored and is being sent.",
+    data = {
+      submit_id = "integer: number of the message among those sent in this chat",
+      message_id = "string: id of the stored message",
+      cycle = "integer: the cycle it starts",
+      tokens = "integer: its size, 0 when unknown",
+    },
+  },
+  {
+    name = "CodeCompanionChatDone",
+    description = "A turn is complete and was not stopped.",
+    data = {
+      reason = 'string: "done", "failed" or "limit"',
+      error = "string: one sentence, empty on success",
+      duration_ms = "integer: how long the turn took",
+      unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
+    },
+  },
+  {
+    name = "CodeCompanionChatStopped",
+    description = "You stopped a turn.",
+    data = { duration_ms = "integer: how long the turn took" },
+  },
+  {
+    name = "CodeCompanionChatEdited",
+    description = "Tool results were cleared from the context, or cut so that it fits.",
+    data = {
+      cleared = "integer: number of results that were cleared",
+      cut = "table<string, integer>: percent that are still sent of those that were cut, by message id",
+      tokens_before = "integer: size of the next request before",
+      tokens_after = "integer: and after",
+      call_ids = "string[]: the tool calls of these results",
+    },
+  },
+  {
+    name = "CodeCompanionChatCompacting",
+    description = "A compaction began; exactly one Compacted or CompactFailed follows.",
+    data = {
+      compaction_id = "string: the same in the event that follows",
+      trigger = 'string: "proactive", "reactive" or "manual"',
+      summariser = "string: who writes the summary",
+    },
+  },
+  {
+    name = "CodeCompanionChatCompacted",
+    description = "A summary replaced the conversation so far in what the model gets.",
+    data = {
+      compaction_id = "string",
+      trigger = 'string: "proactive", "reactive" or "manual"',
+      summariser = "string: who wrote the summary",
+      messages = "integer: number of replaced messages",
+      tokens_before = "integer: size of the next request before",
+      tokens_after = "integer: and after",
+      duration_ms = "integer: how long it took",
+    },
+  },
+  {
+    name = "CodeCompanionChatCompactFailed",
+    description = "A compaction failed or was cancelled; nothing was changed.",
+    data = {
+      compaction_id = "string",
+      reason = "string: one sentence",
+      cancelled = "boolean: you stopped it",
+    },
+  },
+  {
+    name = "CodeCompanionToolStarted",
+    description = "A tool call began or is waiting for your approval.",
+    data = { call_id = "string", name = "string: name of the tool", title = "string: what it does" },
+  },
+  {
+    name = "CodeCompanionApprovalWaiting",
+    description = "A tool call is waiting for your approval.",
+    data = {
+      call_id = "string",
+      name = "string: name of the tool",
+      title = "string: what it is about to do",
+      unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
+    },
+  },
+  {
+    name = "CodeCompanionApprovalAnswered",
+    description = "A tool call is no longer waiting: you answered, or the turn was stopped.",
+    data = { call_id = "string", decision = 'string: "once", "always", "reject" or "cancel"' },
+  },
+  {
+    name = "CodeCompanionToolFinished",
+    description = "A tool call has its result.",
+    data = {
+      call_id = "string",
+      name = "string: name of the tool",
+      title = "string: what it did",
+      status = 'string: "ok", "error", "cancelled" or "rejected"',
+      tokens = "integer: size of the result",
+      duration_ms = "integer: how long it took",
+      change = "table?: for a changed file its change_id, path, and the lines added and removed",
+    },
+  },
+}
+
+vim.list_extend(M.list, policies.list)
+
+local fields = {}
+for _, autocmd in ipairs(M.list) do
+  fields[autocmd.name] = autocmd.data
+end
+
+---@param chat CodeCompanion.Chat
+---@param pattern string
+---@param data table
+local function exec(chat, pattern, data)
+  data.chat, data.bufnr = chat.id, chat.bufnr
+  local ok, problem = pcall(vim.api.nvim_exec_autocmds, "User", { pattern = pattern, data = data, modeline = false })
+  if not ok then
+    require("codecompanion.say").line(("An autocmd for User %s failed: %s"):format(pattern, problem), severity.ERROR)
+  end
+end
+
+---Fire a User autocmd; the fields of the payload are taken from `event` by the table above.
+---@param chat CodeCompanion.Chat
+---@param name string Without the prefix `CodeCompanion`
+---@param event? table
+function M.fire(chat, name, event)
+  local pattern = "CodeCompanion" .. name
+  local data = {}
+  for field in pairs(fields[pattern]) do
+    data[field] = event and event[field]
+  end
+  exec(chat, pattern, data)
+end
+
+---Fire the User autocmd of an event that a policy names, with all the fields it came with.
+---@param chat CodeCompanion.Chat
+---@param event CodeCompanion.Event.PolicyEvent
+function M.fire_policy(chat, event)
+  exec(
+    chat,
+    policies.pattern(event.name),
+    vim.tbl_extend("force", event.fields, { compaction_id = event.compaction_id })
+  )
+end
+
+return M

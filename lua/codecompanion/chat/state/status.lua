@@ -1,0 +1,261 @@
+---How a chat is doing, in words: state, meter, numbers. Used by the buffer, the winbar and status lines.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+
+local M = {}
+
+---What the host says while nothing has come from the model yet (`session/turn/turn.py`).
+M.WAITING = "waiting for the model"
+local SHOWN_WAIT_S = 3
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.status")
+
+local HIGH, FULL = 0.80, 0.95
+local CELLS = 10
+
+---`1 message`, `2 messages`.
+---@param count integer
+---@param noun string
+---@return string
+function M.counted(count, noun)
+  return ("%d %s%s"):format(count, noun, count == 1 and "" or "s")
+end
+
+---A count in at most five characters: 999, 1.2k, 35.8k, 1.0M.
+---@param count integer
+---@return string
+function M.short(count)
+  if count < 1000 then
+    return tostring(math.floor(count))
+  elseif count < 999950 then
+    return ("%.1fk"):format(count / 1000)
+  end
+  return ("%.1fM"):format(count / 1000000)
+end
+
+---The size of a context window: like `short`, round numbers without decimals (128k, 1M).
+---@param tokens integer
+---@return string
+function M.short_window(tokens)
+  return (M.short(tokens):gsub("%.0(%a)$", "%1"))
+end
+
+---A duration: 850 ms, 6.1 s, 2 min 5 s.
+---@param ms integer
+---@return string
+function M.duration(ms)
+  if ms < 1000 then
+    return ("%d ms"):format(ms)
+  elseif ms < 60000 then
+    return ("%.1f s"):format(ms / 1000)
+  end
+  return ("%d min %d s"):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
+end
+
+---A bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303). What is left is
+---shaded: a nearly empty bar is seen as one on any background.
+---@param ratio number 0..1, more is shown as full
+---@return string
+function M.gauge(ratio)
+  local halves = math.floor(math.max(0, math.min(ratio, 1)) * CELLS * 2 + 1e-9)
+  local bar = ("█"):rep(math.floor(halves / 2)) .. (halves % 2 == 1 and "▌" or "")
+  return "▕" .. bar .. ("░"):rep(CELLS - math.ceil(halves / 2)) .. "▏"
+end
+
+---A share in whole percent, rounded down as R-303 wants it: 100 means full.
+---@param ratio number 0..1
+---@return integer
+function M.percent(ratio)
+  return math.floor(ratio * 100 + 1e-9)
+end
+
+---`ctx 35.8k/40.0k 89%`, or `ctx~ …` when nobody has counted it exactly (R-303); `…/32.0k? …` where nobody knows the
+---window (R-506).
+---@param meter table The last `meter` event
+---@return string
+function M.meter_text(meter)
+  local label = meter.exact and "ctx" or "ctx~"
+  local window = M.short(meter.window) .. (meter.assumed and "?" or "")
+  return ("%s %s/%s %d%%"):format(label, M.short(meter.tokens), window, M.percent(meter.ratio))
+end
+
+---@param meter table
+---@return string group
+local function meter_group(meter)
+  if meter.ratio >= FULL then
+    return "CodeCompanionMeterFull"
+  end
+  return meter.ratio >= HIGH and "CodeCompanionMeterHigh" or "CodeCompanionMeter"
+end
+
+---Whether the context is so full that the meter changes its colour.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.is_high(chat)
+  return chat.meter ~= nil and chat.meter.ratio >= HIGH
+end
+
+---@param meter table
+---@return string
+local function thresholds(meter)
+  if meter.paused then
+    return "compaction paused"
+  end
+  local parts = {}
+  for _, at in ipairs({ { "edit", meter.edit_at or 0 }, { "compact", meter.compact_at or 0 } }) do
+    if at[2] > 0 and meter.window > 0 then
+      parts[#parts + 1] = ("%s %d%%"):format(at[1], math.floor(at[2] / meter.window * 100 + 0.5))
+    end
+  end
+  return table.concat(parts, " · ")
+end
+
+---The ways to say the meter, the longest first. What comes last says most: that it is paused, how full it is; then the
+---marks, then the bar, which shows the percentage once more.
+---@param chat CodeCompanion.Chat
+---@return { [1]: string, [2]: string }[][] ways, integer core Index of the one that has the size
+function M.meter_ways(chat)
+  local meter = chat.meter
+  if not meter then
+    return { {} }, 1
+  end
+  local group, marks = meter_group(meter), thresholds(meter)
+  local text, bar = { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group }
+  local percent = { M.percent(meter.ratio) .. "%", group }
+  local ways = { { text, bar }, { text }, { percent } }
+  if meter.paused then
+    local mark, short = { marks .. "   ", "CodeCompanionMeter" }, { "paused ", "CodeCompanionMeter" }
+    ways = { { mark, text, bar }, { mark, text }, { short, text }, { short, percent }, { percent } }
+    return ways, 3
+  elseif marks ~= "" then
+    local mark = { marks .. "   ", "CodeCompanionMeter" }
+    table.insert(ways, 1, { mark, text })
+    table.insert(ways, 1, { mark, text, bar })
+  end
+  return ways, #ways - 1
+end
+
+---The first of several ways to say something that fits, nil when none does.
+---@param ways { [1]: string, [2]: string }[][]
+---@param room integer Cells there are
+---@return { [1]: string, [2]: string }[]?
+function M.fitting(ways, room)
+  for _, way in ipairs(ways) do
+    if fit.width(way) <= room then
+      return way
+    end
+  end
+end
+
+---The longest way to say the meter that fits.
+---@param chat CodeCompanion.Chat
+---@param room integer Cells there are
+---@return { [1]: string, [2]: string }[] chunks None when not even the percentage fits
+function M.meter_chunks(chat, room)
+  return M.fitting(M.meter_ways(chat), room) or {}
+end
+
+---Whether something runs or waits that stopping or closing would end.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.is_busy(chat)
+  return chat.state ~= "idle" or chat.compaction ~= nil or chat.retry ~= nil or #chat.outgoing > 0
+end
+
+---Whether the chat waits for something whose end nobody knows: a first word, a summary.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.waits(chat)
+  return chat.label == M.WAITING or chat.state == "compacting" or chat.state == "preparing"
+end
+
+---How long that has been, "" for the first seconds.
+---@param chat CodeCompanion.Chat
+---@return string
+local function waited(chat)
+  local seconds = chat.wait and M.waits(chat) and math.floor((vim.uv.now() - chat.wait.since) / 1000) or 0
+  if seconds < SHOWN_WAIT_S then
+    return ""
+  end
+  local minutes = math.floor(seconds / 60)
+  return minutes > 0 and (" · %d min %d s"):format(minutes, seconds % 60) or (" · %d s"):format(seconds)
+end
+
+---What happens in the chat, "" when it is idle.
+---@param chat CodeCompanion.Chat
+---@param brief? boolean Without the reason, for bars that are cut at the front
+---@return string
+function M.activity(chat, brief)
+  local waiting = require("codecompanion.chat.question.attention").waiting(chat)
+  if chat.retry then
+    local left = math.ceil((chat.retry.due - vim.uv.now()) / 1000)
+    local again = left > 0 and ("trying again in %d s"):format(left) or "trying again"
+    return brief and again or ("%s · %s"):format(chat.retry.reason, again)
+  elseif #waiting > 0 then
+    local event = waiting[1].event
+    local title, kind = event.title, require("codecompanion.chat.state.question_kinds")[event.kind]
+    if kind then
+      return kind.waiting[brief and 2 or 1]
+    end
+    local what = not brief and title ~= "" and require("codecompanion.screen.visible").line(title).text
+    return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
+  elseif chat.compaction then
+    local label = chat.compaction.label
+    return (label and label ~= "" and label or "compacting the chat") .. waited(chat)
+  elseif chat.label ~= "" then
+    return chat.label .. waited(chat)
+  elseif require("codecompanion.chat.wire.installing").waits(chat) then
+    return require("codecompanion.chat.wire.installing").text()
+  end
+  return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. waited(chat)
+end
+
+---For status lines: `streaming · ctx 35.8k/128k 28%`, "" outside of a chat.
+---@param bufnr? integer The current buffer when not given
+---@return string
+function M.component(bufnr)
+  local shown = vim.b[bufnr or api.nvim_get_current_buf()].codecompanion_chat
+  local parts = { require("codecompanion.chat.question.attention").elsewhere(bufnr) }
+  parts[#parts + 1] = shown and shown.text ~= "" and shown.text or nil
+  return table.concat(parts, " · ")
+end
+
+---Publish the state in `vim.b.codecompanion_chat` and let status lines redraw.
+---@param chat CodeCompanion.Chat
+function M.publish(chat)
+  local activity = M.activity(chat, true)
+  local parts = {}
+  if activity ~= "" then
+    parts[1] = activity
+  end
+  if chat.meter then
+    parts[#parts + 1] = M.meter_text(chat.meter)
+  end
+  vim.b[chat.bufnr].codecompanion_chat = {
+    id = chat.id,
+    title = chat.title,
+    adapter = chat.adapter,
+    model = chat.model,
+    state = chat.state,
+    label = activity,
+    yolo = chat.yolo or false,
+    meter = chat.meter or vim.empty_dict(),
+    text = table.concat(parts, " · "),
+  }
+  vim.cmd.redrawstatus({ bang = true })
+end
+
+---The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
+---@return string
+function M.line()
+  return require("codecompanion.chat.window.bar").text(vim.g.statusline_winid or api.nvim_get_current_win(), false)
+end
+
+---The same for the 'winbar' of a chat window, with the colours of the meter.
+---@return string
+function M.winbar()
+  return require("codecompanion.chat.window.bar").text(vim.g.statusline_winid or api.nvim_get_current_win(), true)
+end
+
+return M

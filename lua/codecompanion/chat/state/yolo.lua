@@ -1,0 +1,38 @@
+---YOLO mode in words: what still asks while it is on. What asks is decided by the host, from the same options.
+
+local M = {}
+
+---The tools that ask even in YOLO mode.
+---@return string[] names
+local function still_asking()
+  local names = {}
+  for name, tool in pairs(require("codecompanion.chat.state.options").chat().tools) do
+    if name ~= "opts" and tool and tool.enabled and not tool.opts.allowed_in_yolo_mode then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+---For the status line: `YOLO but delete_file, run_command, code files`.
+---@return string
+function M.label()
+  local names = still_asking()
+  names[#names + 1] = "code files"
+  return "YOLO but " .. table.concat(names, ", ")
+end
+
+---One sentence when it is switched.
+---@param on boolean
+---@return string
+function M.sentence(on)
+  if not on then
+    return "YOLO mode is off: tools ask again."
+  end
+  local names = still_asking()
+  names[#names + 1] = "changes of files that run code (Makefile, .git, CI …)"
+  return ("YOLO mode is on: tools run without asking. Still asked about: %s."):format(table.concat(names, ", "))
+end
+
+return M

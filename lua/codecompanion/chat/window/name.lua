@@ -1,0 +1,133 @@
+---Chat buffers by name, `codecompanion://<chat id>`: what Vim does to them (`:e`, `:b`, a session file) ends here.
+
+local api = vim.api
+
+local M = {}
+
+local PREFIX = "codecompanion://"
+
+---@param id string
+---@return string
+function M.of(id)
+  return PREFIX .. id
+end
+
+---@param bufnr integer
+---@return string? id
+local function id_of(bufnr)
+  local name = api.nvim_buf_get_name(bufnr)
+  local id = name:sub(1, #PREFIX) == PREFIX and name:sub(#PREFIX + 1) or ""
+  return id:find("^[%w_-]+$") and id or nil
+end
+
+---The buffer that has the name of a chat, loaded or not.
+---@param id string
+---@return integer? bufnr
+function M.buffer_of(id)
+  local wanted = M.of(id)
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if api.nvim_buf_get_name(bufnr) == wanted then
+      return bufnr
+    end
+  end
+end
+
+---@param chat CodeCompanion.Chat
+local function restore(chat)
+  if not api.nvim_buf_is_valid(chat.bufnr) or api.nvim_buf_get_name(chat.bufnr) == M.of(chat.id) then
+    return
+  end
+  local function wipe(name)
+    for _, bufnr in ipairs(api.nvim_list_bufs()) do
+      if bufnr ~= chat.bufnr and api.nvim_buf_get_name(bufnr) == name and not api.nvim_buf_is_loaded(bufnr) then
+        pcall(api.nvim_buf_delete, bufnr, { force = true })
+      end
+    end
+  end
+  local given = api.nvim_buf_get_name(chat.bufnr)
+  wipe(M.of(chat.id)) -- Vim keeps each name a buffer had in an empty buffer
+  local before = api.nvim_list_bufs()
+  local ok, problem = pcall(api.nvim_buf_set_name, chat.bufnr, M.of(chat.id))
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if given ~= "" and not vim.list_contains(before, bufnr) then
+      wipe(given)
+    end
+  end
+  if not ok then
+    require("codecompanion.say").line(tostring(problem), require("codecompanion.severity").WARN)
+  end
+end
+
+---The buffer of a chat was given another name (`:file`, `:saveas`): it keeps its own, by which the chat is found.
+---@param chat CodeCompanion.Chat
+function M.keep(chat)
+  if api.nvim_buf_get_name(chat.bufnr) == M.of(chat.id) then
+    return
+  end
+  chat.exported = nil
+  -- later: `:saveas` still needs the buffer that took over the name
+  vim.schedule(function()
+    restore(chat)
+    if not chat.exported then
+      require("codecompanion.say").line({
+        "A chat keeps its name; :w {file} writes its text to a file, /title names it",
+        "A chat keeps its name; :w {file} writes its text",
+      })
+    end
+  end)
+end
+
+---Write what the buffer of a chat shows to a file (`:w {file}`, `:saveas {file}`).
+---@param chat CodeCompanion.Chat
+---@param path string
+function M.export(chat, path)
+  local say = require("codecompanion.say")
+  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, -1, false)
+  local shown = vim.fn.fnamemodify(path, ":~:.")
+  chat.exported = true
+  local file, problem = io.open(path, "w")
+  local ok = file ~= nil
+  if file then
+    ok, problem = file:write(table.concat(lines, "\n"), "\n")
+    file:close()
+  end
+  if not ok then
+    local reason = tostring(problem):match("[^:]*$")
+    return say.line(("Not written to %s:%s"):format(shown, reason), require("codecompanion.severity").ERROR)
+  end
+  say.line(("%s written to %s"):format(require("codecompanion.chat.state.status").counted(#lines, "line"), shown))
+end
+
+---The buffer is to be filled: `:e`, `:b` after `:bd`, `:e codecompanion://<id>`, a session file.
+---@param bufnr integer
+function M.read(bufnr)
+  local chats = require("codecompanion.chat")
+  local id = id_of(bufnr)
+  if not id then
+    require("codecompanion.say").line("a chat is named codecompanion://<id>; :CodeCompanionChat Resume lists yours")
+    return
+  end
+  chats.fill(bufnr, id)
+end
+
+---The buffer got its name without being read: session files do that (`:file`).
+---@param bufnr integer
+function M.named(bufnr)
+  if vim.g.SessionLoad == 1 then
+    -- `:file` says a line per buffer, and two chats would end in a prompt. The session file sets 'shortmess' for itself
+    -- and puts the user's back at its end.
+    vim.opt.shortmess:append("F")
+  end
+  if not require("codecompanion.chat").by_buffer(bufnr) and api.nvim_buf_is_loaded(bufnr) then
+    M.read(bufnr)
+    -- The window had the buffer before it was a chat's: nothing else will tell it.
+    vim.schedule(function()
+      local chat = require("codecompanion.chat").by_buffer(bufnr)
+      for _, win in ipairs(chat and vim.fn.win_findbuf(bufnr) or {}) do
+        require("codecompanion.chat.window").entered(chat, win)
+      end
+    end)
+  end
+end
+
+return M

@@ -1,0 +1,184 @@
+---What a chat takes in while its buffer is unloaded, or waits to be drawn again: its state, and nothing that is drawn.
+---What is drawn comes from the log when the buffer is shown again.
+
+local approval = require("codecompanion.chat.question.approval")
+local autocmds = require("codecompanion.chat.state.autocmds")
+local outgoing = require("codecompanion.chat.wire.outgoing")
+local severity = require("codecompanion.severity")
+
+---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
+local M = {}
+
+---@param chat CodeCompanion.Chat
+---@param text string
+local function give_back(chat, text)
+  local draft = require("codecompanion.chat.wire.draft")
+  if vim.api.nvim_buf_is_loaded(chat.bufnr) then
+    return draft.prepend(chat, text)
+  end
+  local kept = chat.draft.kept or ""
+  chat.draft.kept = kept == "" and text or (text .. draft.BETWEEN .. kept)
+  draft.save(chat)
+end
+
+---@param chat CodeCompanion.Chat
+local function recall_all(chat)
+  local text = outgoing.withdraw(chat)
+  if text then
+    give_back(chat, text)
+  end
+end
+
+function M.chat_opened(chat, event)
+  local known = chat.known
+  local has_draft = known and not chat.read_only
+  chat.attached, chat.known = "yes", true
+  chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.title, chat.read_only = event.title, event.read_only
+  if not has_draft and (event.draft or "") ~= "" then
+    give_back(chat, event.draft)
+  end
+  local sent, text = outgoing.settle(chat, event.stored or {})
+  for _, pair in ipairs(sent) do
+    outgoing.drop(chat, pair.outgoing.submit_id) -- it comes with the log
+  end
+  if text then
+    give_back(chat, text)
+  end
+  if not known then
+    autocmds.fire(chat, "ChatOpened", event)
+  end
+  require("codecompanion.chat.state.session").send_secrets(chat)
+  require("codecompanion.chat.state.session").send_overrides(chat)
+end
+
+function M.model_changed(chat, event)
+  chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  require("codecompanion.chat.state.session").send_overrides(chat)
+end
+
+function M.policy_changed(chat, event)
+  chat.policy = event.policy
+end
+
+function M.queued(chat, event)
+  for _, message in ipairs(chat.outgoing) do
+    message.queued = message.queued or message.submit_id == event.submit_id
+  end
+  require("codecompanion.chat.wire.draft").save(chat)
+end
+
+function M.message_sent(chat, event)
+  outgoing.drop(chat, event.submit_id)
+  require("codecompanion.chat.wire.draft").save(chat) -- it is none any more
+  autocmds.fire(chat, "ChatSubmitted", event)
+end
+
+function M.submit_failed(chat, event)
+  outgoing.drop(chat, event.submit_id)
+  give_back(chat, event.text)
+  require("codecompanion.say").line(event.error, severity.WARN)
+end
+
+function M.tool_started(chat, event)
+  autocmds.fire(chat, "ToolStarted", event)
+end
+
+function M.tool_finished(chat, event)
+  autocmds.fire(chat, "ToolFinished", event)
+end
+
+function M.context_edited(chat, event)
+  autocmds.fire(chat, "ChatEdited", event)
+end
+
+function M.compaction_started(chat, event)
+  chat.compaction = event
+  autocmds.fire(chat, "ChatCompacting", event)
+end
+
+function M.compacted(chat, event)
+  chat.compaction, chat.warning_level = nil, nil
+  autocmds.fire(chat, "ChatCompacted", event)
+end
+
+function M.compaction_failed(chat, event)
+  chat.compaction = nil
+  autocmds.fire(chat, "ChatCompactFailed", event)
+end
+
+function M.turn_finished(chat, event)
+  require("codecompanion.chat.draw.activity").stop_retry(chat)
+  approval.close_all(chat)
+  chat.state, chat.label, chat.header, chat.cut = "idle", "", false, false
+  if event.reason == "stopped" then
+    autocmds.fire(chat, "ChatStopped", event)
+  else
+    require("codecompanion.chat.question.attention").finished(chat, event)
+  end
+end
+
+M.approval_requested = approval.requested_away
+
+function M.approval_closed(chat, event)
+  approval.closed(chat, event.call_id)
+  autocmds.fire(chat, "ApprovalAnswered", event)
+end
+
+function M.request_failed(chat, event)
+  if event.gone then
+    return -- `host_exit` has said it
+  end
+  local loaded = vim.api.nvim_buf_is_loaded(chat.bufnr)
+  if event.verb == "redraw_chat" or event.verb == "open_chat" then
+    chat.attached, chat.awaiting = "no", nil
+  end
+  if event.verb == "redraw_chat" and loaded then
+    return require("codecompanion.chat.wire.redraw").redraw(chat) -- a host that has lost the chat opens it once more
+  end
+  if event.verb == "open_chat" or event.verb == "submit" then
+    recall_all(chat)
+  end
+  local say = require("codecompanion.say")
+  if loaded and not chat.awaiting then
+    return say.chat(chat, event.error, severity.ERROR)
+  end
+  say.line(event.error, severity.ERROR)
+end
+
+function M.notice(chat, event)
+  if event.level == "ERROR" or event.level == "WARN" then
+    local level = severity[event.level]
+    require("codecompanion.chat.draw.notices").remember_away(chat, event.text, level, event.while_paused)
+    require("codecompanion.say").line(event.text, level)
+  end
+end
+
+function M.host_exit(chat, event)
+  chat.attached, chat.awaiting = "no", nil
+  chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
+  require("codecompanion.chat.draw.activity").stop_retry(chat)
+  approval.close_all(chat, true)
+  if event.never_ready then
+    recall_all(chat)
+  end
+  outgoing.host_gone(chat)
+end
+
+---These draw nothing themselves.
+local ALWAYS = { state = true, meter = true, policy_event = true, retrying = true, title_changed = true }
+---The whole chat follows these.
+local BEGINS = { redrawn = true, chat_opened = true }
+
+---The handler of an event, for a chat that may be drawn or not.
+---@param chat CodeCompanion.Chat
+---@param event table
+---@return (fun(chat: CodeCompanion.Chat, event: table))?
+return function(chat, event)
+  local loaded = vim.api.nvim_buf_is_loaded(chat.bufnr)
+  local drawn = loaded and not chat.awaiting
+  if drawn or ALWAYS[event.type] or (loaded and BEGINS[event.type] and chat.awaiting == event.type) then
+    return require("codecompanion.chat.wire.events")[event.type]
+  end
+  return M[event.type]
+end

@@ -1,0 +1,372 @@
+---The user's draft: it is saved while it is typed, undone and redone on its own, and never lost.
+---
+---Machine edits drop the buffer's own undo history (line numbers in it would be wrong), therefore the draft keeps its
+---own: one step per insert or per normal-mode change, as Vim does it.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer.text")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
+
+---What stands between two drafts that become one.
+M.BETWEEN = "\n\n"
+
+local SAVE_AFTER_MS = 400
+local MAX_STEPS = 200
+local HINT, EDITING, LEAVING = 1, 2, 3
+
+---@class CodeCompanion.Draft
+---@field steps string[] Texts, oldest first
+---@field edits (CodeCompanion.Edit|false)[] Beside each step: the message it is an edit of
+---@field at integer Index of the step that stands in the buffer
+---@field saved? string What the host has
+---@field refused? string Why it could not be stored
+---@field kept? string What the buffer had when it was unloaded
+---@field shown? string What was drawn last
+---@field timer? uv.uv_timer_t
+
+---@return CodeCompanion.Draft
+function M.new()
+  return { steps = { "" }, edits = { false }, at = 1, saved = "" }
+end
+
+---@param text string
+---@return boolean
+local function is_blank(text)
+  return not text:find("%S")
+end
+
+---@param chat CodeCompanion.Chat
+---@param text string
+---@param edit? CodeCompanion.Edit The step begins an edit; otherwise it goes on with what stood there, if it has words
+local function push(chat, text, edit)
+  local draft = chat.draft
+  edit = edit or not is_blank(text) and draft.edits[draft.at] or nil
+  if draft.steps[draft.at] == text then
+    draft.edits[draft.at] = edit or false
+    return
+  end
+  for index = #draft.steps, draft.at + 1, -1 do
+    draft.steps[index], draft.edits[index] = nil, nil
+  end
+  draft.steps[#draft.steps + 1] = text
+  draft.edits[#draft.steps] = edit or false
+  if #draft.steps > MAX_STEPS then
+    table.remove(draft.steps, 1)
+    table.remove(draft.edits, 1)
+  end
+  draft.at = #draft.steps
+end
+
+---The message that the input is an edit of, nil for a new message.
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Edit?
+function M.editing(chat)
+  local edit = chat.draft.edits[chat.draft.at]
+  return edit and not is_blank(buffer.input_text(chat)) and edit or nil
+end
+
+---The first row of what leaves with the message that is edited.
+---@param chat CodeCompanion.Chat
+---@param edit CodeCompanion.Edit
+---@return integer?
+local function first_row(chat, edit)
+  for _, item in pairs(chat.items) do
+    if item.message_id == edit.message_id then
+      return (require("codecompanion.chat.draw.put").item_rows(chat, item))
+    end
+  end
+end
+
+---Say that the input is an edit, and dim what is not in the branch it will make.
+---@param chat CodeCompanion.Chat
+local function show_edit(chat)
+  local edit = M.editing(chat)
+  if edit == chat.draft.shown_edit then
+    return
+  end
+  chat.draft.shown_edit = edit
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, EDITING)
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, LEAVING)
+  if not edit then
+    return
+  end
+  local undo = require("codecompanion.chat.ui.keymaps").keys("undo", "n")[1]
+  local header = buffer.position(chat, "header")
+  local words = "editing · sends a branch" .. (undo and (" · %s cancels"):format(undo) or "")
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, header, 0, {
+    id = EDITING,
+    virt_text = { { words, "CodeCompanionHint" } },
+    virt_text_pos = "eol",
+    hl_mode = "combine",
+  })
+  local first = first_row(chat, edit)
+  if first and first < header then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      id = LEAVING,
+      end_row = header,
+      hl_group = "CodeCompanionUndone",
+      priority = 120,
+    })
+  end
+end
+
+---The host has stored the draft, or could not: it is tried again with the next change, and said once.
+---@param draft CodeCompanion.Draft
+---@param err? string
+local function took(draft, err)
+  local is_new = err and err ~= draft.refused
+  draft.refused = err
+  if err then
+    draft.saved = nil
+  end
+  if is_new and require("codecompanion.host").status() == "ready" then -- a host that has ended says so itself
+    local kept = "Your draft is only in this Neovim, not stored"
+    require("codecompanion.say").line({ ("%s: %s"):format(kept, err), kept .. "." }, severity.WARN)
+  end
+end
+
+---What is to be kept: the messages that wait in the host or may not have reached it, and what stands in the input.
+---@param chat CodeCompanion.Chat
+---@return string
+local function worth_keeping(chat)
+  local draft = chat.draft
+  local text = draft.kept or buffer.input_text(chat)
+  if vim.v.exiting ~= vim.NIL and text == "" then
+    if not draft.shown then
+      return draft.saved or ""
+    end
+    text = draft.shown -- a terminal that was closed: Neovim has closed its buffers, they read as empty
+  end
+  local texts = {}
+  for _, outgoing in ipairs(chat.outgoing) do
+    texts[#texts + 1] = (outgoing.queued or outgoing.unsure) and outgoing.text or nil
+  end
+  texts[#texts + 1] = text ~= "" and text or nil
+  return table.concat(texts, M.BETWEEN)
+end
+
+---Send the draft to the host now, if it changed.
+---@param chat CodeCompanion.Chat
+function M.save(chat)
+  local draft = chat.draft
+  if draft.timer then
+    draft.timer:stop()
+  end
+  if chat.attached ~= "yes" or not api.nvim_buf_is_valid(chat.bufnr) then
+    return
+  end
+  local text = worth_keeping(chat)
+  if text ~= draft.saved then
+    draft.saved = text
+    require("codecompanion.host").request("save_draft", { chat = chat.id, text = text }, function(err)
+      took(draft, err)
+    end)
+  end
+end
+
+---@param chat CodeCompanion.Chat
+local function save_soon(chat)
+  local draft = chat.draft
+  draft.timer = draft.timer or assert(vim.uv.new_timer())
+  draft.timer:stop()
+  draft.timer:start(
+    SAVE_AFTER_MS,
+    0,
+    vim.schedule_wrap(function()
+      if api.nvim_buf_is_valid(chat.bufnr) then
+        M.save(chat)
+      end
+    end)
+  )
+end
+
+---Show how to send while the draft is empty, and the intro while the chat is.
+---@param chat CodeCompanion.Chat
+function M.hint(chat)
+  local row = buffer.position(chat, "input")
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, HINT)
+  local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
+    and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
+  if not empty then
+    return
+  end
+  local intro = require("codecompanion.chat.state.options").display().intro_message
+  local fit = require("codecompanion.screen.fit")
+  local width = fit.narrowest(chat)
+  local lines = {}
+  if not chat.touched and intro ~= "" then
+    lines = { { { "", "CodeCompanionHint" } } }
+    for _, line in ipairs(fit.wrap(intro, width)) do
+      lines[#lines + 1] = { { line, "CodeCompanionHint" } }
+    end
+  end
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
+    id = HINT,
+    virt_text = { { require("codecompanion.chat.ui.keymaps").hint(width - 1), "CodeCompanionHint" } },
+    virt_text_pos = "right_align",
+    hl_mode = "combine",
+    virt_lines = #lines > 0 and lines or nil,
+  })
+end
+
+---React to a change of the buffer; `typing` while in insert mode.
+---@param chat CodeCompanion.Chat
+---@param typing boolean
+function M.changed(chat, typing)
+  if chat.damaged then
+    return -- the buffer is about to be drawn again, with the draft as it was
+  end
+  buffer.ensure_input(chat)
+  local text = buffer.input_text(chat)
+  if not typing or (is_blank(text) and chat.draft.edits[chat.draft.at]) then
+    push(chat, text) -- an emptied input is no edit any more, also within one insert
+  end
+  show_edit(chat)
+  if text ~= chat.draft.shown then
+    chat.draft.shown = text
+    M.hint(chat)
+    require("codecompanion.chat.buffer.paint").input_soon(chat)
+    if text ~= chat.draft.saved then
+      save_soon(chat)
+    end
+  end
+end
+
+---The buffer goes: keep what stands in it, unless it was damaged and the draft is kept already.
+---@param chat CodeCompanion.Chat
+function M.keep(chat)
+  if not chat.damaged then
+    chat.draft.kept = buffer.input_text(chat)
+  end
+  M.save(chat)
+end
+
+---The buffer was emptied and has the draft again.
+---@param chat CodeCompanion.Chat
+function M.redrawn(chat)
+  chat.draft.shown, chat.draft.shown_edit = nil, nil
+  push(chat, buffer.input_text(chat))
+  M.changed(chat, true)
+end
+
+---The messages are drawn again: those that leave with an edit are dimmed again.
+---@param chat CodeCompanion.Chat
+function M.messages_drawn(chat)
+  chat.draft.shown_edit = nil
+  show_edit(chat)
+end
+
+---Put `text` into the input as one step that can be undone.
+---@param chat CodeCompanion.Chat
+---@param text string
+function M.set(chat, text)
+  push(chat, buffer.input_text(chat))
+  buffer.set_input(chat, text)
+  push(chat, text)
+  M.changed(chat, true)
+end
+
+---Take a message that was sent back into the input, as one step that can be undone.
+---@param chat CodeCompanion.Chat
+---@param edit { message_id: string, fork: string }
+---@param text string
+function M.edit(chat, edit, text)
+  local before = buffer.input_text(chat)
+  push(chat, before)
+  buffer.set_input(chat, text)
+  push(chat, text, vim.tbl_extend("force", edit, { before = before }))
+  M.changed(chat, true)
+end
+
+---Put back what stood in the input before the edit.
+---@param chat CodeCompanion.Chat
+---@param edit CodeCompanion.Edit
+function M.end_edit(chat, edit)
+  push(chat, buffer.input_text(chat))
+  buffer.set_input(chat, edit.before)
+  push(chat, edit.before)
+  chat.draft.edits[chat.draft.at] = false
+  M.changed(chat, true)
+end
+
+---Put text in front of what stands in the input, which is something else: a message comes back, say.
+---@param chat CodeCompanion.Chat
+---@param text string
+function M.prepend(chat, text)
+  local present = buffer.input_text(chat)
+  if present == "" then
+    return M.set(chat, text)
+  end
+  push(chat, present)
+  buffer.prepend_input(chat, text .. M.BETWEEN)
+  push(chat, buffer.input_text(chat))
+  M.changed(chat, true)
+end
+
+---The text is on its way; nothing of it can be undone back by accident, but `u` brings it back as a draft.
+---@param chat CodeCompanion.Chat
+---@return string text
+function M.take(chat)
+  local text = buffer.input_text(chat)
+  M.set(chat, "")
+  return text
+end
+
+---@param before string
+---@param after string
+---@return integer row, integer col Of the first difference in `after`
+local function first_difference(before, after)
+  local length = math.min(#before, #after)
+  local same = 0
+  while same < length and before:byte(same + 1) == after:byte(same + 1) do
+    same = same + 1
+  end
+  local head = after:sub(1, same)
+  local _, row = head:gsub("\n", "")
+  return row, #head:match("[^\n]*$")
+end
+
+---Whether something was typed since the draft was empty last.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.can_undo(chat)
+  return buffer.input_text(chat) ~= ""
+end
+
+---Undo (`step` -1) or redo (1) in the draft.
+---@param chat CodeCompanion.Chat
+---@param step -1|1
+---@return boolean moved
+function M.travel(chat, step)
+  local draft = chat.draft
+  push(chat, buffer.input_text(chat))
+  local text = draft.steps[draft.at + step]
+  if not text then
+    return false
+  end
+  local before = draft.steps[draft.at]
+  draft.at = draft.at + step
+  buffer.set_input(chat, text)
+  M.changed(chat, true)
+  if api.nvim_get_current_buf() == chat.bufnr then
+    local row, col = first_difference(before, text)
+    pcall(api.nvim_win_set_cursor, 0, { buffer.position(chat, "input") + row + 1, col })
+  end
+  return true
+end
+
+---Forget the timer; the draft itself was saved.
+---@param chat CodeCompanion.Chat
+function M.close(chat)
+  local timer = chat.draft.timer
+  if timer and not timer:is_closing() then
+    timer:stop()
+    timer:close()
+  end
+end
+
+return M

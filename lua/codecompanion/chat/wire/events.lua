@@ -1,0 +1,414 @@
+---One handler per event of the host; the wire is described in `python/codecompanion/wire/events.py`.
+
+local activity = require("codecompanion.chat.draw.activity")
+local approval = require("codecompanion.chat.question.approval")
+local attention = require("codecompanion.chat.question.attention")
+local autocmds = require("codecompanion.chat.state.autocmds")
+local blocks = require("codecompanion.chat.draw.blocks")
+local changes = require("codecompanion.chat.draw.changes")
+local compaction = require("codecompanion.chat.draw.card")
+local draw = require("codecompanion.chat.draw.put")
+local notices = require("codecompanion.chat.draw.notices")
+local outgoing = require("codecompanion.chat.wire.outgoing")
+local restore = require("codecompanion.chat.draw.restore")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+local status = require("codecompanion.chat.state.status")
+local stream = require("codecompanion.chat.draw.stream")
+local tools = require("codecompanion.chat.draw.tools")
+
+---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
+local M = {}
+
+---So many hosts in a row are started to ask whether messages were stored: one may be killed while it starts.
+local ASKED_AGAIN = 3
+
+---The model's header, once per turn.
+---@param chat CodeCompanion.Chat
+---@param adapter? string
+---@param model? string
+local function ensure_header(chat, adapter, model)
+  if not chat.header then
+    chat.before_header = chat.tail_kind
+    draw.append(chat, blocks.header(adapter or chat.adapter, model or chat.model))
+    chat.header = true
+  end
+end
+
+function M.chat_opened(chat, event)
+  local reattached = chat.known
+  -- what stands in the input of a chat that could only be read is not its draft
+  local has_draft = reattached and not chat.read_only
+  local fresh = chat.awaiting ~= nil
+  chat.awaiting = nil
+  notices.opening(chat, event.resumed)
+  chat.attached, chat.known = "yes", true
+  chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
+  -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
+  chat.ignore_restored = reattached and not fresh
+  local draft = require("codecompanion.chat.wire.draft")
+  if not has_draft then
+    chat.draft.saved = event.draft
+    if event.draft ~= "" then
+      draft.prepend(chat, event.draft)
+      outgoing.cursor_to_input(chat)
+    end
+  end
+  if not reattached then
+    autocmds.fire(chat, "ChatOpened", event)
+  end
+  chat.asked_again = nil
+  local sent, back = outgoing.confirm(chat, event.stored or {})
+  if not event.read_only then
+    draft.save(chat) -- what was typed while the host was starting
+  end
+  if sent then
+    say.chat(chat, "Your message was stored before the host ended. /continue lets the model answer it.", severity.INFO)
+  end
+  if back then
+    say.chat(chat, "Not sent, the host had ended; your message is back in the input.", severity.WARN)
+  end
+  if event.read_only then
+    say.chat(chat, require("codecompanion.chat.state.session").READ_ONLY, severity.WARN)
+  end
+  require("codecompanion.chat.state.session").send_secrets(chat)
+  require("codecompanion.chat.state.session").send_overrides(chat)
+end
+
+function M.redrawn(chat)
+  require("codecompanion.chat.wire.redraw").begin(chat)
+  draw.touch(chat)
+  chat.notices = chat.clearing and {} or chat.notices
+  chat.just_cleared, chat.clearing = chat.clearing, nil
+end
+
+function M.model_changed(chat, event)
+  chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.header = false
+  require("codecompanion.chat.state.session").send_overrides(chat)
+end
+
+function M.title_changed(chat, event)
+  chat.title = blocks.plain(event.title)
+  vim.schedule(vim.cmd.redrawtabline) -- once it is published
+end
+
+function M.policy_changed(chat, event)
+  chat.policy = event.policy
+  say.chat(chat, ("Policy %s: %s"):format(event.policy, event.description), severity.INFO)
+end
+
+function M.state(chat, event)
+  if event.state ~= chat.state then
+    activity.stop_retry(chat) -- what was tried again is over
+  end
+  chat.state, chat.label = event.state, blocks.plain(event.label or "")
+  if chat.state ~= "idle" then
+    draw.forget_hint(chat)
+  end
+  activity.count_wait(chat)
+end
+
+function M.queued(chat, event)
+  outgoing.queued(chat, event.submit_id)
+end
+
+function M.message_sent(chat, event)
+  chat.just_cleared, chat.just_detached = nil, nil
+  stream.finish(chat)
+  chat.header = false
+  outgoing.sent(chat, event)
+  autocmds.fire(chat, "ChatSubmitted", event)
+end
+
+function M.submit_failed(chat, event)
+  outgoing.failed(chat, event.submit_id, event.text)
+  local level = chat.state == "cancelling" and severity.INFO or severity.ERROR
+  say.chat(chat, event.error, level)
+  notices.holds_until(chat, event.error, "input")
+  if require("codecompanion.chat.buffer.view").input_fills_window(chat) then
+    say.line({ event.error, "Not sent; why is said above your message." }, level)
+  end
+end
+
+function M.reply_started(chat, event)
+  activity.stop_retry(chat)
+  notices.was_sent(chat, "reply")
+  chat.parts = {}
+  ensure_header(chat, event.adapter, event.model)
+end
+
+function M.text(chat, event)
+  activity.stop_retry(chat)
+  ensure_header(chat)
+  stream.append(chat, "text", event.text)
+end
+
+function M.reasoning(chat, event)
+  activity.stop_retry(chat)
+  ensure_header(chat)
+  stream.append(chat, "reasoning", event.text)
+end
+
+function M.reply_finished(chat, event)
+  stream.finish(chat)
+  for _, part in ipairs(chat.parts) do
+    local first, last = draw.item_rows(chat, part)
+    if first then
+      part.message_id, part.reasoning = event.message_id, part.kind == "reasoning" or nil
+      draw.set_item(chat, first, last, part)
+      if event.stop == "cut" and part.kind == "text" then
+        draw.cut_off(chat, last - 1)
+      end
+    end
+  end
+  chat.parts = {}
+  -- said at the end of the turn: who stopped it knows; an output limit or a filter is the host's to say
+  chat.cut = event.stop == "cut"
+end
+
+function M.tool_started(chat, event)
+  stream.finish(chat)
+  ensure_header(chat)
+  tools.started(chat, event)
+  autocmds.fire(chat, "ToolStarted", event)
+end
+
+function M.tool_finished(chat, event)
+  stream.finish(chat)
+  ensure_header(chat)
+  tools.finished(chat, event)
+  autocmds.fire(chat, "ToolFinished", event)
+end
+
+function M.changes_reverted(chat, event)
+  tools.reverted(chat, event.change_ids)
+end
+
+function M.approval_requested(chat, event)
+  stream.finish(chat)
+  approval.requested(chat, event)
+end
+
+function M.approval_closed(chat, event)
+  approval.closed(chat, event.call_id)
+  autocmds.fire(chat, "ApprovalAnswered", event)
+end
+
+function M.meter(chat, event)
+  chat.meter = {
+    tokens = event.tokens,
+    window = event.window,
+    ratio = event.ratio,
+    exact = event.exact,
+    assumed = event.assumed,
+    edit_at = event.edit_at,
+    compact_at = event.compact_at,
+    paused = event.paused,
+  }
+  if not event.paused then
+    notices.pause_is_over(chat)
+  end
+end
+
+function M.context_items(chat, event)
+  require("codecompanion.chat.draw.context").set(chat, event.items)
+end
+
+function M.context_edited(chat, event)
+  stream.finish(chat)
+  if not chat.changes[event.change_id] then
+    draw.append(chat, blocks.edited(event))
+  end
+  changes.made(chat, event.change_id)
+  tools.cleared(chat, event.changed or {}, event.call_ids, event.cut or {})
+  require("codecompanion.chat.draw.runs").take_out(chat, event.removed or {}, "edited")
+  autocmds.fire(chat, "ChatEdited", event)
+end
+
+function M.view_marks(chat, event)
+  changes.update(chat, event)
+end
+
+function M.compaction_started(chat, event)
+  stream.finish(chat)
+  chat.compaction = event
+  autocmds.fire(chat, "ChatCompacting", event)
+end
+
+function M.compacted(chat, event)
+  stream.finish(chat)
+  chat.compaction, chat.warning_level = nil, nil
+  compaction.compacted(chat, event)
+  changes.made(chat, event.compaction_id)
+  autocmds.fire(chat, "ChatCompacted", event)
+end
+
+function M.compaction_failed(chat, event)
+  chat.compaction = nil
+  say.chat(chat, event.reason, event.cancelled and severity.INFO or severity.WARN)
+  autocmds.fire(chat, "ChatCompactFailed", event)
+end
+
+---How full the context is, in the policy's own words; the user is told when that changes, once.
+---@param chat CodeCompanion.Chat
+---@param fields table
+local function warn_of_window(chat, fields)
+  local level = fields.warningLevel
+  if level ~= chat.warning_level then
+    chat.warning_level = level
+    local function percent(tokens)
+      return fields.budgetTokens > 0 and math.floor(tokens / fields.budgetTokens * 100) or 0
+    end
+    local before, sent = percent(fields.usageTokens), percent(fields.sentTokens or fields.usageTokens)
+    if fields.compacted and sent < before then
+      say.line(("The context was made to fit: %d %% → %d %% of the window"):format(before, sent), severity.INFO)
+    else
+      say.line(("The context window is %d %% full (%s)"):format(before, level), severity.WARN)
+    end
+  end
+end
+
+function M.policy_event(chat, event)
+  if event.name == "context_window_status" then
+    warn_of_window(chat, event.fields)
+  end
+  autocmds.fire_policy(chat, event)
+end
+
+function M.retrying(chat, event)
+  activity.retry(chat, event)
+end
+
+function M.turn_finished(chat, event)
+  activity.stop_retry(chat)
+  stream.finish(chat)
+  for _, part in ipairs(chat.parts or {}) do
+    local first, last = draw.item_rows(chat, part)
+    if first and part.kind == "text" then
+      draw.cut_off(chat, last - 1)
+    end
+  end
+  chat.parts = {}
+  approval.close_all(chat)
+  chat.state, chat.label, chat.header = "idle", "", false
+  if chat.cut and event.reason ~= "stopped" and event.error == "" then
+    say.chat(chat, "The reply was cut off before its end.", severity.WARN)
+  end
+  chat.cut = false
+  -- a message that is still on its way is not stored: it comes back into the input, and there is nothing to ask again
+  local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
+  if event.error ~= "" then
+    say.chat(chat, event.error, severity.ERROR, event.reason == "failed" and asks_again or nil)
+    if event.unsent then
+      notices.holds_until(chat, event.error, "reply")
+    end
+  elseif event.reason == "stopped" then
+    say.chat(chat, "Stopped.", severity.INFO, asks_again)
+  end
+  if event.reason == "stopped" then
+    autocmds.fire(chat, "ChatStopped", event)
+  else
+    attention.finished(chat, event)
+  end
+end
+
+function M.restored(chat, event)
+  if not chat.ignore_restored then
+    restore.piece(chat, event)
+    draw.touch(chat)
+  end
+  if event.first or event.last then
+    require("codecompanion.chat.wire.draft").messages_drawn(chat)
+  end
+  if event.first then
+    notices.opened(chat)
+    require("codecompanion.chat.ui.fork").opened(chat)
+  end
+end
+
+function M.request_failed(chat, event)
+  if event.gone then
+    return -- `host_exit` has said it
+  end
+  if event.verb == "open_chat" or event.verb == "submit" then
+    chat.attached = event.verb == "open_chat" and "no" or chat.attached
+    outgoing.recall_all(chat)
+  end
+  say.chat(chat, event.error, severity.ERROR)
+end
+
+function M.notice(chat, event)
+  say.chat(chat, event.text, severity[event.level], nil, event.while_paused)
+end
+
+---The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
+function M.host_exit(chat, event)
+  if chat.attached == "no" then
+    return
+  end
+  chat.attached = "no"
+  activity.stop_retry(chat)
+  stream.finish(chat)
+  for _, part in ipairs(chat.parts or {}) do
+    local first, last = draw.item_rows(chat, part)
+    if first and part.kind == "text" then
+      draw.cut_off(chat, last - 1)
+    end
+  end
+  chat.parts = {}
+  approval.close_all(chat, true)
+  chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
+  local text = event.text or "The host has ended. The next action starts it again."
+  local becomes = nil
+  if event.never_ready and #chat.outgoing > #outgoing.unsure(chat) then
+    becomes = "Your message is back in the input."
+    outgoing.recall_all(chat)
+  elseif #chat.outgoing > 0 then
+    becomes = "Whether your message was sent is checked."
+  end
+  outgoing.host_gone(chat)
+  if becomes then
+    local count
+    text, count = text:gsub("^(.-%.) ", "%1 " .. becomes .. " ", 1)
+    text = count > 0 and text or ("%s. %s"):format((text:gsub("%.$", "")), becomes)
+  end
+  for _, item in pairs(chat.calls) do
+    if item.status == "running" then
+      tools.finished(chat, {
+        call_id = item.call_id,
+        name = item.name,
+        title = item.title,
+        summary = "interrupted",
+        preview = "",
+        status = "cancelled",
+      })
+    end
+  end
+  say.chat(chat, text, severity.WARN)
+  local asked = chat.asked_again or 0
+  if #chat.outgoing > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
+    -- before the message is changed and sent once more: was it stored?
+    chat.asked_again = asked + 1
+    vim.schedule(function()
+      require("codecompanion.chat.state.session").attach(chat)
+    end)
+  end
+end
+
+---Draw the virtual lines and publish the state, once after a batch.
+---@param chat CodeCompanion.Chat
+function M.after(chat)
+  activity.draw(chat)
+  status.publish(chat)
+end
+
+say.draw = function(chat, text, level, hint, while_paused)
+  stream.finish(chat)
+  local block = blocks.notice(text, level, hint)
+  block.notice = notices.remember(chat, text, level, hint, while_paused)
+  draw.append(chat, block)
+end
+
+return M

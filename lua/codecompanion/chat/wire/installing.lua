@@ -1,0 +1,97 @@
+---What a chat says while its host cannot start yet because the Python environment is being installed: the step, how far
+---it is, and for how long it has been going on. Messages sent meanwhile wait in the host's queue.
+
+local api = vim.api
+
+local M = {}
+
+local TICK_MS = 1000
+local HINT = "Messages you send now are queued."
+local ns = api.nvim_create_namespace("codecompanion.chat.installing")
+
+---@type uv.uv_timer_t?
+local timer
+
+---@return CodeCompanion.InstallProgress? progress Of the installation that runs; never loads the installer
+local function progress()
+  local install = package.loaded["codecompanion.install"]
+  return install and install.progress
+end
+
+---Whether the chat waits for an installation.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.waits(chat)
+  return chat.attached == "opening" and progress() ~= nil
+end
+
+---`Installing Python packages: 12 of 37 downloaded · 14 s`
+---@return string
+function M.text()
+  local now = progress()
+  local seconds = now and math.floor((vim.uv.now() - now.began) / 1000)
+  return now and ("%s · %d s"):format(require("codecompanion.install").describe(), seconds) or ""
+end
+
+---Below the input of a chat that is still empty: there is no line above it for the activity yet.
+---@param chat CodeCompanion.Chat
+local function draw_below(chat)
+  api.nvim_buf_clear_namespace(chat.bufnr, ns, 0, -1)
+  if not M.waits(chat) or require("codecompanion.chat.buffer.text").position(chat, "header") > 0 then
+    return
+  end
+  local what, how_far = M.text():match("^(.-): (.*)$")
+  local lines = { { { "", "CodeCompanionHint" } } }
+  for _, text in ipairs({ "⋯ " .. what, "  " .. how_far, "  " .. HINT }) do
+    table.insert(lines, { { text, "CodeCompanionActivity" } })
+  end
+  api.nvim_buf_set_extmark(chat.bufnr, ns, api.nvim_buf_line_count(chat.bufnr) - 1, 0, { virt_lines = lines })
+end
+
+local function stop()
+  if timer then
+    timer:stop()
+    timer:close()
+    timer = nil
+  end
+end
+
+local function draw()
+  for _, chat in ipairs(require("codecompanion.chat").list()) do
+    if chat.attached == "opening" and api.nvim_buf_is_loaded(chat.bufnr) then
+      require("codecompanion.chat.state.status").publish(chat)
+      require("codecompanion.chat.draw.activity").draw(chat)
+      draw_below(chat)
+    end
+  end
+end
+
+---The installation goes on, or is over.
+local function changed()
+  if not progress() then
+    stop()
+  elseif not timer then
+    timer = assert(vim.uv.new_timer())
+    timer:start(TICK_MS, TICK_MS, vim.schedule_wrap(draw))
+  end
+  draw()
+end
+
+---Take part in what the installer reports.
+function M.setup()
+  vim.schedule(function() -- not before the first paint; the host, which may install, starts after this
+    require("codecompanion.install").watch(changed)
+    if progress() then
+      changed()
+    end
+  end)
+  api.nvim_create_autocmd("VimLeavePre", {
+    group = api.nvim_create_augroup("codecompanion.chat.installing", {}),
+    desc = "Keep what could not be sent yet",
+    callback = function()
+      require("codecompanion.chat.wire.unsent").keep(require("codecompanion.chat").list())
+    end,
+  })
+end
+
+return M

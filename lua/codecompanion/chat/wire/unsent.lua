@@ -1,0 +1,54 @@
+---Text that no host has taken when Neovim is left (the Python environment was still being installed, or could not be):
+---it waits in a file and stands in the input of the next new chat.
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+---@return string
+local function path()
+  return vim.fn.stdpath("state") .. "/codecompanion/unsent.txt"
+end
+
+---Keep what the host does not have: messages on their way and the draft.
+---@param chats CodeCompanion.Chat[]
+function M.keep(chats)
+  local texts = {}
+  for _, chat in ipairs(chats) do
+    if chat.attached ~= "yes" or chat.draft.refused then
+      for _, outgoing in ipairs(chat.outgoing) do
+        table.insert(texts, outgoing.text)
+      end
+      local loaded = vim.api.nvim_buf_is_loaded(chat.bufnr)
+      local draft = loaded and require("codecompanion.chat.buffer.text").input_text(chat) or chat.draft.kept
+      table.insert(texts, draft or "")
+    end
+  end
+  local text = vim.trim(table.concat(texts, "\n"))
+  if text == "" then
+    return
+  end
+  pcall(vim.fn.mkdir, vim.fs.dirname(path()), "p", 448) -- 0700
+  local descriptor = uv.fs_open(path(), "a", 384) -- 0600
+  if descriptor then
+    uv.fs_write(descriptor, text .. "\n")
+    uv.fs_close(descriptor)
+  end
+end
+
+---Put the kept text into the input of a new chat; it is then the chat's.
+---@param chat CodeCompanion.Chat
+function M.give_back(chat)
+  local descriptor = uv.fs_open(path(), "r", 0)
+  local stat = descriptor and uv.fs_fstat(descriptor)
+  if not stat then
+    return
+  end
+  local text = uv.fs_read(descriptor, stat.size, 0)
+  uv.fs_close(descriptor)
+  if text and uv.fs_unlink(path()) then
+    require("codecompanion.chat.wire.draft").prepend(chat, vim.trim(text))
+  end
+end
+
+return M

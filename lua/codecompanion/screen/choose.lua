@@ -1,0 +1,242 @@
+---Questions through `vim.ui.select` and `vim.ui.input`: asked in normal mode, and `<C-c>` is an answer, too.
+
+local api = vim.api
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---Run `action` in normal mode: a list drawn from insert mode would be typed into.
+---@param action fun()
+function M.in_normal_mode(action)
+  if api.nvim_get_mode().mode:sub(1, 1) ~= "i" then
+    return action()
+  end
+  api.nvim_create_autocmd("InsertLeave", {
+    once = true,
+    callback = function()
+      vim.schedule(action)
+    end,
+  })
+  vim.cmd.stopinsert()
+end
+
+---Call a function of `vim.ui` with a callback that is called once, also when the user interrupts it.
+---@param ask fun(done: fun(...))
+---@param callback fun(...)
+local function guarded(ask, callback)
+  local answered = false
+  local function done(...)
+    if not answered then
+      answered = true
+      callback(...)
+    end
+  end
+  local ok, problem = pcall(ask, done)
+  if ok then
+    return
+  end
+  if answered or not tostring(problem):find("Keyboard interrupt", 1, true) then
+    return require("codecompanion.say").line(tostring(problem), severity.ERROR)
+  end
+  done(nil)
+end
+
+---Whether `vim.ui.select` is Neovim's own, which numbers the lines and stops everything at a prompt.
+---@return boolean
+function M.is_builtin_select()
+  return debug.getinfo(vim.ui.select, "S").source:find("vim/ui", 1, true) ~= nil
+end
+
+---@class CodeCompanion.ListKey
+---@field key string
+---@field label string
+---@field action fun(item: any, close: fun())
+
+---What stands below a list.
+---@param options { many?: boolean, keys?: CodeCompanion.ListKey[] }
+---@return string[]
+local function hints(options)
+  local found = { "<CR> choose" }
+  if options.many then
+    found[#found + 1] = "<Tab> mark"
+  end
+  for _, key in ipairs(options.keys or {}) do
+    found[#found + 1] = key.key .. " " .. key.label
+  end
+  return vim.list_extend(found, { "/ search", "q close" })
+end
+
+---Let `<Tab>` mark lines of a list.
+---@param bufnr integer
+---@return table<integer, integer> marked Extmarks by line
+local function allow_marks(bufnr)
+  local ns, marked = api.nvim_create_namespace("codecompanion.chat.choose"), {}
+  vim.keymap.set("n", "<Tab>", function()
+    local line = api.nvim_win_get_cursor(0)[1]
+    if marked[line] then
+      api.nvim_buf_del_extmark(bufnr, ns, marked[line])
+      marked[line] = nil
+    else
+      marked[line] = api.nvim_buf_set_extmark(bufnr, ns, line - 1, 0, {
+        virt_text = { { "● ", "CodeCompanionApprovalKey" } },
+        virt_text_pos = "inline",
+      })
+    end
+    api.nvim_win_set_cursor(0, { math.min(line + 1, api.nvim_buf_line_count(bufnr)), 0 })
+  end, { buffer = bufnr, nowait = true, desc = "Mark, or unmark" })
+  return marked
+end
+
+---A list in a float, in place of Neovim's own: nothing waits, it can be searched, and several items can be marked.
+---@param lines string[]
+---@param at fun(line: integer): any The item of a line, nil where there is none
+---@param options { title: string, many?: boolean, width?: number, wrap?: boolean, keys?: CodeCompanion.ListKey[] }
+---@param done fun(items?: any[])
+---@return integer bufnr
+function M.list(lines, at, options, done)
+  local from = api.nvim_get_current_win()
+  local bufnr, win = require("codecompanion.screen.float").open({
+    title = options.title,
+    lines = lines,
+    wrap = options.wrap == true,
+    hanging = 2,
+    width = options.width or M.width(lines),
+    footer = hints(options),
+  })
+  vim.wo[win].cursorline = true
+  local marked, open = options.many and allow_marks(bufnr) or {}, true
+
+  local function close(items)
+    if open then
+      open = false
+      if api.nvim_win_is_valid(win) then
+        local here = api.nvim_get_current_win() == win
+        api.nvim_win_close(win, true)
+        if here and api.nvim_win_is_valid(from) then
+          api.nvim_set_current_win(from) -- not always the one that Neovim would choose
+        end
+      end
+      done(items)
+    end
+  end
+  local function under_cursor()
+    return at(api.nvim_win_get_cursor(0)[1])
+  end
+  local function map(key, desc, action)
+    vim.keymap.set("n", key, action, { buffer = bufnr, nowait = true, desc = desc })
+  end
+
+  map("<CR>", "Choose", function()
+    local items = {}
+    for line = 1, #lines do
+      items[#items + 1] = marked[line] and at(line) or nil
+    end
+    items = #items > 0 and items or { under_cursor() }
+    if #items > 0 then
+      close(items)
+    end
+  end)
+  for _, key in ipairs({ "q", "<Esc>", "<C-c>" }) do
+    map(key, "Choose nothing", function()
+      close(nil)
+    end)
+  end
+  for _, key in ipairs(options.keys or {}) do
+    map(key.key, key.label, function()
+      local item = under_cursor()
+      if item then
+        key.action(item, close)
+      end
+    end)
+  end
+  api.nvim_create_autocmd("BufWipeout", {
+    buffer = bufnr,
+    once = true,
+    callback = function()
+      vim.schedule(close)
+    end,
+  })
+  api.nvim_create_autocmd("WinEnter", { -- who goes on working elsewhere has chosen nothing
+    callback = function()
+      local here = api.nvim_get_current_win()
+      if open and here ~= win and api.nvim_win_get_config(here).relative == "" then
+        vim.schedule(close)
+      end
+      return not open
+    end,
+  })
+  return bufnr
+end
+
+---As wide as the longest line, with room for a mark and the hints below.
+---@param lines string[]
+---@return integer
+function M.width(lines)
+  local width = 50
+  for _, line in ipairs(lines) do
+    width = math.max(width, api.nvim_strwidth(line) + 2)
+  end
+  return width
+end
+
+---@param items any[]
+---@param options table
+---@param done fun(items?: any[])
+local function own_list(items, options, done)
+  local lines = vim.tbl_map(function(item)
+    return ((options.format_item or tostring)(item):gsub("%s*\n%s*", " "))
+  end, items)
+  M.list(lines, function(line)
+    return items[line]
+  end, { title = options.prompt or "Choose", many = options.many, wrap = true }, done)
+end
+
+---@generic T
+---@param items T[]
+---@param options table As for `vim.ui.select`
+---@param on_choice fun(item?: T) nil when nothing was chosen
+function M.select(items, options, on_choice)
+  M.select_many(items, vim.tbl_extend("force", options, { many = false }), function(chosen)
+    on_choice(chosen and chosen[1])
+  end)
+end
+
+---Several items, where the list can do that: Neovim's own is replaced by one that can, other pickers take one.
+---@generic T
+---@param items T[]
+---@param options table As for `vim.ui.select`
+---@param on_choice fun(items?: T[])
+function M.select_many(items, options, on_choice)
+  M.in_normal_mode(function()
+    if M.is_builtin_select() then
+      return own_list(items, vim.tbl_extend("keep", options, { many = true }), on_choice)
+    end
+    guarded(function(done)
+      vim.ui.select(items, options, function(item)
+        done(item ~= nil and { item } or nil)
+      end)
+    end, on_choice)
+  end)
+end
+
+---Neovim leaves the question of its own `vim.ui.input` on the command line.
+function M.forget_prompt()
+  vim.schedule(function() -- a silent map would keep it from being written over
+    require("codecompanion.say").nothing()
+  end)
+end
+
+---@param options table As for `vim.ui.input`
+---@param on_text fun(text?: string) nil when it was cancelled
+function M.input(options, on_text)
+  M.in_normal_mode(function()
+    guarded(function(done)
+      vim.ui.input(options, function(text)
+        M.forget_prompt()
+        done(text)
+      end)
+    end, on_text)
+  end)
+end
+
+return M

@@ -1,0 +1,269 @@
+---Floating windows that show something and close with `q` or `<Esc>`.
+
+local api = vim.api
+
+local M = {}
+
+local LEAST_WIDTH = 76
+local SHARE = 0.8
+local MEASURED_LINES = 500 -- more fill the screen in any case
+
+---@class CodeCompanion.FloatOptions
+---@field title string
+---@field lines string[]
+---@field filetype? string Highlighted with treesitter where there is a parser, else with syntax
+---@field footer? string|string[] Hints; those that find no room are left out, the last one never
+---@field max_width? integer A width of the whole editor is bounded by it
+---@field wrap? boolean Long lines go on below (as a default they do)
+---@field hanging? integer How far in they go on
+---@field on_resize? fun(bufnr: integer) Called when the float has another size
+---@field layout? fun(): string[], integer Lines and width again when the editor has another size
+---@field width? number Share of the editor, or columns; by default four fifths
+
+---@param size number
+---@param whole integer
+---@return integer
+local function cells(size, whole)
+  return size <= 1 and math.floor(size * whole) or math.floor(size)
+end
+
+---Colours for the text: treesitter, or the classic syntax for what has no parser.
+---@param bufnr integer
+---@param filetype string
+function M.highlight(bufnr, filetype)
+  if filetype == "" or filetype == "text" then
+    return
+  end
+  local lang = vim.treesitter.language.get_lang(filetype) or filetype
+  if not pcall(vim.treesitter.start, bufnr, lang) then
+    vim.bo[bufnr].syntax = filetype
+  end
+end
+
+---How many rows the lines take when they are wrapped; not counted beyond `enough`.
+---@param lines string[]
+---@param width integer
+---@param enough integer
+---@return integer
+local function wrapped_rows(lines, width, enough)
+  local fit, rows = require("codecompanion.screen.fit"), 0
+  for _, line in ipairs(lines) do
+    -- words are not cut, so a wrapped line may take a little more than its width
+    local cells_of_line = vim.fn.strdisplaywidth(fit.without_nul(line))
+    rows = rows + math.max(1, math.ceil(cells_of_line / (cells_of_line > width and width * 0.9 or width)))
+    if rows > enough then
+      break
+    end
+  end
+  return rows
+end
+
+---What stands in the lower border: as many hints as fit, the last one always, `more below` only while there is more.
+---@param hints string[]
+---@param more boolean
+---@param width integer
+---@return string
+local function footer_text(hints, more, width)
+  local parts = vim.list_slice(hints)
+  if more then
+    table.insert(parts, 1, "more below")
+  end
+  while #parts > 1 and api.nvim_strwidth(table.concat(parts, " · ")) + 2 > width do
+    table.remove(parts, #parts - 1)
+  end
+  return " " .. table.concat(parts, " · ") .. " "
+end
+
+---Whether the last line is not (or not whole) on the screen.
+---@param win integer
+---@return boolean
+local function has_more(win)
+  local last = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
+  if vim.fn.line("w$", win) < last then
+    return true
+  end
+  local top = vim.fn.line("w0", win) - 1
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  local rows = api.nvim_win_text_height(win, { start_row = top }).all - (view.skipcol > 0 and 1 or 0)
+  return vim.wo[win].wrap and rows > api.nvim_win_get_height(win)
+end
+
+---Where the float lies: in the middle, with the room there is.
+---@param options CodeCompanion.FloatOptions
+---@param lines string[]
+---@return table
+local function place(options, lines)
+  local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
+  local wanted = options.width and cells(options.width, columns) or math.max(LEAST_WIDTH, math.floor(columns * SHARE))
+  local width = math.max(10, math.min(wanted, columns - 2, options.max_width or columns))
+  local needed = options.wrap == false and #lines or wrapped_rows(lines, width, rows)
+  local height = math.max(1, math.min(needed, rows - 2))
+  return {
+    relative = "editor",
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((rows - height - 2) / 2)),
+    col = math.max(0, math.floor((columns - width - 2) / 2)),
+  }
+end
+
+---As many rows as the text takes in its window, which may be a little less than was counted before it was drawn.
+---@param options CodeCompanion.FloatOptions
+---@param win integer
+local function fit_height(options, win)
+  local count = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
+  if options.wrap == false or count > MEASURED_LINES then
+    return
+  end
+  local rows = vim.o.lines - vim.o.cmdheight - 1
+  local height = math.max(1, math.min(api.nvim_win_text_height(win, {}).all, rows - 2))
+  if height ~= api.nvim_win_get_height(win) then
+    local row, col = math.max(0, math.floor((rows - height - 2) / 2)), api.nvim_win_get_config(win).col
+    api.nvim_win_set_config(win, { relative = "editor", height = height, row = row, col = col })
+  end
+end
+
+---Keep size and footer right while the window scrolls and the editor changes its size.
+---@param options CodeCompanion.FloatOptions
+---@param bufnr integer
+---@param win integer
+local function follow(options, bufnr, win)
+  local hints = options.footer
+  hints = type(hints) == "string" and { hints } or hints --[=[@as string[]?]=]
+  local shown
+  local function refoot()
+    if not hints or not api.nvim_win_is_valid(win) then
+      return
+    end
+    local text = footer_text(hints, has_more(win), api.nvim_win_get_width(win))
+    if text ~= shown then
+      shown = text
+      api.nvim_win_set_config(win, { footer = text, footer_pos = "right" })
+    end
+  end
+  local group = api.nvim_create_augroup("codecompanion.float." .. win, {})
+  api.nvim_create_autocmd("WinScrolled", { group = group, pattern = tostring(win), callback = refoot })
+  api.nvim_create_autocmd("VimResized", {
+    group = group,
+    callback = function()
+      if api.nvim_win_is_valid(win) then
+        if options.layout then
+          local lines
+          lines, options.width = options.layout()
+          vim.bo[bufnr].modifiable = true
+          api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+          vim.bo[bufnr].modifiable = false
+        end
+        api.nvim_win_set_config(win, place(options, api.nvim_buf_get_lines(bufnr, 0, -1, false)))
+        fit_height(options, win)
+        if options.on_resize then
+          options.on_resize(bufnr)
+        end
+        refoot()
+      end
+    end,
+  })
+  api.nvim_create_autocmd("BufWipeout", {
+    buffer = bufnr,
+    once = true,
+    callback = function()
+      pcall(api.nvim_del_augroup_by_id, group)
+    end,
+  })
+  refoot()
+end
+
+---Show lines. Never in insert mode: nothing can be typed here.
+---@param options CodeCompanion.FloatOptions
+---@return integer bufnr
+---@return integer win
+function M.open(options)
+  vim.cmd.stopinsert()
+  local bufnr, from = api.nvim_create_buf(false, true), api.nvim_get_current_win()
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, options.lines)
+  vim.bo[bufnr].bufhidden = "wipe"
+  vim.bo[bufnr].modifiable = false
+  local config = place(options, options.lines)
+  local title = require("codecompanion.screen.fit").cut((options.title:gsub("%s+", " ")), config.width - 2)
+  local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
+  local win = api.nvim_open_win(bufnr, true, vim.tbl_extend("force", config, looks))
+  vim.wo[win].wrap = options.wrap ~= false
+  if options.wrap == false then
+    vim.wo[win].list = true
+    vim.opt_local.listchars = { extends = "…", precedes = "…", tab = "  " }
+  end
+  vim.wo[win].linebreak = true
+  vim.wo[win].breakindent = true
+  vim.wo[win].breakindentopt = "shift:" .. (options.hanging or 0)
+  fit_height(options, win)
+  M.highlight(bufnr, options.filetype or "")
+  for _, key in ipairs({ "q", "<Esc>" }) do
+    vim.keymap.set("n", key, function()
+      if api.nvim_win_is_valid(win) then
+        api.nvim_win_close(win, true)
+      end
+      if api.nvim_win_is_valid(from) then
+        api.nvim_set_current_win(from) -- not always the one that Neovim would choose
+      end
+    end, { buffer = bufnr, nowait = true, desc = "Close" })
+  end
+  follow(options, bufnr, win)
+  return bufnr, win
+end
+
+---Show other lines in a float that is open: it stays where it is, and so does the cursor.
+---@param win integer
+---@param lines string[]
+function M.update(win, lines)
+  if not api.nvim_win_is_valid(win) then
+    return
+  end
+  local bufnr = api.nvim_win_get_buf(win)
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  vim.bo[bufnr].modifiable = true
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+  vim.bo[bufnr].modifiable = false
+  local top = api.nvim_win_get_position(win)[1]
+  local room = math.max(1, vim.o.lines - vim.o.cmdheight - 3 - top)
+  local rows = vim.wo[win].wrap and wrapped_rows(lines, api.nvim_win_get_width(win), room) or #lines
+  api.nvim_win_set_height(win, math.max(1, math.min(rows, room)))
+  view.lnum = math.min(view.lnum, #lines)
+  api.nvim_win_call(win, function()
+    vim.fn.winrestview(view)
+  end)
+end
+
+---Show a table of one line per message: its columns stay below each other, only headings are wrapped.
+---@param result { title: string, text: string, filetype: string }
+function M.show_rows(result)
+  local lines, widest = {}, LEAST_WIDTH
+  local room = math.max(vim.o.columns - 4, 20)
+  for _, line in ipairs(vim.split(result.text, "\n", { plain = true })) do
+    if vim.startswith(line, "# ") then
+      for _, part in ipairs(require("codecompanion.screen.fit").wrap(line:sub(3), room - 2)) do
+        lines[#lines + 1] = "# " .. part
+      end
+    else
+      lines[#lines + 1] = line
+    end
+    widest = math.max(widest, api.nvim_strwidth(lines[#lines]))
+  end
+  local count = require("codecompanion.chat.state.status").counted(#lines, "line")
+  local shown = { title = result.title, lines = lines, filetype = result.filetype, wrap = false, width = widest }
+  M.open(vim.tbl_extend("error", shown, { footer = { count, "q close" } }))
+end
+
+---Show long text from the history.
+---@param result { title: string, text: string, filetype: string, state: string }
+function M.show(result)
+  local title = result.title
+  if result.state and result.state ~= "" and result.state ~= "live" then
+    title = title .. " · " .. result.state
+  end
+  local text = (result.text:gsub("\r\n", "\n"))
+  local lines = vim.split(text, "\n", { plain = true })
+  local lines_text = require("codecompanion.chat.state.status").counted(#lines, "line")
+  M.open({ title = title, lines = lines, filetype = result.filetype, footer = { lines_text, "q close" } })
+end
+
+return M
