@@ -205,7 +205,7 @@ def submit(nvim: Nvim, text: str) -> tuple[float, float]:
     started = time.monotonic()
     nvim.notify_lua(
         "local t = vim.uv.hrtime()"
-        " require('codecompanion.chat.state.session').submit(require('codecompanion.chat').current())"
+        " require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').current())"
         " _G.bench_blocked = (vim.uv.hrtime() - t) / 1e6"
     )
     flushes = nvim.grid.flushes
@@ -324,10 +324,12 @@ def burst(bench: Bench) -> None:
             for _ in bench.times(5):
                 with editor(bench.fresh("burst"), server.url) as nvim:
                     open_chat(nvim)
-                    nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')")
+                    nvim.lua(
+                        "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')"
+                    )
                     nvim.lua("return _G.bench_longest_stall()")
                     nvim.notify_lua(
-                        "require('codecompanion.chat.state.session').submit(require('codecompanion.chat').current())"
+                        "require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').current())"
                     )
                     nvim.wait_for(lambda: "LASTTOKEN" in nvim.screen(), "the last token", timeout=60)
                     visible.append((nvim.grid.flushes[-1] - at[0]) * 1000)
@@ -354,7 +356,7 @@ def stream_into_long_chat(bench: Bench) -> None:
             open_chat(nvim, chat)
             lines = nvim.lua("return vim.api.nvim_buf_line_count(0)")
             nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')")
-            nvim.notify_lua("require('codecompanion.chat.state.session').submit(require('codecompanion.chat').current())")
+            nvim.notify_lua("require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').current())")
             nvim.wait_screen("a line of text")
             nvim.feed("GA")
             first, keys = len(nvim.grid.flushes), []
@@ -444,11 +446,13 @@ def managing(bench: Bench) -> None:
                         " vim.api.nvim_create_autocmd('User', { pattern = 'CodeCompanionChat' .. n,"
                         " callback = function(a) _G.seen[n] = vim.uv.hrtime() end }) end"
                     )
-                    nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')")
+                    nvim.lua(
+                        "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')"
+                    )
                     nvim.lua("return _G.bench_longest_stall()")
                     nvim.lua(
                         "_G.sent = vim.uv.hrtime()"
-                        " require('codecompanion.chat.state.session').submit(require('codecompanion.chat').current())"
+                        " require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').current())"
                     )
                     key = "Edited" if name == "editing" else "Compacted"
                     took = nvim.wait_lua("return _G.seen[...] and (_G.seen[...] - _G.sent) / 1e6", key, timeout=120)

@@ -73,7 +73,7 @@ api.nvim_create_autocmd({ "BufReadCmd", "BufFilePost" }, {
   pattern = "codecompanion://*",
   desc = "Draw a chat",
   callback = function(args)
-    require("codecompanion.chat.window.name")[args.event == "BufReadCmd" and "read" or "named"](args.buf)
+    require("codecompanion.chat")[args.event == "BufReadCmd" and "read" or "named"](args.buf)
   end,
 })
 

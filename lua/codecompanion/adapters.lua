@@ -20,29 +20,16 @@ function M.extend(name, opts)
   return vim.tbl_extend("force", opts or {}, { extends = name })
 end
 
----@param http? table `adapters.http` of the options; the options in force when nil
+---@param http table `adapters.http` of the options
 ---@return string[] names Sorted
 function M.names(http)
-  http = http or require("codecompanion.config").options.adapters.http
-  local names = {}
-  for name in pairs(require("codecompanion.adapters.builtin")) do
-    names[name] = true
-  end
-  for name, entry in pairs(http) do
-    if name ~= "opts" and name ~= "extend" and entry ~= nil then
-      names[name] = true
-    end
-  end
-  names = vim.tbl_keys(names)
-  table.sort(names)
-  return names
+  return require("codecompanion.adapters.resolve").names(http, require("codecompanion.adapters.builtin"))
 end
 
 ---@param name string
----@param http? table `adapters.http` of the options; the options in force when nil
+---@param http table `adapters.http` of the options
 ---@return CodeCompanion.Resolving
 function M.resolve(name, http)
-  http = http or require("codecompanion.config").options.adapters.http
   return require("codecompanion.adapters.resolve").resolve(name, http, require("codecompanion.adapters.builtin"))
 end
 

@@ -51,7 +51,7 @@ local subcommands = {
   approval = {
     description = "go to the tool call that is waiting for your approval",
     run = function()
-      require("codecompanion.chat.question.approval").go()
+      require("codecompanion.chat").go_to_approval()
     end,
   },
   approvals = {
@@ -102,7 +102,7 @@ local subcommands = {
   log = {
     description = "open the log file",
     run = function()
-      local path = require("codecompanion.host").log_path()
+      local path = require("codecompanion.log").path()
       if not (vim.uv or vim.loop).fs_stat(path) then
         return say.line("The log is empty: " .. path)
       end
@@ -120,7 +120,7 @@ local subcommands = {
   problems = {
     description = "show what is wrong with the configuration",
     run = function()
-      require("codecompanion.config.findings").open()
+      require("codecompanion.config.findings").open(require("codecompanion.config").findings())
     end,
   },
   help = {
@@ -332,7 +332,7 @@ end
 function M.recall(args)
   local chat = chat_for("search")
   if chat then
-    require("codecompanion.chat.wire.history").recall(chat, vim.trim(args.args))
+    require("codecompanion.chat.lists.recall").recall(chat, vim.trim(args.args))
   end
 end
 

@@ -7,8 +7,8 @@
 ---@field options table Everything, merged (checked on first use)
 local M = {}
 
----@type table What was given to setup(), untouched
-M.user = (package.loaded["codecompanion"] or {}).given or {}
+---@type table What was given to setup(), untouched; no file has this name, setup() leaves it there
+M.user = (package.loaded["codecompanion_given"] or { opts = {} }).opts
 
 ---@type CodeCompanion.Checked?
 local checked
@@ -145,7 +145,7 @@ end
 ---@return table overrides Empty when the configuration holds no such function
 function M.evaluate_overrides(ctx)
   local adapters = require("codecompanion.adapters")
-  local settings = adapters.resolve(ctx.adapter).settings
+  local settings = adapters.resolve(ctx.adapter, result().options.adapters.http).settings
   local info = settings and adapters.info(settings, ctx.model) or { name = ctx.adapter, model = ctx.model }
   local asked = { adapter = info, model = ctx.model, window = ctx.window }
   local overrides, problems = require("codecompanion.config.host").overrides(result().given, asked)
@@ -167,7 +167,7 @@ function M.secrets(adapter_name)
   end
   local keys, failure = {}, nil
   for _, name in ipairs(wanted) do
-    local resolved = require("codecompanion.adapters").resolve(name)
+    local resolved = require("codecompanion.adapters").resolve(name, M.options.adapters.http)
     if resolved.key_function and not keys[name] then
       local ok, key = pcall(resolved.key_function, resolved.entry)
       if ok and type(key) == "string" and key ~= "" then

@@ -90,7 +90,7 @@ function M.play(steps, tell)
     else
       local before = ended
       require("codecompanion.chat.wire.draft").set(chat, step.say)
-      session.submit(chat)
+      require("codecompanion.chat.ui.submit").send(chat)
       wait(chat, function()
         return ended > before
       end, TURN_MS, "a reply")

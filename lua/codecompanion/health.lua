@@ -221,11 +221,11 @@ end
 ---Each adapter that is configured or in use with its address and key; of the others, which keys are there.
 local function check_adapters()
   health.start("Adapters")
-  local adapters = require("codecompanion.adapters")
+  local adapters, http = require("codecompanion.adapters"), require("codecompanion.config").options.adapters.http
   local configured = configured_adapters()
   local ready, lacking = {}, {}
-  for _, name in ipairs(adapters.names()) do
-    local ok, resolved = pcall(adapters.resolve, name)
+  for _, name in ipairs(adapters.names(http)) do
+    local ok, resolved = pcall(adapters.resolve, name, http)
     local settings = ok and resolved.settings
     if settings then
       local there, text = key_of(settings)

@@ -84,16 +84,12 @@ local function fail(request, err)
   dispatch({ type = "request_failed", chat = chat, verb = request.verb, error = err, gone = true })
 end
 
----Whether a chat is on the screen: it says itself what keeps the host from coming.
+---Whether a chat is on the screen: it says itself what keeps the host from coming. The chat buffers have this name.
 ---@return boolean
 function M.is_chat_shown()
-  local chats = package.loaded["codecompanion.chat"]
-  for _, chat in ipairs(chats and chats.list() or {}) do
-    if #vim.fn.win_findbuf(chat.bufnr) > 0 then
-      return true
-    end
-  end
-  return false
+  return vim.iter(vim.api.nvim_list_wins()):any(function(win)
+    return vim.startswith(vim.api.nvim_buf_get_name(vim.api.nvim_win_get_buf(win)), "codecompanion://")
+  end)
 end
 
 ---Answer everything that waits with `err`.
@@ -183,15 +179,10 @@ local function prepare_hello()
     data_dir = vim.fn.stdpath("data") .. "/codecompanion",
     cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
     state_dir = vim.fn.stdpath("state") .. "/codecompanion",
-    log_path = M.log_path(),
+    log_path = require("codecompanion.log").path(),
     nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
   }
   return payload, open
-end
-
----@return string
-function M.log_path()
-  return vim.fn.stdpath("log") .. "/codecompanion.log"
 end
 
 ---Introduce ourselves on `state.channel`; the queue follows when the host has answered.
@@ -310,7 +301,7 @@ function M.start()
       state.channel = state.job
       return problem
     end)
-  end)
+  end, M.is_chat_shown)
 end
 
 ---Send a request and forget it; failures come as `request_failed` events.
@@ -333,6 +324,14 @@ function M.request(verb, payload, callback)
   M.start()
 end
 
+---Answer what the host has asked; a new one would not know what was asked.
+---@param payload table
+local function answer(payload)
+  if state.status == "ready" then
+    M.notify("answer", payload)
+  end
+end
+
 ---Take a batch of events; called by Python.
 ---@param json string A JSON array of events
 ---@return number cost_ms What handling them cost; Python paces itself by it
@@ -351,7 +350,7 @@ function M.on_events(json)
         end
       end
     elseif event.type == "ask" then
-      require("codecompanion.files").answer(event)
+      require("codecompanion.files").answer(event, answer)
     else
       if event.type == "host_ready" then
         require("codecompanion.config").take_from_host(event.mistakes or {})

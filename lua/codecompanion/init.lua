@@ -8,21 +8,19 @@ local function is_refused()
   return require("codecompanion.cmdwin").refuses()
 end
 
----@type table? What was given to setup() before the configuration was loaded, which takes it from here
-M.given = nil
-
 ---Configure the plugin. Options: |codecompanion-options|. Calling it is not needed to use the defaults.
 ---
 ---It costs next to nothing: the table is looked at when an option is first needed, and at the latest right after
 ---start-up, so that mistakes are seen.
 ---@param opts? CodeCompanion.Options
 function M.setup(opts)
-  M.given = opts == nil and {} or opts
+  opts = opts == nil and {} or opts
+  package.loaded["codecompanion_given"] = { opts = opts } -- the configuration is not loaded yet: it takes it from here
   local loaded = package.loaded["codecompanion.config"]
   if loaded then
-    loaded.setup(M.given)
+    loaded.setup(opts)
   end
-  if type(M.given) == "table" and next(M.given) == nil then
+  if type(opts) == "table" and next(opts) == nil then
     return -- nothing can be wrong with the defaults
   end
   local function check()

@@ -389,21 +389,13 @@ function M.run_visibly(done)
   end)
 end
 
----Say what to do after an update: a running host has read the files of the version before.
-local function say_restart()
-  local host = package.loaded["codecompanion.host"]
-  if host and host.status() ~= "stopped" and host.status() ~= "failed" then
-    require("codecompanion.say").line("The plugin was updated. Restart Neovim to use it; your chats are kept")
-  end
-end
-
 ---The environment step of lazy.nvim, after installing and updating: runs inside its coroutine.
 ---@async
 function M.build()
   local current = environment.find()
   if current and current.fresh then
     coroutine.yield("the Python environment is up to date")
-    return say_restart()
+    return
   end
   local message, is_over, problem = nil, false, nil
   M.run(function()
@@ -424,7 +416,6 @@ function M.build()
     error(problem .. ". Details: " .. M.log_path(), 0)
   end
   coroutine.yield("the Python environment is ready")
-  say_restart()
 end
 
 ---What the environment would be made with; for `:checkhealth`.
@@ -457,12 +448,12 @@ local function try_provider(python, answer)
   end)()
 end
 
----Make the private environment because somebody waits for the host: a chat that is shown says so itself.
+---Make the private environment because somebody waits for the host.
 ---@param done fun(problem: string?, python: string?)
-local function install_for_use(done)
-  local host = require("codecompanion.host")
+---@param is_told fun(): boolean Whether the user sees it already: a chat that is shown says so itself
+local function install_for_use(done, is_told)
   local function report(text)
-    if not host.is_chat_shown() then
+    if not is_told() then
       show(text)
     end
   end
@@ -471,7 +462,7 @@ local function install_for_use(done)
     if made and problem then
       local text = "%s. The previous environment is used; details: %s"
       require("codecompanion.say").line(text:format(problem, short_log_path()), require("codecompanion.severity").WARN)
-    elseif made and not host.is_chat_shown() then
+    elseif made and not is_told() then
       require("codecompanion.say").line("the Python environment is ready")
     end
     if made then
@@ -485,7 +476,8 @@ end
 ---Give the Python the host shall run with: the configured one, the private environment, `g:python3_host_prog` if it
 ---has the packages; else the private environment is made now.
 ---@param done fun(problem: string?, python: string?)
-function M.resolve(done)
+---@param is_told fun(): boolean Whether the user sees already that something is installed
+function M.resolve(done, is_told)
   local configured = (require("codecompanion.config").options.python or {}).host_prog
   if configured then
     local path = vim.fn.exepath(vim.fn.expand(configured))
@@ -501,13 +493,13 @@ function M.resolve(done)
   local provider = vim.g.python3_host_prog
   provider = type(provider) == "string" and vim.fn.exepath(vim.fn.expand(provider)) or ""
   if current or provider == "" then
-    return install_for_use(done)
+    return install_for_use(done, is_told)
   end
   try_provider(provider, function(fit)
     if fit then
       return done(nil, provider)
     end
-    install_for_use(done)
+    install_for_use(done, is_told)
   end)
 end
 

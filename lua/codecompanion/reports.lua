@@ -44,7 +44,7 @@ function M.fold_text()
   return {
     { "▸ ", "CodeCompanionFoldMark" },
     { title, "CodeCompanionFold" },
-    { "  " .. require("codecompanion.chat.state.status").counted(lines, "line"), "CodeCompanionFoldMark" },
+    { "  " .. require("codecompanion.screen.numbers").counted(lines, "line"), "CodeCompanionFoldMark" },
   }
 end
 
@@ -85,7 +85,7 @@ end
 
 ---@param win integer
 local function dress(win)
-  local is_plain = require("codecompanion.chat.window").is_plain_statusline()
+  local is_plain = require("codecompanion.chat.buffer.shown").is_plain_statusline()
   local values = {
     statusline = is_plain and STATUSLINE or "", -- a status line of the user's own stays
     foldmethod = "expr",
@@ -176,7 +176,7 @@ local NAMES = { show_cost = "Cost", show_trace = "Trace" }
 ---@return string
 local function name_of(report)
   local title = ""
-  for _, chat in ipairs(require("codecompanion.chat").list()) do
+  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
     title = chat.id == report.chat and chat.title or title
   end
   title = vim.trim((title:gsub("%s+", " "):gsub("/", "∕")))
@@ -240,7 +240,7 @@ local function close(report)
   end
   -- A floating chat got out of the way of the report.
   if report.beside and api.nvim_buf_is_valid(report.beside.bufnr) then
-    require("codecompanion.chat").show(report.beside)
+    require("codecompanion.chat.ui.life").show(report.beside)
   end
 end
 
@@ -330,7 +330,7 @@ local function open(chat, verb, turn, refuse)
     report.bufnr = new_buffer()
     stay(report, result)
     draw(report.bufnr, result.text)
-    local current = require("codecompanion.chat").by_buffer(api.nvim_get_current_buf())
+    local current = require("codecompanion.chat.state.registry").by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)
     rename(report)

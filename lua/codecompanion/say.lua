@@ -22,19 +22,6 @@ local function is_builtin_notify()
   return source:find("^@vim/") ~= nil or source:find("^=?%?") ~= nil -- 0.12 has no names in its own modules
 end
 
----What does not fit the command line can be read in the log.
----@param line string
-local function append_to_log(line)
-  local uv = vim.uv or vim.loop
-  local path = require("codecompanion.host").log_path()
-  pcall(vim.fn.mkdir, vim.fs.dirname(path), "p")
-  local descriptor = uv.fs_open(path, "a", 384) -- 0600
-  if descriptor then
-    uv.fs_write(descriptor, os.date("%Y-%m-%d %H:%M:%S ") .. line .. "\n")
-    uv.fs_close(descriptor)
-  end
-end
-
 local last, last_at = "", 0
 
 ---What was said a moment ago is not said again: one event may reach several who report it.
@@ -97,7 +84,7 @@ function M.line(text, level)
       vim.cmd.redraw() -- forgets the message before, so that this one has the line for itself
       line = fitting(type(text) == "table" and text or { whole })
       if vim.fn.strdisplaywidth(line) > vim.v.echospace then
-        append_to_log(line)
+        require("codecompanion.log").append(line) -- what does not fit can be read there
         line = cut(line)
       end
     end

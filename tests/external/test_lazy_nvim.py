@@ -150,7 +150,7 @@ def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
     nvim.__exit__()
     nvim = start(spec)
     assert sorted(nvim.lua("return vim.tbl_keys(require('lazy.core.config').plugins)")) == ["lazy.nvim", "my-fork"]
-    assert nvim.lua("return require('codecompanion').given") == []
+    assert nvim.lua("return package.loaded['codecompanion_given'].opts") == []
     assert missing_commands(nvim) == []
     nvim.command("CodeCompanion isntall")
     nvim.wait_for(lambda: "No command isntall" in nvim.messages())

@@ -59,7 +59,7 @@ local function changed()
 end
 
 function S.delete_context_line(number)
-  local top = require("codecompanion.chat.buffer.text").position(chat(), "top")
+  local top = require("codecompanion.chat.buffer.anchors").position(chat(), "top")
   if top > 2 then
     api.nvim_win_set_cursor(0, { 2 + number % (top - 2), 0 })
     api.nvim_exec_autocmds("CursorMoved", { buffer = chat().bufnr })
@@ -69,7 +69,7 @@ function S.delete_context_line(number)
 end
 
 function S.undo_there()
-  local top = require("codecompanion.chat.buffer.text").position(chat(), "top")
+  local top = require("codecompanion.chat.buffer.anchors").position(chat(), "top")
   if top > 1 then
     api.nvim_win_set_cursor(0, { 1, 0 })
     require("codecompanion.chat.ui.actions").undo(chat())
@@ -135,7 +135,7 @@ end
 
 function S.shown()
   local c = chat()
-  local draw = require("codecompanion.chat.draw.put")
+  local marks = require("codecompanion.chat.buffer.marks")
   local hidden = runs(c)
   local function is_hidden(row)
     for _, run in ipairs(hidden) do
@@ -146,7 +146,7 @@ function S.shown()
     return false
   end
   local said, cards, cleared, seen = {}, {}, {}, {}
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(c.bufnr, draw.items, 0, -1, { details = true })) do
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(c.bufnr, marks.items, 0, -1, { details = true })) do
     local item = c.items[mark[1]]
     if item and not mark[4].invalid and not is_hidden(mark[2]) then
       if item.compaction_id then
@@ -164,7 +164,7 @@ function S.shown()
     end
   end
   local context = {}
-  local top = require("codecompanion.chat.buffer.text").position(c, "top")
+  local top = require("codecompanion.chat.buffer.anchors").position(c, "top")
   for row = 0, top - 1 do
     local item = require("codecompanion.chat.draw.context").item_at(c, row)
     if item then

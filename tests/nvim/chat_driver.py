@@ -107,7 +107,7 @@ class ChatDriver:
         self.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
                require('codecompanion.chat.wire.draft').set(chat, ...)
-               require('codecompanion.chat.state.session').submit(chat)""",
+               require('codecompanion.chat.ui.submit').send(chat)""",
             text,
         )
         return int(self.sent("submit")[-1]["submit_id"])

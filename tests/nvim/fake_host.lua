@@ -38,10 +38,6 @@ function M.status()
   return "ready", ""
 end
 
-function M.log_path()
-  return vim.fs.joinpath(vim.fn.stdpath("log"), "codecompanion", "host.log")
-end
-
 ---Hand events to the chat as the host does: one batch, decoded from JSON.
 ---@param json string
 function M.on_events(json)

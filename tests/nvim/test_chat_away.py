@@ -61,7 +61,7 @@ def test_an_approval_that_was_open_is_over_with_its_answer(chat: ChatDriver) -> 
     ask(chat)
     chat.nvim.command("enew")
     chat.nvim.command(f"bdelete {buffer_of(chat)}")
-    waits = "return require('codecompanion.chat.question.attention').elsewhere() or ''"
+    waits = "return require('codecompanion.chat.state.questions').elsewhere() or ''"
     assert "waiting for your approval" in chat.nvim.lua(waits)
     chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"), events.TurnFinished(reason="stopped"))
     assert chat.nvim.lua(waits) == ""

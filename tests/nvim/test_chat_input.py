@@ -180,7 +180,8 @@ def test_a_selection_from_a_reply_into_the_draft_deletes_neither(chat: ChatDrive
     """What was sent is drawn again, the draft stays as it was."""
     chat.accept("question")
     chat.reply("keep this drop this")
-    chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), 'gone stays')")
+    draft = "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), ...)"
+    chat.nvim.lua(draft, "gone stays")
     chat.nvim.feed("gg/drop<CR>v/stays<CR>hd")
     chat.nvim.wait_for(lambda: chat.sent("redraw_chat"), "redraw_chat")
     assert chat.input() == "gone stays"

@@ -246,7 +246,7 @@ def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
     )
     chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), 'hello')")
     chat.nvim.lua(
-        "_G.followed = 0 require('codecompanion.chat.state.session').submit(require('codecompanion.chat').last_chat())"
+        "_G.followed = 0 require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').last_chat())"
     )
     assert chat.nvim.lua("return _G.followed") == 1
     assert chat.text() == "## Me\nhello\n\n## Me\n"

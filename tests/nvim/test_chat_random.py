@@ -14,7 +14,7 @@ from harness import Nvim
 
 CHECK = """
 local chat = require('codecompanion.chat').last_chat()
-local buffer, folds = require('codecompanion.chat.buffer.text'), require('codecompanion.chat.buffer.folds')
+local buffer, folds = require('codecompanion.chat.buffer.anchors'), require('codecompanion.chat.buffer.folds')
 local top, tail, header = buffer.position(chat, 'top'), buffer.position(chat, 'tail'), buffer.position(chat, 'header')
 if top > tail or tail > header then
   return ('anchors %d %d %d'):format(top, tail, header)
@@ -91,7 +91,7 @@ class Player:
         self.chat.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
                require('codecompanion.chat').show(chat)
-               require('codecompanion.chat.wire.outgoing').cursor_to_input(chat)"""
+               require('codecompanion.chat.buffer.view').cursor_to_input(chat)"""
         )
         keys = self.random.choice(["abc", "x y", "<CR>new", "## Me", "```"])
         self.chat.nvim.feed(f"<Esc>G$a{keys}<Esc>")
@@ -101,7 +101,7 @@ class Player:
     def submit(self) -> None:
         if self.draft.strip():
             self.chat.nvim.lua(
-                "require('codecompanion.chat.state.session').submit(require('codecompanion.chat').last_chat())"
+                "require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').last_chat())"
             )
             sent = self.chat.sent("submit")[-1]
             assert sent["text"] == self.draft

@@ -31,10 +31,8 @@ def test_the_block_says_that_nothing_is_read_and_names_its_keys(chat: ChatDriver
     assert "g1 read in this chat   g2 always, until it changes   g3 no" in text
     assert not chat.nvim.blocked()
     assert "waiting for your approval" not in chat.nvim.screen()
-    assert (
-        chat.nvim.lua("return require('codecompanion.chat.question.attention').waits(require('codecompanion.chat').current())")
-        is False
-    )
+    waits = "return require('codecompanion.chat.state.questions').waits(require('codecompanion.chat').current())"
+    assert chat.nvim.lua(waits) is False
 
 
 @pytest.mark.parametrize(("keys", "decision"), [("g1", "once"), ("g2", "always"), ("g3", "reject")])

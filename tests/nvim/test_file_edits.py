@@ -9,8 +9,8 @@ import pytest
 
 CHANGE = """
 local path, encoded = ...
-local buffers, edit = require('codecompanion.files.buffers'), require('codecompanion.files.edit')
-local file = buffers.look({ path })[1]
+local reload, edit = require('codecompanion.files.reload'), require('codecompanion.files.edit')
+local file = reload.look({ path })[1]
 local raw = vim.api.nvim_buf_get_lines(file.buffer, 0, -1, false)
 local result = edit.change({
   path = path, buffer = file.buffer, tick = file.tick, text = vim.base64.decode(encoded), save = false,
@@ -65,7 +65,7 @@ def test_bytes_that_are_no_text_stay_in_the_lines_left_alone(nvim, tmp_path):
     assert shown == "one \ufffd\ufffd\ntwo \ufffd\ufffd\ufffd\nfour\x01 \x00 nul\nlast\n"
     nvim.lua(
         """local path, text = ...
-           local file = require('codecompanion.files.buffers').look({ path })[1]
+           local file = require('codecompanion.files.reload').look({ path })[1]
            require('codecompanion.files.edit').change({
              path = path, buffer = file.buffer, tick = file.tick, text = vim.base64.decode(text),
            })""",
@@ -85,7 +85,7 @@ def test_a_buffer_that_holds_another_file_by_now_is_not_written(nvim, tmp_path):
     def change_after(setup):
         return nvim.lua(
             """local path, setup = ...
-               local file = require('codecompanion.files.buffers').look({ path })[1]
+               local file = require('codecompanion.files.reload').look({ path })[1]
                loadstring(setup)()
                return require('codecompanion.files.edit').change({
                  path = path, buffer = file.buffer, tick = file.tick, text = 'new\\n',

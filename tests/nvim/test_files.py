@@ -294,7 +294,7 @@ def test_the_user_goes_on_typing_while_the_file_changes(desk):
         """local chat = require('codecompanion.chat').current()
            vim.cmd.wincmd('w')
            vim.api.nvim_feedkeys('10Gotyped', 'n', false)
-           vim.schedule(function() require('codecompanion.chat.state.session').submit(chat) end)"""
+           vim.schedule(function() require('codecompanion.chat.ui.submit').send(chat) end)"""
     )
     user.nvim.wait_for(lambda: user.lines(buffer)[30] == "thirty", "the edit")
     assert user.nvim.lua("return vim.api.nvim_get_mode().mode") == "i"

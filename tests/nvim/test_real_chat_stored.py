@@ -33,7 +33,8 @@ def rows(chat: RealChat) -> dict[str, dict[str, object]]:
 
 def delete(chat: RealChat, chat_id: str) -> None:
     row = rows(chat)[chat_id]
-    chat.nvim.lua("_G.gone = nil; require('codecompanion.chat.lists.stored').delete(..., function() _G.gone = true end)", row)
+    deleted = "_G.gone = nil; require('codecompanion.chat.lists.stored').delete(..., function() _G.gone = true end)"
+    chat.nvim.lua(deleted, row)
 
 
 def test_a_chat_is_named_after_its_first_words_until_the_user_names_it(chat: RealChat) -> None:

@@ -199,7 +199,8 @@ def test_a_paused_chat_asks_also_behind_a_closed_window_and_a_dead_host(nvim_fac
         while chat.nvim.lua("return require('codecompanion.chat').current().meter.ratio") < 0.65:
             chat.say("tell me more")
         question = "does it fit?" + "\nsome words of it" * 800
-        chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), ...)", question)
+        draft = "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), ...)"
+        chat.nvim.lua(draft, question)
         chat.nvim.feed("<CR>")
         chat.nvim.wait_lua(asked)
         os.kill(chat.host_pid(), signal.SIGKILL)

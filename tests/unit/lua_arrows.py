@@ -70,3 +70,40 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
         if module not in number:
             visit(module)
     return found
+
+
+ALIAS = re.compile(r"""^\s*local ([\w, ]+?) = (require\(["'][\w.]+["']\)(?:, require\(["'][\w.]+["']\))*)\s*$""")
+MEMBER = re.compile(r"""\brequire\s*\(?\s*(["'])([\w.]+)\1\s*\)?\.(\w+)""")
+NAMED = re.compile(r"""["']([\w.]+)["']""")
+
+
+def members(source: str) -> set[str] | None:
+    """Return what a module gives its users, None when that cannot be read from its text (it returns no table `M`)."""
+    if not re.search(r"^return M$|^return setmetatable\(M", source, re.MULTILINE):
+        return None
+    found = set(re.findall(r"^\s*(?:function )?M\.(\w+)\b", source, re.MULTILINE))
+    found |= set(re.findall(r'if key == "(\w+)"', source))  # made when it is first read (`config.options`)
+    found |= set(re.findall(r"\bM\.(\w+)\s*(?:,\s*M\.\w+\s*)*=(?!=)", source))
+    if table := re.search(r"^local M = \{\n(.*?)^\}", source, re.MULTILINE | re.DOTALL):
+        found |= set(re.findall(r"^  (\w+) =", table[1], re.MULTILINE))
+    return found
+
+
+def used_members(source: str) -> list[tuple[int, str, str]]:
+    """Return line, module and member of every `require("m").x`, and of every `x.y` where `local x = require("m")`."""
+    found = []
+    aliases: dict[str, str] = {}
+    for number, line in enumerate(source.splitlines(), 1):
+        code = COMMENT.sub(r"\1", line)
+        found += [(number, match[2], match[3]) for match in MEMBER.finditer(code)]
+        if alias := ALIAS.match(code):
+            aliases |= dict(zip(alias[1].replace(" ", "").split(","), NAMED.findall(alias[2]), strict=False))
+            continue
+        plain = re.sub(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", '""', code)
+        if shadow := re.match(r"\s*local ([\w, ]+?)(?: =|$)", plain):
+            for name in shadow[1].replace(" ", "").split(","):
+                aliases.pop(name, None)
+        for name, module in aliases.items():
+            for member in re.findall(rf"(?<![\w.:]){name}\.(\w+)", plain):
+                found.append((number, module, member))
+    return found

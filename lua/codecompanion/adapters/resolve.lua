@@ -59,6 +59,24 @@ local function no_such_adapter(name, known)
   )
 end
 
+---@param http table `adapters.http` of the options
+---@param builtin table<string, CodeCompanion.BuiltinAdapter>
+---@return string[] names Sorted
+local function names_of(http, builtin)
+  local names = {}
+  for name in pairs(builtin) do
+    names[name] = true
+  end
+  for name, entry in pairs(http) do
+    if name ~= "opts" and name ~= "extend" and entry ~= nil then
+      names[name] = true
+    end
+  end
+  names = vim.tbl_keys(names)
+  table.sort(names)
+  return names
+end
+
 ---@param value any
 ---@param ... any Arguments, when `value` is a function
 ---@return boolean ok
@@ -111,7 +129,7 @@ function Resolving:layers(name, seen)
     if self.builtin[name] then
       return name, {}
     end
-    self:problem("", no_such_adapter(name, require("codecompanion.adapters").names(self.http)))
+    self:problem("", no_such_adapter(name, names_of(self.http, self.builtin)))
     return nil, {}
   end
   if seen[name] then
@@ -266,6 +284,7 @@ end
 
 local M = {}
 M.no_such_adapter = no_such_adapter
+M.names = names_of
 
 ---@param name string
 ---@param http table `adapters.http` of the options

@@ -28,7 +28,7 @@ end
 ---@param callback fun(result: table)
 function M.complete(_, params, callback)
   local context = params.context
-  local chat = require("codecompanion.chat").by_buffer(context.bufnr)
+  local chat = require("codecompanion.chat.state.registry").by_buffer(context.bufnr)
   local row, col = context.cursor.row - 1, context.cursor.col - 1
   local from, items = require("codecompanion.completion").items(chat, row, context.cursor_before_line)
   callback({

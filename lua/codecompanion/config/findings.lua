@@ -96,8 +96,8 @@ function M.moves(findings)
 end
 
 ---Show everything in a float.
-function M.open()
-  local findings = require("codecompanion.config").findings()
+---@param findings CodeCompanion.Findings
+function M.open(findings)
   local lines = M.report(findings)
   if #lines == 0 then
     return require("codecompanion.say").line("no mistakes in the configuration")

@@ -152,28 +152,4 @@ function M.describe(file)
   }
 end
 
----Which of the paths are open, with their texts; without paths all files with unsaved changes.
----@param paths string[]?
----@return table[]
-function M.look(paths)
-  local wanted = {}
-  for _, path in ipairs(paths or {}) do
-    wanted[path] = true
-  end
-  local found = {}
-  for _, file in ipairs(M.open_files()) do
-    if paths and wanted[file.path] then
-      require("codecompanion.files.reload").buffer(file.bufnr)
-      found[#found + 1] = M.describe(file)
-    elseif not paths and vim.bo[file.bufnr].modified then
-      found[#found + 1] = M.describe(file)
-    end
-  end
-  -- one file in two buffers, by a link: the host takes the last one, and that is the one with unsaved changes
-  table.sort(found, function(a, b)
-    return a.modified ~= b.modified and b.modified or a.modified == b.modified and a.buffer < b.buffer
-  end)
-  return found
-end
-
 return M

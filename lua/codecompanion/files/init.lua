@@ -9,7 +9,7 @@ local RETRY_MS = 100
 ---@type table<string, fun(fields: table): table>
 local HANDLERS = {
   look = function(fields)
-    return { files = require("codecompanion.files.buffers").look(fields.paths) }
+    return { files = require("codecompanion.files.reload").look(fields.paths) }
   end,
   change = function(fields)
     return require("codecompanion.files.edit").change(fields)
@@ -26,16 +26,16 @@ local function now()
   return seconds * 1000 + math.floor(micros / 1000)
 end
 
+---@alias CodeCompanion.Reply fun(answer: { ask_id: integer, ok: boolean, result?: any, error?: string })
+
 ---@param ask table
+---@param reply CodeCompanion.Reply
 ---@param ok boolean
 ---@param result any
-local function reply(ask, ok, result)
-  local host = require("codecompanion.host")
-  if ask.ask_id == 0 or host.status() ~= "ready" then
-    return -- a new host would not know what was asked
+local function finish(ask, reply, ok, result)
+  if ask.ask_id ~= 0 then
+    reply({ ask_id = ask.ask_id, ok = ok, result = ok and result or nil, error = not ok and result or nil })
   end
-  local payload = { ask_id = ask.ask_id, ok = ok, result = ok and result or nil, error = not ok and result or nil }
-  host.notify("answer", payload)
 end
 
 ---Whether buffers may be changed now: not in the command-line window, not while text is locked.
@@ -45,31 +45,33 @@ local function is_free()
 end
 
 ---@param ask table
-local function carry_out(ask)
+---@param reply CodeCompanion.Reply
+local function carry_out(ask, reply)
   if ask.until_ms > 0 and now() > ask.until_ms then
     return -- the host has gone on without us
   end
   if not is_free() then
     return vim.defer_fn(function()
-      carry_out(ask)
+      carry_out(ask, reply)
     end, RETRY_MS)
   end
   local handler = HANDLERS[ask.what]
   if not handler then
-    return reply(ask, false, ("the editor does not know %q"):format(ask.what))
+    return finish(ask, reply, false, ("the editor does not know %q"):format(ask.what))
   end
   local ok, result = pcall(handler, ask.fields or {})
   if not ok then
     result = tostring(result):match("^[^\n]*"):gsub("^.-%.lua:%d+: ", "")
   end
-  reply(ask, ok, result)
+  finish(ask, reply, ok, result)
 end
 
 ---An `ask` event of the host. Carried out outside of the batch that brought it: autocommands of the user may take long.
 ---@param ask table
-function M.answer(ask)
+---@param reply CodeCompanion.Reply Sends the answer, once
+function M.answer(ask, reply)
   vim.schedule(function()
-    carry_out(ask)
+    carry_out(ask, reply)
   end)
 end
 

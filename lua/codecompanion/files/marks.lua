@@ -10,11 +10,11 @@ local M = {}
 ---@param step 1|-1
 ---@return integer?
 function M.next_row(chat, from, step)
-  local draw = require("codecompanion.chat.draw.put")
+  local marks = require("codecompanion.chat.buffer.marks")
   local best
   for id, item in pairs(chat.items) do
     if item.change then
-      local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.items, id, { details = true })
+      local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.items, id, { details = true })
       local row = mark[1]
       if row and not mark[3].invalid and (row - from) * step > 0 and (not best or (best - row) * step > 0) then
         best = row

@@ -3,6 +3,7 @@
 ---A buffer with unsaved changes is left alone: what is in it is nobody else's, and Neovim asks when it is written.
 
 local api = vim.api
+local buffers = require("codecompanion.files.buffers")
 
 local M = {}
 
@@ -33,7 +34,7 @@ function M.buffer(bufnr)
   if vim.bo[bufnr].modified or not status or status.type ~= "file" then
     return
   end
-  if require("codecompanion.files.buffers").is_empty(bufnr) then
+  if buffers.is_empty(bufnr) then
     if for_empty_buffer(api.nvim_buf_get_name(bufnr), status.size) == "edit" then
       api.nvim_buf_call(bufnr, function()
         vim.cmd("silent! keepalt edit!")
@@ -79,13 +80,37 @@ end
 ---Look at all loaded files.
 ---@param deleted? string A file that a tool has just deleted; its buffer keeps the text
 function M.all(deleted)
-  for _, file in ipairs(require("codecompanion.files.buffers").open_files()) do
+  for _, file in ipairs(buffers.open_files()) do
     if file.path == deleted then
       expect_deletion(file.bufnr)
     elseif api.nvim_buf_is_loaded(file.bufnr) then
       pcall(M.buffer, file.bufnr)
     end
   end
+end
+
+---Which of the paths are open, with their texts; without paths all files with unsaved changes.
+---@param paths string[]?
+---@return table[]
+function M.look(paths)
+  local wanted = {}
+  for _, path in ipairs(paths or {}) do
+    wanted[path] = true
+  end
+  local found = {}
+  for _, file in ipairs(buffers.open_files()) do
+    if paths and wanted[file.path] then
+      M.buffer(file.bufnr)
+      found[#found + 1] = buffers.describe(file)
+    elseif not paths and vim.bo[file.bufnr].modified then
+      found[#found + 1] = buffers.describe(file)
+    end
+  end
+  -- one file in two buffers, by a link: the host takes the last one, and that is the one with unsaved changes
+  table.sort(found, function(a, b)
+    return a.modified ~= b.modified and b.modified or a.modified == b.modified and a.buffer < b.buffer
+  end)
+  return found
 end
 
 return M

@@ -7,6 +7,6 @@ return {
   argument = "[instructions]",
   multiline = true,
   run = function(chat, argument, refuse)
-    require("codecompanion.chat.state.session").compact(chat, argument, false, refuse)
+    require("codecompanion.chat.lists.compact_question").compact(chat, argument, false, refuse)
   end,
 }

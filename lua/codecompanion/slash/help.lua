@@ -5,6 +5,6 @@ return {
   name = "help",
   description = "Show keys and commands",
   run = function()
-    require("codecompanion.chat.ui.keymaps").help()
+    require("codecompanion.chat.ui.help").open(require("codecompanion.slash").list())
   end,
 }

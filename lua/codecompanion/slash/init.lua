@@ -120,7 +120,7 @@ function M.execute(chat, text)
     M.say(chat, reason)
     if require("codecompanion.chat.buffer.text").input_text(chat) == "" then
       draft.set(chat, text)
-      require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
+      require("codecompanion.chat.buffer.view").cursor_to_input(chat)
     end
   end)
   return true

@@ -5,6 +5,6 @@ return {
   name = "new",
   description = "Open a new chat in this window",
   run = function()
-    require("codecompanion.chat").open({ layout = "here" })
+    require("codecompanion.chat.ui.life").open({ layout = "here" })
   end,
 }

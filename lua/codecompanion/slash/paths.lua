@@ -114,12 +114,12 @@ end
 ---Attach files to the chat in use, or to a new one.
 ---@param paths string[]
 function M.attach_to_current(paths)
-  local chats = require("codecompanion.chat")
-  local chat, missing = chats.current(), {}
+  local life = require("codecompanion.chat.ui.life")
+  local chat, missing = require("codecompanion.chat.state.registry").current(), {}
   if chat then
-    chats.show(chat)
+    life.show(chat)
   else
-    chat = chats.open()
+    chat = life.open()
   end
   for _, path in ipairs(paths) do
     if is_readable(path) then

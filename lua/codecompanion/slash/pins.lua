@@ -5,6 +5,6 @@ return {
   name = "pins",
   description = "List the pins",
   run = function(chat)
-    require("codecompanion.chat.wire.history").pins(chat)
+    require("codecompanion.chat.lists.recall").pins(chat)
   end,
 }

@@ -6,6 +6,6 @@ return {
   description = "Search what was removed from the context",
   argument = "[words]",
   run = function(chat, argument)
-    require("codecompanion.chat.wire.history").recall(chat, argument)
+    require("codecompanion.chat.lists.recall").recall(chat, argument)
   end,
 }

@@ -6,7 +6,7 @@ return {
   description = "Open a checkpoint of this chat as a new chat",
   argument = "[checkpoint]",
   run = function(chat, argument, refuse)
-    local chats = require("codecompanion.chat")
+    local chats = require("codecompanion.chat.ui.resume")
     if argument ~= "" then
       return chats.restore(argument, nil, refuse)
     end

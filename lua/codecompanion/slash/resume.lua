@@ -9,6 +9,6 @@ return {
     return require("codecompanion.chat.lists.resume_list").names(lead)
   end,
   run = function(_, argument, refuse)
-    require("codecompanion.chat").resume(argument, { check = true }, refuse)
+    require("codecompanion.chat.ui.resume").resume(argument, { check = true }, refuse)
   end,
 }

@@ -12,7 +12,7 @@ return {
     elseif argument ~= "" then
       refuse(("Nothing was unpinned: %q is not a number; /pins lists them."):format(argument))
     else
-      require("codecompanion.chat.wire.history").pins(chat)
+      require("codecompanion.chat.lists.recall").pins(chat)
     end
   end,
 }

@@ -314,7 +314,7 @@ end
 ---'foldtext' of chat windows.
 ---@return { [1]: string, [2]: string }[]|string
 function M.text()
-  local chat = require("codecompanion.chat").by_buffer(api.nvim_get_current_buf())
+  local chat = require("codecompanion.chat.state.registry").by_buffer(api.nvim_get_current_buf())
   local row = vim.v.foldstart - 1
   if chat then
     local marks = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, { row, 0 }, { row, 0 }, {})
@@ -328,7 +328,7 @@ function M.text()
     end
   end
   local line = api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ""
-  local counted = require("codecompanion.chat.state.status").counted
+  local counted = require("codecompanion.screen.numbers").counted
   return {
     { line, "CodeCompanionFold" },
     { "  " .. counted(vim.v.foldend - row, "line"), "CodeCompanionFoldMark" },

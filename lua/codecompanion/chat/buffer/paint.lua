@@ -227,7 +227,7 @@ function M.input_soon(chat)
     if not api.nvim_buf_is_loaded(chat.bufnr) then
       return
     end
-    local first = require("codecompanion.chat.buffer.text").position(chat, "input")
+    local first = require("codecompanion.chat.buffer.anchors").position(chat, "input")
     local lines = api.nvim_buf_get_lines(chat.bufnr, first, -1, false)
     api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, -1)
     if #lines <= MAX_INPUT_LINES then
@@ -264,7 +264,7 @@ end
 function M.setup()
   api.nvim_set_decoration_provider(provider, {
     on_win = function(_, _, bufnr, top, bottom)
-      local chat = require("codecompanion.chat").by_buffer(bufnr)
+      local chat = require("codecompanion.chat.state.registry").by_buffer(bufnr)
       if chat and chat.unpainted > 0 and not chat.painting and #unpainted(chat, top, bottom) > 0 then
         M.wake(chat)
       end

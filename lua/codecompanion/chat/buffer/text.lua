@@ -1,81 +1,13 @@
----The text of a chat buffer: where machine text goes, where the user writes, and what keeps the two apart.
+---The text of a chat buffer: edits that leave no trace in the undo history, and the input region.
 ---
----Four anchors (extmarks) divide the buffer:
----  top     first row below the context block; older pieces of a restored chat go here
----  tail    row where the next block of machine text goes
----  header  the row `## Me` above the input
----  input   where the input begins; it reaches to the end of the buffer
----Between `tail` and `header` stand messages that are on their way. Role borders are anchors, never headings, so a
----message may contain any text (R-547). Machine edits are kept out of the undo history: `u` belongs to the user.
+---Where what stands is told by `anchors`. Machine edits are kept out of the undo history: `u` belongs to the user.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local options = require("codecompanion.chat.state.options")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
-
-M.ns = api.nvim_create_namespace("codecompanion.chat.anchors")
-
-local SWEEP_MS, SWEEP_ROWS = 4, 500
-
-local ID = { top = 1, tail = 2, header = 3, input = 4 }
-local GRAVITY = { top = false, tail = true, header = true, input = false }
-
----@alias CodeCompanion.Anchor "top"|"tail"|"header"|"input"
-
----@param chat CodeCompanion.Chat
----@param anchor CodeCompanion.Anchor
----@return integer row 0-based
----@return integer col 0-based, bytes
-function M.position(chat, anchor)
-  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, ID[anchor], {})
-  return mark[1] or 0, mark[2] or 0
-end
-
----@param chat CodeCompanion.Chat
----@param anchor CodeCompanion.Anchor
----@param row integer
----@param col? integer
-function M.place(chat, anchor, row, col)
-  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, col or 0, {
-    id = ID[anchor],
-    right_gravity = GRAVITY[anchor],
-    strict = false,
-  })
-end
-
----Take away the marks below the last line in slices: a buffer that was unloaded keeps them where its text was. Nothing
----is drawn there, and what is inserted above moves them along.
----@param chat CodeCompanion.Chat
-local function sweep(chat)
-  local bufnr, began = chat.bufnr, vim.uv.hrtime()
-  repeat
-    if not api.nvim_buf_is_loaded(bufnr) then
-      return
-    end
-    local next = api.nvim_buf_get_extmarks(bufnr, -1, { api.nvim_buf_line_count(bufnr), 0 }, -1, { limit = 1 })[1]
-    if not next then
-      return
-    end
-    api.nvim_buf_clear_namespace(bufnr, -1, next[2], next[2] + SWEEP_ROWS)
-  until (vim.uv.hrtime() - began) / 1e6 >= SWEEP_MS
-  vim.defer_fn(function()
-    sweep(chat)
-  end, SWEEP_MS)
-end
-
----Take all marks away but the anchors: at once where there are lines, each namespace by itself would look at them all.
----@param chat CodeCompanion.Chat
-function M.clear_marks(chat)
-  local places = {}
-  for anchor in pairs(ID) do
-    places[anchor] = { M.position(chat, anchor) }
-  end
-  api.nvim_buf_clear_namespace(chat.bufnr, -1, 0, api.nvim_buf_line_count(chat.bufnr) + 1)
-  sweep(chat)
-  for anchor, place in pairs(places) do
-    M.place(chat, anchor, place[1], place[2])
-  end
-end
 
 ---The line that stands above the input.
 ---@return string
@@ -101,14 +33,14 @@ end
 ---@param text string
 function M.blank(chat, text)
   M.edit(chat, function()
-    api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+    api.nvim_buf_clear_namespace(chat.bufnr, anchors.ns, 0, -1)
     local lines = { M.input_header() }
     vim.list_extend(lines, vim.split(text, "\n", { plain = true }))
     api.nvim_buf_set_lines(chat.bufnr, 0, -1, false, lines)
-    M.place(chat, "top", 0)
-    M.place(chat, "tail", 0)
-    M.place(chat, "header", 0)
-    M.place(chat, "input", 1)
+    anchors.place(chat, "top", 0)
+    anchors.place(chat, "tail", 0)
+    anchors.place(chat, "header", 0)
+    anchors.place(chat, "input", 1)
   end)
 end
 
@@ -123,7 +55,6 @@ function M.edit(chat, change)
   end
   local bo = vim.bo[chat.bufnr]
   local levels, modifiable = bo.undolevels, bo.modifiable
-  local view = require("codecompanion.chat.buffer.view")
   local followers = view.followers(chat)
   chat.editing = true
   -- an option that has the value already is not written: each write costs more than the edit
@@ -141,7 +72,7 @@ function M.edit(chat, change)
     bo.modifiable = false
   end
   -- where the transcript is now, for changes that are not ours (`guard.changed`)
-  chat.bounds = { M.position(chat, "top"), (M.position(chat, "header")) }
+  chat.bounds = { anchors.position(chat, "top"), (anchors.position(chat, "header")) }
   if bo.modified then
     bo.modified = false
   end
@@ -196,7 +127,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return string
 function M.input_text(chat)
-  local row, col = M.position(chat, "input")
+  local row, col = anchors.position(chat, "input")
   local count = api.nvim_buf_line_count(chat.bufnr)
   if row >= count then
     return ""
@@ -212,11 +143,11 @@ end
 function M.set_input(chat, text)
   M.ensure_input(chat)
   M.edit(chat, function()
-    local row, col = M.position(chat, "input")
+    local row, col = anchors.position(chat, "input")
     local last = api.nvim_buf_line_count(chat.bufnr) - 1
     local width = #api.nvim_buf_get_lines(chat.bufnr, last, last + 1, false)[1]
     api.nvim_buf_set_text(chat.bufnr, row, col, last, width, vim.split(text, "\n", { plain = true }))
-    M.place(chat, "input", row, col)
+    anchors.place(chat, "input", row, col)
   end)
 end
 
@@ -226,9 +157,9 @@ end
 function M.prepend_input(chat, text)
   M.ensure_input(chat)
   M.edit(chat, function()
-    local row = M.position(chat, "input")
+    local row = anchors.position(chat, "input")
     api.nvim_buf_set_lines(chat.bufnr, row, row, false, vim.split(text:sub(1, -2), "\n", { plain = true }))
-    M.place(chat, "input", row, 0)
+    anchors.place(chat, "input", row, 0)
   end)
 end
 
@@ -236,8 +167,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 local function intact(chat)
-  local header, header_col = M.position(chat, "header")
-  local input, input_col = M.position(chat, "input")
+  local header, header_col = anchors.position(chat, "header")
+  local input, input_col = anchors.position(chat, "input")
   if header_col ~= 0 or input_col ~= 0 or input ~= header + 1 or input >= api.nvim_buf_line_count(chat.bufnr) then
     return false
   end
@@ -251,8 +182,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function typed_on_header(chat)
-  local header = M.position(chat, "header")
-  local input, input_col = M.position(chat, "input")
+  local header = anchors.position(chat, "header")
+  local input, input_col = anchors.position(chat, "input")
   local line = api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] or ""
   local wanted = M.input_header()
   local from, to = line:find(wanted, 1, true)
@@ -272,8 +203,8 @@ function M.ensure_input(chat)
   end
   local extra = typed_on_header(chat)
   local text = extra .. M.input_text(chat)
-  local header, header_col = M.position(chat, "header")
-  local first = math.min(header, (M.position(chat, "input")))
+  local header, header_col = anchors.position(chat, "header")
+  local first = math.min(header, (anchors.position(chat, "input")))
   local lines = {}
   local kept = header_col > 0 and api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] or ""
   if kept ~= "" then
@@ -287,10 +218,10 @@ function M.ensure_input(chat)
   vim.list_extend(lines, vim.split(text, "\n", { plain = true }))
   M.edit(chat, function()
     api.nvim_buf_set_lines(chat.bufnr, first, -1, false, lines)
-    M.place(chat, "header", at)
-    M.place(chat, "input", at + 1)
-    M.place(chat, "tail", math.min((M.position(chat, "tail")), at))
-    M.place(chat, "top", math.min((M.position(chat, "top")), at))
+    anchors.place(chat, "header", at)
+    anchors.place(chat, "input", at + 1)
+    anchors.place(chat, "tail", math.min((anchors.position(chat, "tail")), at))
+    anchors.place(chat, "top", math.min((anchors.position(chat, "top")), at))
   end)
   if api.nvim_get_current_buf() == chat.bufnr and api.nvim_win_get_cursor(0)[1] == at + 1 then
     api.nvim_win_set_cursor(0, { at + 2, #extra })

@@ -1,6 +1,7 @@
 ---The two quiet lines of virtual text at the input: what happens now, and how full the context is.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local fit = require("codecompanion.screen.fit")
 local options = require("codecompanion.chat.state.options")
@@ -14,16 +15,16 @@ local ACTIVITY, METER = 1, 2
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function stop_hint(chat)
-  local keymaps = require("codecompanion.chat.ui.keymaps")
-  if #require("codecompanion.chat.question.attention").waiting(chat) > 0 then
-    local there = keymaps.keys("next_approval", "n")[1]
+  local keys = require("codecompanion.chat.state.keys")
+  if #require("codecompanion.chat.state.questions").waiting(chat) > 0 then
+    local there = keys.keys("next_approval", "n")[1]
     return there and (" · %s goes there"):format(there) or ""
   end
-  if require("codecompanion.chat.wire.installing").waits(chat) then
+  if require("codecompanion.chat.state.installing").waits(chat) then
     return "" -- nothing of the chat's runs yet
   end
   local compacting = chat.compaction ~= nil or chat.state == "compacting"
-  local key = keymaps.keys("stop", "n")[1]
+  local key = keys.keys("stop", "n")[1]
   return key and (" · %s to %s"):format(key, compacting and "cancel" or "stop") or ""
 end
 
@@ -33,7 +34,7 @@ function M.draw(chat)
   if not api.nvim_buf_is_loaded(chat.bufnr) then
     return
   end
-  local header = buffer.position(chat, "header")
+  local header = anchors.position(chat, "header")
   local text, room = status.activity(chat), fit.narrowest(chat)
   if text ~= "" and header > 0 then
     local hint = stop_hint(chat)
@@ -53,7 +54,7 @@ function M.draw(chat)
   end
   room = room - api.nvim_strwidth(buffer.input_header()) - 2
   local chunks, yolo = {}, { "YOLO", "CodeCompanionWarning" }
-  local elsewhere = require("codecompanion.chat.window").shows_meter(chat) and not status.is_high(chat)
+  local elsewhere = require("codecompanion.chat.buffer.shown").shows_meter(chat) and not status.is_high(chat)
   if options.display().show_meter and not elsewhere then
     chunks = vim.list_slice(status.meter_chunks(chat, room - (chat.yolo and 7 or 0)))
   end

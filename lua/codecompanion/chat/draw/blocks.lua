@@ -19,7 +19,7 @@ local api = vim.api
 local fit = require("codecompanion.screen.fit")
 local options = require("codecompanion.chat.state.options")
 local severity = require("codecompanion.severity")
-local status = require("codecompanion.chat.state.status")
+local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
 
@@ -93,7 +93,7 @@ function M.tokens(tokens)
     local ok, written = pcall(display.token_count, tokens)
     text = ok and type(written) == "string" and M.one_line(written) or nil
   end
-  return { { text or ("(%s tokens)"):format(status.short(tokens)), "CodeCompanionTokens" } }
+  return { { text or ("(%s tokens)"):format(numbers.short(tokens)), "CodeCompanionTokens" } }
 end
 
 ---A message of the user's.
@@ -222,7 +222,7 @@ local function bounded(text)
   if #text > MAX_BODY_BYTES then
     local half = MAX_BODY_BYTES / 2
     local left_out = #text - 2 * half
-    local note = ("\n… %s more · K shows all …\n"):format(status.counted(left_out, "byte"))
+    local note = ("\n… %s more · K shows all …\n"):format(numbers.counted(left_out, "byte"))
     text = text:sub(1, half) .. note .. text:sub(-half)
   end
   local lines = M.split(text)
@@ -232,7 +232,7 @@ local function bounded(text)
   if #lines > MAX_BODY_LINES then
     local half = MAX_BODY_LINES / 2
     local short = vim.list_slice(lines, 1, half)
-    short[#short + 1] = ("… %s more · K shows all …"):format(status.counted(#lines - 2 * half, "line"))
+    short[#short + 1] = ("… %s more · K shows all …"):format(numbers.counted(#lines - 2 * half, "line"))
     lines = vim.list_extend(short, lines, #lines - half + 1)
   end
   for index, line in ipairs(lines) do
@@ -394,8 +394,8 @@ function M.edited(event)
   local what = edit_of(event.cleared, event.cuts or vim.tbl_values(event.cut or {}))
   local text = ("✂ %s · %s → %s tokens"):format(
     what,
-    status.short(event.tokens_before),
-    status.short(event.tokens_after)
+    numbers.short(event.tokens_before),
+    numbers.short(event.tokens_after)
   )
   return {
     kind = "edited",

@@ -2,9 +2,11 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
-local status = require("codecompanion.chat.state.status")
+local marks = require("codecompanion.chat.buffer.marks")
+local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
 
@@ -89,8 +91,8 @@ local function title(event)
     parts = { name, count }
   end
   parts[#parts + 1] = ("%s → %s tokens"):format(
-    status.short(event.tokens_before or 0),
-    status.short(event.tokens_after or 0)
+    numbers.short(event.tokens_before or 0),
+    numbers.short(event.tokens_after or 0)
   )
   parts[#parts + 1] = TRIGGERS[event.trigger]
   local by = blocks.one_line(event.summariser or "")
@@ -99,7 +101,7 @@ local function title(event)
   elseif by ~= "" then
     parts[#parts + 1] = "by " .. by
   end
-  parts[#parts + 1] = status.duration(event.duration_ms or 0)
+  parts[#parts + 1] = numbers.duration(event.duration_ms or 0)
   return table.concat(parts, " · ")
 end
 
@@ -198,10 +200,10 @@ local function drop_bare_header(chat)
   if chat.tail_kind ~= "header" then
     return
   end
-  local tail = buffer.position(chat, "tail")
-  local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { tail - 1, -1 }, 0, { limit = 1 })[1]
+  local tail = anchors.position(chat, "tail")
+  local mark = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { tail - 1, -1 }, 0, { limit = 1 })[1]
   if mark then
-    api.nvim_buf_del_extmark(chat.bufnr, draw.roles, mark[1])
+    api.nvim_buf_del_extmark(chat.bufnr, marks.roles, mark[1])
     chat.roles[mark[1]] = nil
     buffer.remove(chat, mark[2], tail)
     chat.tail_kind = chat.before_header
@@ -215,7 +217,7 @@ end
 ---@return integer?
 local function header_above(chat, row)
   local at = { row - 1, 0 }
-  local mark = row > 0 and api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, at, at, { limit = 1 })[1]
+  local mark = row > 0 and api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, at, at, { limit = 1 })[1]
   return mark and chat.roles[mark[1]] == "llm" and row - 1 or nil
 end
 
@@ -225,12 +227,12 @@ end
 ---@return integer? mark
 ---@return integer? header Its row
 local function bare_header(chat, row)
-  local marks = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { row - 1, -1 }, 0, { limit = 1 })
-  local id, header = unpack(marks[1] or {})
+  local found = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { row - 1, -1 }, 0, { limit = 1 })
+  local id, header = unpack(found[1] or {})
   if not id or chat.roles[id] ~= "llm" then
     return nil
   end
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.items, { header, 0 }, { row - 1, -1 }, {})) do
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, marks.items, { header, 0 }, { row - 1, -1 }, {})) do
     if chat.items[mark[1]] then
       return nil
     end
@@ -252,7 +254,7 @@ local function insert_card(chat, row, item, block)
   buffer.edit(chat, function()
     local mark, bare = bare_header(chat, row)
     if mark and bare then
-      api.nvim_buf_del_extmark(chat.bufnr, draw.roles, mark)
+      api.nvim_buf_del_extmark(chat.bufnr, marks.roles, mark)
       chat.roles[mark] = nil
       buffer.remove(chat, bare, bare + 1)
       row = row - 1
@@ -277,7 +279,7 @@ function M.compacted(chat, event)
   drop_bare_header(chat)
   local block = M.card(chat, event)
   local before = event.before or ""
-  local row = before ~= "" and draw.message_row(chat, before)
+  local row = before ~= "" and marks.message_row(chat, before)
   if row then
     insert_card(chat, row, chat.by_message[before][1], block)
   else

@@ -1,12 +1,11 @@
 ---Changes of the view in the buffer: what can be undone is marked, what was undone is dimmed, what came back is opened.
----
----The host says what the view looks like now (`view_marks`); here the buffer is made to say the same.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
-local draw = require("codecompanion.chat.draw.put")
+local gone = require("codecompanion.chat.state.gone")
+local keys = require("codecompanion.chat.state.keys")
+local marks = require("codecompanion.chat.buffer.marks")
 local fit = require("codecompanion.screen.fit")
-local folds = require("codecompanion.chat.buffer.folds")
 
 local M = {}
 
@@ -27,7 +26,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 ---@param change CodeCompanion.Change
 ---@return string
 local function prefix(chat, change)
-  local redo = require("codecompanion.chat.ui.keymaps").keys("redo", "n")[1]
+  local redo = keys.keys("redo", "n")[1]
   if not change.undone then
     return change.superseded and "superseded · " or ""
   end
@@ -39,7 +38,7 @@ end
 ---@param change CodeCompanion.Change
 ---@return string
 local function suffix(chat, change)
-  local undo = require("codecompanion.chat.ui.keymaps").keys("undo", "n")[1]
+  local undo = keys.keys("undo", "n")[1]
   local is_next = not change.undone and chat.next_undo == change.id
   return is_next and undo and ("%s undo"):format(undo) or ""
 end
@@ -48,9 +47,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return CodeCompanion.Change[]
-local function edits_below(chat, row)
+function M.edits_below(chat, row)
   local found = {}
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { row, 0 }, { row, -1 }, {})) do
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { row, 0 }, { row, -1 }, {})) do
     found[#found + 1] = chat.edits[mark[1]]
   end
   table.sort(found, function(one, other)
@@ -86,17 +85,17 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_edit(chat, change)
-  local at = change.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, change.mark, {}) or {}
+  local at = change.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.decor, change.mark, {}) or {}
   if not at[1] then
     return
   end
-  local edits, lines = edits_below(chat, at[1]), {}
+  local edits, lines = M.edits_below(chat, at[1]), {}
   for _, edit in ipairs(edits) do
     vim.list_extend(lines, edit_lines(chat, edit))
   end
   for index, edit in ipairs(edits) do
     local opts = { id = edit.mark, virt_lines = index == 1 and lines or nil }
-    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, at[1], at[2], opts)
+    api.nvim_buf_set_extmark(chat.bufnr, marks.decor, at[1], at[2], opts)
   end
 end
 
@@ -124,11 +123,11 @@ local function tier_line(event)
   if (event.tier or 0) == 0 or not event.counts then
     return nil
   end
-  local status = require("codecompanion.chat.state.status")
+  local numbers = require("codecompanion.screen.numbers")
   return ("Compacted %d → %s, %s tokens saved, tier %d"):format(
     event.counts[1],
-    status.counted(event.counts[2], "message"),
-    status.short(event.tokens_before - event.tokens_after),
+    numbers.counted(event.counts[2], "message"),
+    numbers.short(event.tokens_before - event.tokens_after),
     event.tier
   )
 end
@@ -137,7 +136,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_card(chat, change)
-  local first, last = draw.item_rows(chat, change.item)
+  local first, last = marks.item_rows(chat, change.item)
   if not first then
     return
   end
@@ -172,7 +171,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_clear(chat, change)
-  local first = draw.item_rows(chat, change.item)
+  local first = marks.item_rows(chat, change.item)
   if not first then
     return
   end
@@ -184,9 +183,10 @@ local function draw_clear(chat, change)
   end
 end
 
+---Draw what is said of a change anew.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
-local function show(chat, change)
+function M.show(chat, change)
   if change.kind == "edited" then
     draw_edit(chat, change)
   elseif change.kind == "cleared" then
@@ -215,13 +215,12 @@ end
 ---Note which cards do not count because a newer one counts in their place: their summary is gone (R-333).
 ---@param chat CodeCompanion.Chat
 function M.supersede(chat)
-  local runs = require("codecompanion.chat.draw.runs")
   for _, change in pairs(chat.changes) do
     if change.kind == "compacted" then
-      local superseded = not change.undone and change.item ~= nil and runs.is_gone(chat, change.item)
+      local superseded = not change.undone and change.item ~= nil and gone.is_gone(chat, change.item)
       if (change.superseded == true) ~= superseded then
         change.superseded = superseded
-        show(chat, change)
+        M.show(chat, change)
       end
     end
   end
@@ -240,7 +239,7 @@ function M.add(chat, block)
   if change.kind == "edited" and change.mark then
     chat.edits[change.mark] = change
   end
-  show(chat, change)
+  M.show(chat, change)
   M.supersede(chat)
 end
 
@@ -252,7 +251,7 @@ function M.made(chat, id)
   chat.next_undo, chat.next_redo, chat.undo_kind = id ~= "" and id or nil, nil, nil
   for _, known in pairs({ before[1] or false, before[2] or false, chat.next_undo or false }) do
     if known and chat.changes[known] then
-      show(chat, chat.changes[known])
+      M.show(chat, chat.changes[known])
     end
   end
 end
@@ -267,7 +266,7 @@ function M.pin(chat, item, pinned)
     item.pin_mark = nil
   end
   item.pinned = pinned
-  local first = pinned and draw.item_rows(chat, item)
+  local first = pinned and marks.item_rows(chat, item)
   if first then
     local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
     item.pin_mark = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #line, {
@@ -276,94 +275,6 @@ function M.pin(chat, item, pinned)
       hl_mode = "combine",
     })
   end
-end
-
----An undone card is closed, one that counts again is as it was drawn.
----@param chat CodeCompanion.Chat
----@param change CodeCompanion.Change
-local function refold(chat, change)
-  for _, fold in pairs(chat.folds) do
-    if fold.change == change.id then
-      folds.set_closed(chat, fold, change.undone or change.folded == true)
-    end
-  end
-end
-
----Make the buffer say what the view looks like now.
----@param chat CodeCompanion.Chat
----@param event table view_marks
-function M.update(chat, event)
-  local undone, cleared, pinned = {}, {}, {}
-  for _, id in ipairs(event.undone) do
-    undone[id] = true
-  end
-  for _, id in ipairs(event.cleared) do
-    cleared[id] = (event.cut or {})[id] or true
-  end
-  for _, id in ipairs(event.pinned) do
-    pinned[id] = true
-  end
-  chat.next_undo = event.next_undo ~= "" and event.next_undo or nil
-  chat.next_redo = event.next_redo ~= "" and event.next_redo or nil
-  chat.undo_kind, chat.cleared, chat.marked = event.undo_kind, cleared, true
-  if chat.undo_kind ~= "detached" then
-    chat.just_detached, chat.undo_soon = nil, nil
-  elseif chat.undo_soon then
-    require("codecompanion.chat.draw.context").attach_again(chat)
-  end
-  local runs = require("codecompanion.chat.draw.runs")
-  local moved = runs.set(chat, event.gone or {})
-  for id, change in pairs(chat.changes) do
-    local is_undone = undone[id] == true
-    if change.undone ~= is_undone then
-      change.undone, moved = is_undone, true
-      if change.kind == "compacted" then
-        refold(chat, change)
-      end
-    end
-    show(chat, change)
-  end
-  require("codecompanion.chat.draw.replaced").update(chat, event.replaced or {})
-  if moved then
-    runs.refresh(chat)
-  end
-  M.supersede(chat)
-  local tools = require("codecompanion.chat.draw.tools")
-  for _, item in pairs(chat.items) do
-    if item.message_id and not item.reasoning then
-      if item.call_id then
-        tools.set_cleared(chat, item, cleared[item.message_id] or false)
-      end
-      local is_pinned = pinned[item.message_id] == true
-      if (item.pinned == true) ~= is_pinned then
-        M.pin(chat, item, is_pinned)
-      end
-    end
-  end
-  vim.cmd.redraw({ bang = false }) -- closed folds draw their line from the items
-end
-
----The change that is shown at a row: a card, or the line of an edit below the row.
----@param chat CodeCompanion.Chat
----@param row integer 0-based
----@return (CodeCompanion.Change|CodeCompanion.Replaced)?
-function M.at(chat, row)
-  local item = draw.item_at(chat, row)
-  local id = item and (item.compaction_id or item.cleared_by)
-  if id and id ~= "" then
-    return chat.changes[id]
-  end
-  local answer = require("codecompanion.chat.draw.replaced").at(chat, row)
-  if answer then
-    return answer
-  end
-  local edits = edits_below(chat, row)
-  for _, change in ipairs(edits) do
-    if change.id == chat.next_undo or change.id == chat.next_redo then
-      return change -- of several the one that a key can do something about
-    end
-  end
-  return edits[1]
 end
 
 return M

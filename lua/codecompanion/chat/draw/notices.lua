@@ -2,8 +2,9 @@
 ---is only known here, and ends with Neovim.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
-local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 
 local M = {}
 
@@ -47,9 +48,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function key_above(chat)
-  local tail = buffer.position(chat, "tail")
-  local marks = tail > 0 and api.nvim_buf_get_extmarks(chat.bufnr, draw.items, { tail - 1, -1 }, 0, { limit = MOST })
-  for _, mark in ipairs(marks or {}) do
+  local tail = anchors.position(chat, "tail")
+  local found = tail > 0 and api.nvim_buf_get_extmarks(chat.bufnr, marks.items, { tail - 1, -1 }, 0, { limit = MOST })
+  for _, mark in ipairs(found or {}) do
     local key = chat.items[mark[1]] and keys_of(chat.items[mark[1]])[1]
     if key then
       return key
@@ -90,12 +91,12 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param notice CodeCompanion.Notice
 local function erase(chat, notice)
-  local at = notice.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.decor, notice.mark, { details = true })
+  local at = notice.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.decor, notice.mark, { details = true })
   if not at or not at[1] or at[3].end_col == 0 then
     return -- it is not drawn
   end
   local row = at[1]
-  if row + 2 == buffer.position(chat, "tail") then
+  if row + 2 == anchors.position(chat, "tail") then
     chat.tail_kind = nil
   end
   buffer.remove(chat, row, row + 2)
@@ -170,7 +171,7 @@ end
 ---The key that asks for an answer again, in words.
 ---@return string?
 function M.asks_again()
-  local key = require("codecompanion.chat.ui.keymaps").keys("regenerate", "n")[1]
+  local key = require("codecompanion.chat.state.keys").keys("regenerate", "n")[1]
   return key and (" · %s asks again"):format(key) or nil
 end
 

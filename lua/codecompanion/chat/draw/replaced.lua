@@ -1,9 +1,9 @@
 ---Answers that another one counts in place of: folded, dimmed, with the way back. The host says which (`view_marks`).
 
 local api = vim.api
-local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local folds = require("codecompanion.chat.buffer.folds")
-local keymaps = require("codecompanion.chat.ui.keymaps")
+local keys = require("codecompanion.chat.state.keys")
 
 local M = {}
 
@@ -23,13 +23,13 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.replaced")
 local function text(chat, answer, count)
   -- narrow windows cut the end
   local parts = { answer.undone and "newer answer, undone" or "replaced by a new answer" }
-  local undo, redo = keymaps.keys("undo", "n")[1], keymaps.keys("redo", "n")[1]
+  local undo, redo = keys.keys("undo", "n")[1], keys.keys("redo", "n")[1]
   if chat.next_undo == answer.id and undo then
     parts[#parts + 1] = undo .. " undo"
   elseif chat.next_redo == answer.id and redo then
     parts[#parts + 1] = redo .. " redo"
   end
-  local show = keymaps.keys("show_original", "n")[1]
+  local show = keys.keys("show_original", "n")[1]
   parts[#parts + 1] = show and (show .. " original") or nil
   parts[#parts + 1] = ("%d line%s"):format(count, count == 1 and "" or "s")
   return { { "▸ ", "CodeCompanionFoldMark" }, { table.concat(parts, " · "), "CodeCompanionUndone" } }
@@ -44,7 +44,7 @@ local function rows_of(chat, answer)
   local first, last
   for _, id in ipairs(answer.items) do
     for _, item in ipairs(chat.by_message[id] or {}) do
-      local from, to = draw.item_rows(chat, item)
+      local from, to = marks.item_rows(chat, item)
       if from then
         first, last = math.min(first or from, from), math.max(last or to, to)
       end
@@ -53,7 +53,7 @@ local function rows_of(chat, answer)
   if not first then
     return nil
   end
-  local header = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, { first, 0 }, 0, { limit = 1 })[1]
+  local header = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { first, 0 }, 0, { limit = 1 })[1]
   if header and chat.roles[header[1]] == "llm" then
     first = header[2]
   end

@@ -2,9 +2,11 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local compaction = require("codecompanion.chat.draw.card")
 local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -109,10 +111,10 @@ local function drop_orphan(chat, header)
   if not orphan or not header then
     return
   end
-  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.roles, orphan, {})
+  local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.roles, orphan, {})
   if mark[1] then
     chat.roles[orphan] = nil
-    api.nvim_buf_del_extmark(chat.bufnr, draw.roles, orphan)
+    api.nvim_buf_del_extmark(chat.bufnr, marks.roles, orphan)
     buffer.remove(chat, mark[1], mark[1] + 1)
   end
 end
@@ -141,8 +143,8 @@ local function draw_above(chat, entries)
   end
   local orphaned = chat.restore.orphan ~= nil
   drop_orphan(chat, header)
-  local top = buffer.position(chat, "top")
-  local was_empty = buffer.position(chat, "tail") <= top
+  local top = anchors.position(chat, "top")
+  local was_empty = anchors.position(chat, "tail") <= top
   local count = draw.sequence(chat, top, list)
   if was_empty then
     chat.tail_kind = list[#list].kind
@@ -165,7 +167,7 @@ local function finish(chat)
   require("codecompanion.chat.draw.replaced").draw(chat)
   require("codecompanion.chat.draw.runs").refresh(chat)
   require("codecompanion.chat.draw.changes").supersede(chat)
-  require("codecompanion.chat.wire.redraw").settle(chat)
+  require("codecompanion.chat.buffer.places").settle(chat)
 end
 
 ---Draw slices for a few milliseconds, then give way to the user.

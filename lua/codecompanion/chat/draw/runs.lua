@@ -4,9 +4,12 @@
 ---fold. What stands between two messages that are gone (notices, marks of edits, undone cards) goes along.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local folds = require("codecompanion.chat.buffer.folds")
+local gone = require("codecompanion.chat.state.gone")
 
 local M = {}
 
@@ -30,23 +33,6 @@ local PLACE = 1
 ---@field to? integer And of the last
 ---@field fold? CodeCompanion.Fold
 
----@param chat CodeCompanion.Chat
----@param item table
----@return string? kind What took it out, nil for what is sent
-local function gone(chat, item)
-  if item.summary_ids then
-    local kind
-    for _, id in ipairs(item.summary_ids) do
-      kind = chat.gone[id]
-      if not kind then
-        return nil
-      end
-    end
-    return kind
-  end
-  return item.message_id and not item.replaced and chat.gone[item.message_id] or nil
-end
-
 ---Whether an item is neither sent nor gone: it goes along with what is around it.
 ---@param chat CodeCompanion.Chat
 ---@param item table
@@ -69,7 +55,7 @@ end
 local function add_atoms(chat, from, to, found, drawn)
   -- without details, which cost more than all the rest
   local first, last = { from, 0 }, { to - 1, -1 }
-  local headers, at = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, first, last, {}), 1
+  local headers, at = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, first, last, {}), 1
   ---@param row integer
   local function add_headers(row)
     while headers[at] and headers[at][2] <= row do
@@ -79,10 +65,10 @@ local function add_atoms(chat, from, to, found, drawn)
       at = at + 1
     end
   end
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, draw.items, first, last, {})) do
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, marks.items, first, last, {})) do
     local item = chat.items[mark[1]]
     if item and item.run then
-      if draw.item_rows(chat, item) then
+      if marks.item_rows(chat, item) then
         drawn[#drawn + 1] = item
       end
     elseif item then
@@ -99,9 +85,9 @@ end
 ---@return table[] atoms
 ---@return table[] drawn
 local function atoms(chat, breathe)
-  local found, drawn, row = {}, {}, (buffer.position(chat, "top"))
-  while row < buffer.position(chat, "header") do
-    local to = math.min(row + ROWS, (buffer.position(chat, "header")))
+  local found, drawn, row = {}, {}, (anchors.position(chat, "top"))
+  while row < anchors.position(chat, "header") do
+    local to = math.min(row + ROWS, (anchors.position(chat, "header")))
     add_atoms(chat, row, to, found, drawn)
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, to, 0, { id = PLACE, right_gravity = false })
     breathe()
@@ -122,7 +108,7 @@ local function below_header(chat, list, index)
     local atom = list[at]
     if atom.header or atom.item.speaker then
       break
-    elseif gone(chat, atom.item) then
+    elseif gone.kind(chat, atom.item) then
       found = "gone"
     elseif not neutral(chat, atom.item) then
       return "live"
@@ -163,7 +149,7 @@ local function compare(chat, breathe)
   local found, seen = {}, {}
   local run, header ---@type CodeCompanion.Run?, integer?
   for index, atom in ipairs(list) do
-    local kind = not atom.header and gone(chat, atom.item)
+    local kind = not atom.header and gone.kind(chat, atom.item)
     local below = atom.header and below_header(chat, list, index)
     if below == "gone" then
       header = header or atom.header
@@ -176,7 +162,7 @@ local function compare(chat, breathe)
       join(run, chat, atom.item, kind, seen)
       header = nil
     elseif (run or header) and (below == "live" or not below and not neutral(chat, atom.item)) then
-      if below or draw.item_rows(chat, atom.item) then -- its text is there
+      if below or marks.item_rows(chat, atom.item) then -- its text is there
         run, header = nil, nil
       end
     end
@@ -206,13 +192,13 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param run CodeCompanion.Run
 local function add(chat, run)
-  local first, last = draw.item_rows(chat, run.head)
-  local header = run.header and api.nvim_buf_get_extmark_by_id(chat.bufnr, draw.roles, run.header, {})
+  local first, last = marks.item_rows(chat, run.head)
+  local header = run.header and api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.roles, run.header, {})
   first = header and header[1] or first
   if not first then
     return -- its text went meanwhile
   end
-  local _, tail = draw.item_rows(chat, run.tail)
+  local _, tail = marks.item_rows(chat, run.tail)
   last = tail or last or first + 1
   local text = M.text(run)
   buffer.edit(chat, function()
@@ -241,7 +227,7 @@ local function take_away(chat, item)
     if item.run.fold then
       folds.unwrap(chat, item.run.fold)
     end
-    local row = draw.item_rows(chat, item)
+    local row = marks.item_rows(chat, item)
     chat.items[item.id] = nil
     if row then
       buffer.remove(chat, row, row + 1)
@@ -333,33 +319,6 @@ function M.take_out(chat, ids, kind)
   if #ids > 0 then
     M.refresh(chat)
   end
-end
-
----What is out of the view now, as a whole.
----@param chat CodeCompanion.Chat
----@param by_kind table<string, string[]>
----@return boolean changed
-function M.set(chat, by_kind)
-  local now, changed = {}, false
-  for kind, ids in pairs(by_kind) do
-    for _, id in ipairs(ids) do
-      now[id] = kind
-      changed = changed or chat.gone[id] ~= kind
-    end
-  end
-  for id in pairs(chat.gone) do
-    changed = changed or not now[id]
-  end
-  chat.gone = now
-  return changed
-end
-
----Whether the message is folded away because it is not sent any more.
----@param chat CodeCompanion.Chat
----@param item table
----@return boolean
-function M.is_gone(chat, item)
-  return gone(chat, item) ~= nil or item.message_id ~= nil and chat.gone[item.message_id] ~= nil
 end
 
 return M

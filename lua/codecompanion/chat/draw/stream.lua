@@ -2,8 +2,10 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local folds = require("codecompanion.chat.buffer.folds")
 local live = require("codecompanion.chat.buffer.live")
 local options = require("codecompanion.chat.state.options")
@@ -32,7 +34,7 @@ local INSERT, PIECE = 1, 2
 ---@return integer row, integer col
 local function at(chat, id)
   local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.ns, id, {})
-  return mark[1] or buffer.position(chat, "tail"), mark[2] or 0
+  return mark[1] or anchors.position(chat, "tail"), mark[2] or 0
 end
 
 ---@param chat CodeCompanion.Chat
@@ -58,7 +60,7 @@ local function begin_reasoning(chat)
   place(chat, INSERT, block.row + 1, 0)
   place(chat, PIECE, block.row + 1, 0)
   chat.stream = { kind = "reasoning", scanner = scan.new(), scanned = 0, width = 0 }
-  chat.stream.first = api.nvim_buf_set_extmark(chat.bufnr, draw.decor, block.row, 0, {
+  chat.stream.first = api.nvim_buf_set_extmark(chat.bufnr, marks.decor, block.row, 0, {
     end_row = block.row + 1,
     end_col = 0,
     hl_group = "CodeCompanionReasoning",
@@ -159,7 +161,7 @@ function M.append(chat, kind, text)
       place(chat, INSERT, row + #lines - 1, #lines[#lines])
     end
     for _, index in ipairs(continued) do
-      api.nvim_buf_set_extmark(chat.bufnr, draw.decor, row + index - 1, 0, {
+      api.nvim_buf_set_extmark(chat.bufnr, marks.decor, row + index - 1, 0, {
         virt_text = blocks.CONTINUED,
         virt_text_pos = "eol",
       })
@@ -182,7 +184,7 @@ function M.finish(chat)
   end
   chat.stream = nil
   local row = at(chat, INSERT)
-  local ns = stream.kind == "text" and M.ns or draw.decor
+  local ns = stream.kind == "text" and M.ns or marks.decor
   local first = (api.nvim_buf_get_extmark_by_id(chat.bufnr, ns, stream.first, {}))[1] or row
   local last = row
   while last > first and api.nvim_buf_get_lines(chat.bufnr, last, last + 1, false)[1]:find("^%s*$") do
@@ -205,7 +207,7 @@ function M.finish(chat)
   end
   -- whose it is, is known when the reply is stored (`reply_finished`)
   local part = { kind = stream.kind }
-  draw.set_item(chat, first, last + 1, part)
+  marks.set_item(chat, first, last + 1, part)
   chat.parts[#chat.parts + 1] = part
   return first, last + 1
 end

@@ -4,6 +4,7 @@ local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 
 local M = {}
 
@@ -33,7 +34,7 @@ function M.finished(chat, event)
   local item = chat.calls[event.call_id]
   local first, last
   if item and item.status == "running" then
-    first, last = draw.item_rows(chat, item)
+    first, last = marks.item_rows(chat, item)
   end
   local tool = {
     call_id = event.call_id,
@@ -52,7 +53,7 @@ function M.finished(chat, event)
     return
   end
   buffer.edit(chat, function()
-    api.nvim_buf_clear_namespace(chat.bufnr, draw.decor, first, last)
+    api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, first, last)
     if last > first + 1 then
       buffer.remove(chat, first + 1, last)
     end
@@ -75,23 +76,23 @@ function M.set_cleared(chat, item, cleared)
   if (item.cleared or false) == cleared then
     return -- most of a long chat: not even its place is asked for
   end
-  local first = draw.item_rows(chat, item)
+  local first = marks.item_rows(chat, item)
   if not first then
     return
   end
   local before = blocks.shortened(item.cleared)
   item.cleared = cleared
-  local marks = before
-      and api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
+  local found = before
+      and api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { first, 0 }, { first, -1 }, { details = true })
     or {}
-  for _, mark in ipairs(marks) do
+  for _, mark in ipairs(found) do
     if mark[4].virt_text and mark[4].virt_text[1][1] == before then
-      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
+      api.nvim_buf_del_extmark(chat.bufnr, marks.decor, mark[1])
     end
   end
   if cleared then
     local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
-    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, #line, {
+    api.nvim_buf_set_extmark(chat.bufnr, marks.decor, first, #line, {
       virt_text = { { blocks.shortened(cleared), "CodeCompanionCleared" } },
       virt_text_pos = "inline", -- wraps with the line
       hl_mode = "combine",
@@ -107,23 +108,23 @@ local function set_reverted(chat, item, reverted)
   if (item.change.reverted == true) == reverted then
     return
   end
-  local first = draw.item_rows(chat, item)
+  local first = marks.item_rows(chat, item)
   if not first then
     return
   end
   item.change.reverted = reverted
   if reverted then
-    api.nvim_buf_set_extmark(chat.bufnr, draw.decor, first, 0, {
+    api.nvim_buf_set_extmark(chat.bufnr, marks.decor, first, 0, {
       virt_text = { { blocks.REVERTED, "CodeCompanionUndone" } },
       virt_text_pos = "eol",
       hl_mode = "combine",
     })
     return
   end
-  local marks = api.nvim_buf_get_extmarks(chat.bufnr, draw.decor, { first, 0 }, { first, -1 }, { details = true })
-  for _, mark in ipairs(marks) do
+  local found = api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { first, 0 }, { first, -1 }, { details = true })
+  for _, mark in ipairs(found) do
     if mark[4].virt_text and mark[4].virt_text[1][1] == blocks.REVERTED then
-      api.nvim_buf_del_extmark(chat.bufnr, draw.decor, mark[1])
+      api.nvim_buf_del_extmark(chat.bufnr, marks.decor, mark[1])
     end
   end
 end

@@ -2,7 +2,7 @@
 
 local confirm = require("codecompanion.screen.confirm")
 local session = require("codecompanion.chat.state.session")
-local status = require("codecompanion.chat.state.status")
+local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
 
@@ -13,14 +13,14 @@ local function question(chat, found)
   local before = found and found.before or (chat.meter and chat.meter.tokens)
   local parts = { chat.state == "idle" and "Compact now?" or "Compact before the next request?" }
   if before then
-    local after = not found and "…" or found.after > 0 and "about " .. status.short(found.after) or "less"
-    parts[1] = ("%s %s → %s"):format(parts[1], status.short(before), after)
+    local after = not found and "…" or found.after > 0 and "about " .. numbers.short(found.after) or "less"
+    parts[1] = ("%s %s → %s"):format(parts[1], numbers.short(before), after)
   end
   local kept = {}
   for _, item in ipairs({ { "pins", "pin" }, { "rules", "rule" } }) do
     local count = found and found[item[1]] or 0
     if count > 0 then
-      kept[#kept + 1] = status.counted(count, item[2])
+      kept[#kept + 1] = numbers.counted(count, item[2])
     end
   end
   if #kept > 0 then
@@ -34,7 +34,7 @@ end
 ---@param on_yes fun(go_on: boolean)
 ---@param on_no fun()
 ---@param on_nothing fun(why: string)
-function M.ask(chat, on_yes, on_no, on_nothing)
+local function ask(chat, on_yes, on_no, on_nothing)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   if chat.state == "idle" then
     table.insert(answers, 2, { key = "g", label = "go on afterwards" })
@@ -57,6 +57,32 @@ function M.ask(chat, on_yes, on_no, on_nothing)
     end
     asked.say(question(chat, found))
   end, function() end)
+end
+
+---Summarise the conversation; asks first, unless told otherwise.
+---@param chat CodeCompanion.Chat
+---@param instructions string
+---@param force? boolean Do not ask
+---@param refuse? fun(reason: string) Told when the answer is No: the words stay in the input
+function M.compact(chat, instructions, force, refuse)
+  local function go(go_on)
+    session.notify(chat, "compact", { instructions = instructions, go_on = go_on })
+  end
+  if force or chat.read_only then
+    return go(false)
+  end
+  ask(chat, function(go_on)
+    go(go_on)
+  end, function()
+    if refuse and instructions ~= "" then
+      refuse("Not compacted; your words are back in the input.")
+    end
+  end, function(why)
+    if refuse and instructions ~= "" and chat.state == "idle" then
+      return refuse(("Nothing to compact: %s. Your words are back in the input."):format(why))
+    end
+    go(false) -- the host says so; or it is queued, and there may be something by then
+  end)
 end
 
 return M

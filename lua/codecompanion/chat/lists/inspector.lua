@@ -2,7 +2,11 @@
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
-local status = require("codecompanion.chat.state.status")
+local numbers = require("codecompanion.screen.numbers")
+local float = require("codecompanion.screen.float")
+local history = require("codecompanion.chat.wire.history")
+local originals = require("codecompanion.chat.lists.originals")
+local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
@@ -24,7 +28,7 @@ end
 ---@param total integer
 ---@return string
 local function share(tokens, total)
-  return total > 0 and ("%3d%%"):format(status.percent(tokens / total)) or ""
+  return total > 0 and ("%3d%%"):format(numbers.percent(tokens / total)) or ""
 end
 
 ---@param usd number?
@@ -96,10 +100,10 @@ function M.lines(result, exact, width)
   local lines = {
     title:format(
       exact and "" or "~",
-      status.short(result.total),
-      status.short(result.window),
-      result.window > 0 and status.percent(result.total / result.window) or 0,
-      status.counted(messages, "message")
+      numbers.short(result.total),
+      numbers.short(result.window),
+      result.window > 0 and numbers.percent(result.total / result.window) or 0,
+      numbers.counted(messages, "message")
     ),
     "",
     (" tokens%s%s%s  %s %s what"):format(
@@ -115,7 +119,7 @@ function M.lines(result, exact, width)
     local name, preview = row.name or "", row.preview or ""
     local what = name .. (name ~= "" and preview ~= "" and ": " or "") .. preview
     lines[#lines + 1] = ("%7s%s%s%s  %s %s %s"):format(
-      status.short(row.tokens),
+      numbers.short(row.tokens),
       is_narrow and "" or ("   %s"):format(share(row.tokens, result.total)),
       billed(row.cache or "", cost_text(row.cost)),
       is_narrow and "" or ("  %3s"):format(row.age and tostring(row.age) or ""),
@@ -125,9 +129,9 @@ function M.lines(result, exact, width)
     )
   end
   local cost = type(result.cost) == "number" and (", ~%s"):format(cost_text(result.cost)) or ""
-  lines[#lines + 1] = ("%7s  sum%s"):format(status.short(result.total), cost)
+  lines[#lines + 1] = ("%7s  sum%s"):format(numbers.short(result.total), cost)
   if (result.reserve or 0) > 0 then
-    lines[#lines + 1] = ("%7s  kept free for the reply"):format(status.short(result.reserve))
+    lines[#lines + 1] = ("%7s  kept free for the reply"):format(numbers.short(result.reserve))
   end
   return lines
 end
@@ -181,7 +185,7 @@ end
 ---@param bufnr integer
 ---@param current { result: table }
 local function refill(chat, bufnr, current)
-  require("codecompanion.chat.state.session").request(chat, "inspect", {}, function(result)
+  session.request(chat, "inspect", {}, function(result)
     if api.nvim_buf_is_valid(bufnr) then
       current.result = result
       redraw(chat, bufnr, result)
@@ -193,8 +197,6 @@ end
 ---@param bufnr integer
 ---@param current { result: table }
 local function set_keys(chat, bufnr, current)
-  local history = require("codecompanion.chat.wire.history")
-
   local function id()
     return message_id(row_under_cursor(current))
   end
@@ -210,9 +212,9 @@ local function set_keys(chat, bufnr, current)
   for _, key in ipairs({ "<CR>", "K", "gf" }) do
     map(key, "Show the message", function()
       if id() then
-        history.show_original(chat, id())
+        originals.message(chat, id())
       elseif row_under_cursor(current) then
-        require("codecompanion.chat.ui.actions").system_prompt(chat)
+        originals.system_prompt(chat)
       end
     end)
   end
@@ -229,8 +231,7 @@ local function set_keys(chat, bufnr, current)
     end
   end)
   map("=", "Compare with the last request", function()
-    local float = require("codecompanion.screen.float")
-    require("codecompanion.chat.state.session").request(chat, "preview", { against = "last_request" }, float.show_rows)
+    session.request(chat, "preview", { against = "last_request" }, float.show_rows)
   end)
   map("c", "Clear the tool result", function()
     if id() then
@@ -251,7 +252,7 @@ local function show(chat, result)
   local columns = math.min(vim.o.columns - 2, WIDEST)
   local lines = M.lines(result, chat.meter and chat.meter.exact, columns)
   local current = { result = result }
-  local bufnr, win = require("codecompanion.screen.float").open({
+  local bufnr, win = float.open({
     title = "What the model will get",
     lines = lines,
     width = 1,
@@ -272,7 +273,7 @@ end
 ---Open the inspector of a chat.
 ---@param chat CodeCompanion.Chat
 function M.open(chat)
-  require("codecompanion.chat.state.session").request(chat, "inspect", {}, function(result)
+  session.request(chat, "inspect", {}, function(result)
     show(chat, result)
   end)
 end

@@ -18,7 +18,7 @@ local newest = 0
 ---@return { win: integer, mode: string, text: string|integer }
 local function place()
   local bufnr = api.nvim_get_current_buf()
-  local chat = require("codecompanion.chat").by_buffer(bufnr)
+  local chat = require("codecompanion.chat.state.registry").by_buffer(bufnr)
   return {
     win = api.nvim_get_current_win(),
     mode = api.nvim_get_mode().mode:sub(1, 1),

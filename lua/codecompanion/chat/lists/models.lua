@@ -49,7 +49,7 @@ end
 
 ---Ask for the next time, when the last answer is a minute old: some adapters ask a server.
 local function refresh()
-  local chat = require("codecompanion.chat").current()
+  local chat = require("codecompanion.chat.state.registry").current()
   if chat and chat.attached == "yes" and (not asked or vim.uv.now() - asked > FRESH_MS) then
     asked = vim.uv.now()
     M.list(chat, function() end, function() end)

@@ -11,7 +11,7 @@ local M = {}
 ---@param noun string
 ---@return string
 local function counted(count, noun)
-  return require("codecompanion.chat.state.status").counted(count, noun)
+  return require("codecompanion.screen.numbers").counted(count, noun)
 end
 
 ---@param updated number|string Seconds since the epoch, or text
@@ -137,7 +137,7 @@ function M.model(chat)
       kind = "codecompanion.model",
       format_item = function(item)
         local window = (item.window or 0) > 0
-            and (" · " .. require("codecompanion.chat.state.status").short_window(item.window))
+            and (" · " .. require("codecompanion.screen.numbers").short_window(item.window))
           or ""
         local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
         return ("%s · %s%s%s"):format(item.adapter, item.model, window, current)
@@ -156,7 +156,7 @@ local policies_known = {}
 ---@param lead string
 ---@return string[]
 function M.policy_names(lead)
-  local chat = require("codecompanion.chat").current()
+  local chat = require("codecompanion.chat.state.registry").current()
   if chat and chat.attached == "yes" then
     session.request(chat, "list_policies", vim.empty_dict(), function(policies)
       policies_known = vim.tbl_map(function(item)

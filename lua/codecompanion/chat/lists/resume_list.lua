@@ -70,7 +70,7 @@ local function sorted(items)
   local cwd = vim.fs.normalize(vim.fn.getcwd())
   local root = vim.fs.root(cwd, ".git") or cwd
   local here, others = {}, {}
-  local current = require("codecompanion.chat").by_buffer()
+  local current = require("codecompanion.chat.state.registry").by_buffer()
   for _, item in ipairs(items) do
     item.current = current ~= nil and current.id == item.id
     local folder = vim.fs.normalize(item.cwd)
@@ -85,7 +85,7 @@ end
 ---@return CodeCompanion.StoredChat[]
 local function worth_resuming(items)
   local open = {}
-  for _, chat in ipairs(require("codecompanion.chat").list()) do
+  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
     open[chat.id] = true
   end
   return vim.tbl_filter(function(item)
@@ -121,7 +121,7 @@ end
 ---@param count integer
 ---@return string
 local function messages(count)
-  return require("codecompanion.chat.state.status").counted(count, "message")
+  return require("codecompanion.screen.numbers").counted(count, "message")
 end
 
 ---What was asked, unless the title says it.

@@ -4,10 +4,13 @@
 
 local api = vim.api
 local attention = require("codecompanion.chat.question.attention")
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local keys = require("codecompanion.chat.question.keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
+local questions = require("codecompanion.chat.state.questions")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -84,11 +87,11 @@ end
 ---Go to the next question, from the last one to the first.
 ---@param chat CodeCompanion.Chat
 ---@return boolean found
-local function go_to_next(chat)
+function M.go_to_next(chat)
   local cursor = api.nvim_win_get_cursor(0)[1] - 1
   local first, after
   for _, approval in ipairs(chat.approvals) do
-    local row = draw.item_rows(chat, approval.item)
+    local row = marks.item_rows(chat, approval.item)
     if row and (not first or row < first) then
       first = row
     end
@@ -141,7 +144,7 @@ local ACTIONS = {
   show_diff = function(chat, approval)
     local event = approval.event
     if diff_view().fits(event) then
-      return diff_view().open(chat, approval)
+      return diff_view().open(chat, approval, M)
     end
     local text = visible().text(event.body, event.filetype == "diff")
     require("codecompanion.screen.float").show({
@@ -185,28 +188,14 @@ function M.act(chat, name)
   end
 end
 
-local NONE = "No approval is waiting"
+M.NONE = "No approval is waiting"
 
 ---Go to the next question of this chat.
 ---@param chat CodeCompanion.Chat
 function M.next(chat)
-  if not go_to_next(chat) then
-    say.hint(NONE)
+  if not M.go_to_next(chat) then
+    say.hint(M.NONE)
   end
-end
-
----Show a chat that waits for an answer, with the cursor on the question (`:CodeCompanion approval`).
-function M.go()
-  local chats = require("codecompanion.chat")
-  for _, chat in ipairs(chats.list()) do
-    if attention.waits(chat) then
-      chats.show(chat)
-      chat.seeks_approval = #chat.approvals == 0 -- its buffer was unloaded, and is being drawn
-      go_to_next(chat)
-      return
-    end
-  end
-  say.line(NONE)
 end
 
 ---Say on the block whether accepting it there would write what the user has changed in the diff.
@@ -216,7 +205,7 @@ function M.mark_edited(chat, approval)
   if not vim.list_contains(chat.approvals, approval) or not api.nvim_buf_is_loaded(chat.bufnr) then
     return
   end
-  local first = draw.item_rows(chat, approval.item)
+  local first = marks.item_rows(chat, approval.item)
   if first then
     api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, first + 1)
     local text = diff_view().edited_text(approval)
@@ -264,11 +253,11 @@ function M.requested(chat, event)
   chat.put_away[event.call_id] = nil
   approval.item, approval.before = block.item, before
   chat.approvals[#chat.approvals + 1] = approval
-  keys.update(chat)
+  keys.update(chat, M.act)
   M.mark_edited(chat, approval)
   announce(chat, event)
   if chat.seeks_approval and api.nvim_get_current_buf() == chat.bufnr then
-    go_to_next(chat)
+    M.go_to_next(chat)
   end
   chat.seeks_approval = nil
 end
@@ -290,16 +279,16 @@ end
 local function take_away(chat, call_id)
   for index, approval in ipairs(chat.approvals) do
     if approval.call_id == call_id then
-      local first, last = draw.item_rows(chat, approval.item)
+      local first, last = marks.item_rows(chat, approval.item)
       if first then
         api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, last)
-        if last + 1 == buffer.position(chat, "tail") then
+        if last + 1 == anchors.position(chat, "tail") then
           chat.tail_kind = approval.before
         end
         local readers = windows_on(chat, first, last)
         buffer.remove(chat, first, last + 1)
         for _, win in ipairs(readers) do
-          require("codecompanion.chat.wire.outgoing").cursor_to_input(chat, win)
+          require("codecompanion.chat.buffer.view").cursor_to_input(chat, win)
         end
       end
       chat.items[approval.item.id] = nil
@@ -308,7 +297,7 @@ local function take_away(chat, call_id)
       break
     end
   end
-  keys.update(chat)
+  keys.update(chat, M.act)
 end
 
 ---The chat is about to be drawn again: the blocks go, the questions and what was edited in them stay for `requested`.
@@ -318,7 +307,7 @@ function M.put_away(chat)
     chat.put_away[approval.call_id] = approval
   end
   chat.approvals = {}
-  keys.update(chat)
+  keys.update(chat, M.act)
 end
 
 ---A question was answered: its block goes away.
@@ -339,7 +328,7 @@ end
 ---@param all? boolean
 function M.close_all(chat, all)
   local function ends(approval)
-    return all or attention.is_pressing(approval)
+    return all or questions.is_pressing(approval)
   end
   for _, approval in ipairs(vim.tbl_filter(ends, chat.approvals)) do
     take_away(chat, approval.call_id)

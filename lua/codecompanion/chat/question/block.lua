@@ -4,7 +4,7 @@
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
 local fit = require("codecompanion.screen.fit")
-local keymaps = require("codecompanion.chat.ui.keymaps")
+local keymaps = require("codecompanion.chat.state.keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
 local visible = require("codecompanion.screen.visible")
 

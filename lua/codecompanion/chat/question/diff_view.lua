@@ -3,7 +3,7 @@
 ---question open, and what was edited.
 
 local api = vim.api
-local keymaps = require("codecompanion.chat.ui.keymaps")
+local keymaps = require("codecompanion.chat.state.keys")
 local say = require("codecompanion.say")
 
 local M = {}
@@ -180,11 +180,16 @@ local function titles(event)
   return { left, right }
 end
 
+---@class CodeCompanion.DiffOwner What the keys of a diff do, and who is told of changes
+---@field answer fun(chat: CodeCompanion.Chat, approval: table, name: string)
+---@field mark_edited fun(chat: CodeCompanion.Chat, approval: table)
+---@field abandon fun(chat: CodeCompanion.Chat)
+
 ---@param chat CodeCompanion.Chat
 ---@param approval table
-local function map_keys(chat, approval)
+---@param owner CodeCompanion.DiffOwner
+local function map_keys(chat, approval, owner)
   local view = approval.view
-  local act = require("codecompanion.chat.question.approval").answer
   local actions = { "approve_once", "approve_always", "reject", "cancel_all" }
   for _, bufnr in ipairs({ view.left, view.right }) do
     local function map(key, run, desc)
@@ -200,7 +205,7 @@ local function map_keys(chat, approval)
     for _, name in ipairs(actions) do
       for _, key in ipairs(keymaps.keys(name, "n")) do
         map(key, function()
-          act(chat, approval, name)
+          owner.answer(chat, approval, name)
         end, "Approval")
       end
     end
@@ -228,7 +233,8 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param approval table
-local function watch(chat, approval)
+---@param owner CodeCompanion.DiffOwner
+local function watch(chat, approval, owner)
   local view = approval.view
   local group = api.nvim_create_augroup(GROUP .. view.right, {})
   local function on(events, bufnr, callback)
@@ -251,13 +257,13 @@ local function watch(chat, approval)
     pattern = "CodeCompanionChatClosed",
     callback = function(args)
       if args.data.chat == chat.id then
-        require("codecompanion.chat.question.approval").abandon(chat)
+        owner.abandon(chat)
       end
     end,
   })
   on("BufWinLeave", view.right, function()
     vim.schedule(function()
-      require("codecompanion.chat.question.approval").mark_edited(chat, approval)
+      owner.mark_edited(chat, approval)
       if not is_open(view) and #view.wins > 0 then
         M.close(chat, approval) -- the other half means nothing alone
       end
@@ -307,7 +313,8 @@ end
 ---Show the diff, or go to the tab page that shows it.
 ---@param chat CodeCompanion.Chat
 ---@param approval table
-function M.open(chat, approval)
+---@param owner CodeCompanion.DiffOwner
+function M.open(chat, approval, owner)
   local view = approval.view
   if view and is_open(view) then
     return api.nvim_set_current_win(view.wins[2])
@@ -322,8 +329,8 @@ function M.open(chat, approval)
   arrange(view)
   if fresh then
     colour(view, approval.event)
-    map_keys(chat, approval)
-    watch(chat, approval)
+    map_keys(chat, approval, owner)
+    watch(chat, approval, owner)
   end
   for _, win in ipairs(view.wins) do
     api.nvim_win_call(win, function()

@@ -2,10 +2,15 @@
 ---its block; elsewhere each key does what it always does. A count answers nothing: it belongs to a motion.
 
 local api = vim.api
-local draw = require("codecompanion.chat.draw.put")
-local keymaps = require("codecompanion.chat.ui.keymaps")
+local marks = require("codecompanion.chat.buffer.marks")
+local say = require("codecompanion.say")
+local keymaps = require("codecompanion.chat.state.keys")
 
 local M = {}
+
+---What is done with the question under the cursor.
+---@type fun(chat: CodeCompanion.Chat, name: string)?
+local act
 
 ---The actions that count on the block only.
 local ON_BLOCK = {
@@ -24,7 +29,7 @@ function M.under_cursor(chat)
   if api.nvim_get_current_buf() ~= chat.bufnr then
     return nil
   end
-  local item = draw.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  local item = marks.item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
   for _, approval in ipairs(chat.approvals) do
     if item == approval.item then
       return approval
@@ -55,7 +60,7 @@ end
 local function otherwise(chat, key)
   local map = chat.approval_maps[key]
   if not map and key:find("^g%d$") then
-    return "<Cmd>lua require('codecompanion.chat.question.attention').point_to_block()<CR>" -- no key of Neovim's
+    return "<Cmd>lua require('codecompanion.chat.question.keys').point_to_block()<CR>" -- no key of Neovim's
   elseif not map then
     return key
   elseif map.callback and map.expr == 1 then
@@ -86,7 +91,7 @@ end
 ---@param name string Action of the approval, or the key when it means something else here
 ---@param elsewhere? boolean
 function M.run(bufnr, name, elsewhere)
-  local chat = require("codecompanion.chat").by_buffer(bufnr)
+  local chat = require("codecompanion.chat.state.registry").by_buffer(bufnr)
   if not chat then
     return
   end
@@ -94,7 +99,9 @@ function M.run(bufnr, name, elsewhere)
     local map = chat.approval_maps and chat.approval_maps[name]
     return map and map.callback and map.callback()
   end
-  require("codecompanion.chat.question.approval").act(chat, name)
+  if act then
+    act(chat, name)
+  end
 end
 
 ---@return { [1]: string, [2]: string }[] action, key
@@ -146,9 +153,18 @@ local function unmap_all(chat)
   chat.approval_maps = nil
 end
 
+---A key of an approval was pressed somewhere else.
+function M.point_to_block()
+  local key = keymaps.keys("next_approval", "n")[1]
+  local text = "The approval is not under the cursor" .. (key and (" · %s goes there"):format(key) or "")
+  say.hint(text)
+end
+
 ---Let the keys follow whether questions are open.
 ---@param chat CodeCompanion.Chat
-function M.update(chat)
+---@param carry_out fun(chat: CodeCompanion.Chat, name: string) What a key does on the block
+function M.update(chat, carry_out)
+  act = carry_out
   local wanted = #chat.approvals > 0
   if wanted ~= (chat.approval_maps ~= nil) and api.nvim_buf_is_valid(chat.bufnr) then
     (wanted and map_all or unmap_all)(chat)

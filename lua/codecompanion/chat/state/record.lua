@@ -82,8 +82,7 @@ local made = 0
 ---@field retry? table
 ---@field wait? { since: integer, timer: uv.uv_timer_t, on: string } How long the chat waits, and for what
 ---@field view? integer[] Cursor when it was hidden, nil at the input
----@field send_when_opened? boolean A branch that was made by sending: its draft goes out once it is drawn
----@field typed_since? string What was typed while that branch was being made
+---@field when_drawn? fun(chat: CodeCompanion.Chat) Called once, when the newest piece of it is drawn
 ---@field bar? { of: table, text: string } The status line or winbar that was made last, and what it was made of
 ---@field hiding? integer The window that is being closed, or given another buffer
 ---@field replaced? integer Buffer it took the place of
@@ -125,8 +124,8 @@ function M.new(id)
     approvals = {},
     announced = {},
     put_away = {},
-    draft = require("codecompanion.chat.wire.draft").new(),
-    queue = require("codecompanion.chat.wire.queue").new(),
+    draft = { steps = { "" }, edits = { false }, at = 1, saved = "" },
+    queue = { items = {}, head = 1, scheduled = false },
     restore = nothing_to_restore(),
     folds = {},
     items = {},

@@ -1,9 +1,6 @@
 ---What the chat asks of the host. Nothing here waits: every answer comes as an event.
 
 local api = vim.api
-local buffer = require("codecompanion.chat.buffer.text")
-local draft = require("codecompanion.chat.wire.draft")
-local outgoing = require("codecompanion.chat.wire.outgoing")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -16,6 +13,15 @@ local function host()
   return require("codecompanion.host")
 end
 
+---Those that may have been stored by a host that is gone.
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Outgoing[]
+function M.unsure(chat)
+  return vim.tbl_filter(function(outgoing)
+    return outgoing.unsure == true
+  end, chat.outgoing)
+end
+
 ---Open the chat in the host: a new one, or the stored one it belongs to (also after the host has been restarted).
 ---@param chat CodeCompanion.Chat
 ---@param opts? { adapter?: string, model?: string }
@@ -24,7 +30,7 @@ function M.attach(chat, opts)
     return -- a chat that was closed before its turn came would keep others from it
   end
   chat.attached = "opening"
-  local unsure = outgoing.unsure(chat)
+  local unsure = M.unsure(chat)
   host().notify("open_chat", {
     chat = chat.id,
     snapshot = require("codecompanion.editor").snapshot(),
@@ -35,9 +41,6 @@ function M.attach(chat, opts)
       return entry.key
     end, unsure) or nil,
   })
-  vim.schedule(function()
-    require("codecompanion.chat.wire.events") -- loaded while the host is starting, not before the first paint
-  end)
 end
 
 ---Send a verb for the chat; a chat that a restarted host does not know yet is opened again first. A chat that another
@@ -77,74 +80,10 @@ function M.request(chat, verb, payload, callback, on_error)
   end)
 end
 
----Send what stands in the input region, or carry out the slash command that stands there.
----@param chat CodeCompanion.Chat
-function M.submit(chat)
-  buffer.ensure_input(chat)
-  local text = buffer.input_text(chat)
-  if text:find("^%s*$") then
-    return
-  end
-  if require("codecompanion.slash").execute(chat, text) then
-    return
-  end
-  if chat.read_only then
-    chat.said = nil -- each action of the user gets its answer
-    say.chat(chat, M.READ_ONLY, severity.ERROR)
-    return
-  end
-  local edit = draft.editing(chat)
-  if edit then
-    return require("codecompanion.chat.ui.fork").send(chat, edit, text)
-  end
-  draft.save(chat) -- exactly these words: storing them as a message takes them out of the drafts
-  local sent ---@type CodeCompanion.Outgoing
-  buffer.edit(chat, function() -- one edit: what an edit costs beside its lines is most of what is felt
-    draft.take(chat)
-    sent = outgoing.add(chat, text)
-  end)
-  if api.nvim_get_current_buf() == chat.bufnr then
-    outgoing.cursor_to_input(chat)
-  end
-  M.notify(chat, "submit", {
-    submit_id = sent.submit_id,
-    key = sent.key,
-    text = text,
-    snapshot = require("codecompanion.editor").snapshot(),
-  })
-  chat.draft.saved = ""
-end
-
 ---Stop whatever runs.
 ---@param chat CodeCompanion.Chat
 function M.cancel(chat)
   M.notify(chat, "cancel")
-end
-
----Summarise the conversation; asks first, unless told otherwise.
----@param chat CodeCompanion.Chat
----@param instructions string
----@param force? boolean Do not ask
----@param refuse? fun(reason: string) Told when the answer is No: the words stay in the input
-function M.compact(chat, instructions, force, refuse)
-  local function go(go_on)
-    M.notify(chat, "compact", { instructions = instructions, go_on = go_on })
-  end
-  if force or chat.read_only then
-    return go(false)
-  end
-  require("codecompanion.chat.lists.compact_question").ask(chat, function(go_on)
-    go(go_on)
-  end, function()
-    if refuse and instructions ~= "" then
-      refuse("Not compacted; your words are back in the input.")
-    end
-  end, function(why)
-    if refuse and instructions ~= "" and chat.state == "idle" then
-      return refuse(("Nothing to compact: %s. Your words are back in the input."):format(why))
-    end
-    go(false) -- the host says so; or it is queued, and there may be something by then
-  end)
 end
 
 ---Empty what the model sees; the history keeps everything, and an undo brings it back.
@@ -178,17 +117,6 @@ end
 ---@param refuse fun(reason: string)
 function M.go_on(chat, refuse)
   M.command(chat, "go_on", { snapshot = require("codecompanion.editor").snapshot() }, refuse)
-end
-
----Switch approvals off or on.
----@param chat CodeCompanion.Chat
-function M.toggle_yolo(chat)
-  chat.yolo = not chat.yolo
-  M.notify(chat, "set_yolo", { on = chat.yolo })
-  local sentence = require("codecompanion.chat.state.yolo").sentence(chat.yolo)
-  say.chat(chat, sentence, chat.yolo and severity.WARN or severity.INFO)
-  require("codecompanion.chat.state.status").publish(chat)
-  require("codecompanion.chat.draw.activity").draw(chat)
 end
 
 ---Talk to another adapter or model.

@@ -2,6 +2,8 @@
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
+local numbers = require("codecompanion.screen.numbers")
+local questions = require("codecompanion.chat.state.questions")
 
 local M = {}
 
@@ -14,45 +16,6 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 local HIGH, FULL = 0.80, 0.95
 local CELLS = 10
 
----`1 message`, `2 messages`.
----@param count integer
----@param noun string
----@return string
-function M.counted(count, noun)
-  return ("%d %s%s"):format(count, noun, count == 1 and "" or "s")
-end
-
----A count in at most five characters: 999, 1.2k, 35.8k, 1.0M.
----@param count integer
----@return string
-function M.short(count)
-  if count < 1000 then
-    return tostring(math.floor(count))
-  elseif count < 999950 then
-    return ("%.1fk"):format(count / 1000)
-  end
-  return ("%.1fM"):format(count / 1000000)
-end
-
----The size of a context window: like `short`, round numbers without decimals (128k, 1M).
----@param tokens integer
----@return string
-function M.short_window(tokens)
-  return (M.short(tokens):gsub("%.0(%a)$", "%1"))
-end
-
----A duration: 850 ms, 6.1 s, 2 min 5 s.
----@param ms integer
----@return string
-function M.duration(ms)
-  if ms < 1000 then
-    return ("%d ms"):format(ms)
-  elseif ms < 60000 then
-    return ("%.1f s"):format(ms / 1000)
-  end
-  return ("%d min %d s"):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
-end
-
 ---A bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303). What is left is
 ---shaded: a nearly empty bar is seen as one on any background.
 ---@param ratio number 0..1, more is shown as full
@@ -63,21 +26,14 @@ function M.gauge(ratio)
   return "▕" .. bar .. ("░"):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
----A share in whole percent, rounded down as R-303 wants it: 100 means full.
----@param ratio number 0..1
----@return integer
-function M.percent(ratio)
-  return math.floor(ratio * 100 + 1e-9)
-end
-
 ---`ctx 35.8k/40.0k 89%`, or `ctx~ …` when nobody has counted it exactly (R-303); `…/32.0k? …` where nobody knows the
 ---window (R-506).
 ---@param meter table The last `meter` event
 ---@return string
 function M.meter_text(meter)
   local label = meter.exact and "ctx" or "ctx~"
-  local window = M.short(meter.window) .. (meter.assumed and "?" or "")
-  return ("%s %s/%s %d%%"):format(label, M.short(meter.tokens), window, M.percent(meter.ratio))
+  local window = numbers.short(meter.window) .. (meter.assumed and "?" or "")
+  return ("%s %s/%s %d%%"):format(label, numbers.short(meter.tokens), window, numbers.percent(meter.ratio))
 end
 
 ---@param meter table
@@ -122,7 +78,7 @@ function M.meter_ways(chat)
   end
   local group, marks = meter_group(meter), thresholds(meter)
   local text, bar = { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group }
-  local percent = { M.percent(meter.ratio) .. "%", group }
+  local percent = { numbers.percent(meter.ratio) .. "%", group }
   local ways = { { text, bar }, { text }, { percent } }
   if meter.paused then
     local mark, short = { marks .. "   ", "CodeCompanionMeter" }, { "paused ", "CodeCompanionMeter" }
@@ -187,7 +143,7 @@ end
 ---@param brief? boolean Without the reason, for bars that are cut at the front
 ---@return string
 function M.activity(chat, brief)
-  local waiting = require("codecompanion.chat.question.attention").waiting(chat)
+  local waiting = questions.waiting(chat)
   if chat.retry then
     local left = math.ceil((chat.retry.due - vim.uv.now()) / 1000)
     local again = left > 0 and ("trying again in %d s"):format(left) or "trying again"
@@ -205,8 +161,8 @@ function M.activity(chat, brief)
     return (label and label ~= "" and label or "compacting the chat") .. waited(chat)
   elseif chat.label ~= "" then
     return chat.label .. waited(chat)
-  elseif require("codecompanion.chat.wire.installing").waits(chat) then
-    return require("codecompanion.chat.wire.installing").text()
+  elseif require("codecompanion.chat.state.installing").waits(chat) then
+    return require("codecompanion.chat.state.installing").text()
   end
   return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. waited(chat)
 end
@@ -216,7 +172,7 @@ end
 ---@return string
 function M.component(bufnr)
   local shown = vim.b[bufnr or api.nvim_get_current_buf()].codecompanion_chat
-  local parts = { require("codecompanion.chat.question.attention").elsewhere(bufnr) }
+  local parts = { questions.elsewhere(bufnr) }
   parts[#parts + 1] = shown and shown.text ~= "" and shown.text or nil
   return table.concat(parts, " · ")
 end
@@ -244,18 +200,6 @@ function M.publish(chat)
     text = table.concat(parts, " · "),
   }
   vim.cmd.redrawstatus({ bang = true })
-end
-
----The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
----@return string
-function M.line()
-  return require("codecompanion.chat.window.bar").text(vim.g.statusline_winid or api.nvim_get_current_win(), false)
-end
-
----The same for the 'winbar' of a chat window, with the colours of the meter.
----@return string
-function M.winbar()
-  return require("codecompanion.chat.window.bar").text(vim.g.statusline_winid or api.nvim_get_current_win(), true)
 end
 
 return M

@@ -1,11 +1,14 @@
 ---What the keys of the chat buffer do; the names are those of `interactions.chat.keymaps`.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
-local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
+local submit = require("codecompanion.chat.ui.submit")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat)>
 local M = {}
@@ -16,7 +19,7 @@ local function cursor_row()
 end
 
 function M.options()
-  require("codecompanion.chat.ui.keymaps").help()
+  require("codecompanion.chat.ui.help").open(require("codecompanion.slash").list())
 end
 
 function M.completion()
@@ -27,16 +30,26 @@ function M.completion()
   end
 end
 
-M.send = session.submit
+M.send = submit.send
 M.regenerate = session.regenerate
 M.clear = session.clear
-M.yolo_mode = session.toggle_yolo
+
+---Switch approvals off or on.
+---@param chat CodeCompanion.Chat
+function M.yolo_mode(chat)
+  chat.yolo = not chat.yolo
+  session.notify(chat, "set_yolo", { on = chat.yolo })
+  local sentence = require("codecompanion.chat.state.yolo").sentence(chat.yolo)
+  say.chat(chat, sentence, chat.yolo and severity.WARN or severity.INFO)
+  require("codecompanion.chat.state.status").publish(chat)
+  require("codecompanion.chat.draw.activity").draw(chat)
+end
 
 ---Whether the place where the machine writes is on the screen, so that it is plain what would be stopped.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 local function sees_the_turn(chat)
-  return vim.fn.line("w$") >= buffer.position(chat, "tail")
+  return vim.fn.line("w$") >= anchors.position(chat, "tail")
 end
 
 ---Stop what runs; asks first when the running turn is out of sight. The key never starts a macro: its next key would be
@@ -61,11 +74,11 @@ end
 
 ---Close the chat; asks first when that would stop what runs or cancel what waits for an answer.
 function M.close(chat)
-  local chats = require("codecompanion.chat")
+  local chats = require("codecompanion.chat.ui.life")
   if not require("codecompanion.chat.state.status").is_busy(chat) then
     return chats.close(chat)
   end
-  local waiting = #require("codecompanion.chat.question.attention").waiting(chat) > 0
+  local waiting = #require("codecompanion.chat.state.questions").waiting(chat) > 0
   local what = waiting and "cancels what waits for your approval" or "stops the running turn"
   local answers = {
     { key = "h", label = "hide, it goes on" },
@@ -93,7 +106,7 @@ function M.codeblock(chat)
   if previous > 0 and previous ~= chat.bufnr then
     filetype = vim.bo[previous].filetype
   end
-  local row = math.max(cursor_row(), (buffer.position(chat, "input")))
+  local row = math.max(cursor_row(), (anchors.position(chat, "input")))
   local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
   local first = line == "" and row or row + 1
   vim.bo[chat.bufnr].modifiable = true
@@ -120,7 +133,7 @@ end
 
 ---Yank the code block under the cursor; elsewhere the last one above it.
 function M.yank_code(chat)
-  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (buffer.position(chat, "header")), false)
+  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (anchors.position(chat, "header")), false)
   local line, chosen = cursor_row() + 1, nil
   for _, block in ipairs(code_blocks(lines)) do
     if block.first <= line then
@@ -144,10 +157,10 @@ local function header(chat, step)
     local to = step == 1 and -1 or 0
     local target
     if step == 1 or row > 0 then
-      local mark = api.nvim_buf_get_extmarks(chat.bufnr, draw.roles, from, to, { limit = 1 })[1]
+      local mark = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, from, to, { limit = 1 })[1]
       target = mark and mark[2]
     end
-    local input = buffer.position(chat, "header")
+    local input = anchors.position(chat, "header")
     if step == 1 and not target and row < input then
       target = input
     elseif step == -1 and row > input then
@@ -171,11 +184,11 @@ function M.previous_header(chat)
 end
 
 function M.next_chat(chat)
-  require("codecompanion.chat").cycle(chat, 1)
+  require("codecompanion.chat.ui.life").cycle(chat, 1)
 end
 
 function M.previous_chat(chat)
-  require("codecompanion.chat").cycle(chat, -1)
+  require("codecompanion.chat.ui.life").cycle(chat, -1)
 end
 
 function M.change_adapter(chat)
@@ -203,7 +216,7 @@ end
 ---The whole content of what stands under the cursor.
 function M.show_original(chat)
   local row = cursor_row()
-  local item = draw.item_at(chat, row)
+  local item = marks.item_at(chat, row)
   local float = require("codecompanion.screen.float")
   if item and item.approval then
     return require("codecompanion.chat.question.approval").act(chat, "show_diff")
@@ -249,7 +262,7 @@ end
 
 ---Take back what a tool did to a file; on one that is taken back, bring it back.
 function M.revert_change(chat)
-  local item = draw.item_at(chat, cursor_row())
+  local item = marks.item_at(chat, cursor_row())
   if item and item.change then
     return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
   end
@@ -257,14 +270,7 @@ function M.revert_change(chat)
 end
 
 function M.system_prompt(chat)
-  session.request(chat, "show_system_prompt", {}, function(result)
-    local text = result.text
-    if result.tools and #result.tools > 0 then
-      text = text .. "\n\n---\nTools: " .. table.concat(result.tools, ", ")
-    end
-    local float = require("codecompanion.screen.float")
-    float.show({ title = "System prompt", text = text, filetype = "markdown", state = "" })
-  end)
+  require("codecompanion.chat.lists.originals").system_prompt(chat)
 end
 
 ---The message under the cursor, when it is not in the context as it was written: cleared, or compacted away.
@@ -272,12 +278,12 @@ end
 ---@return string? id
 local function removed_item(chat)
   local row = cursor_row()
-  local item = draw.item_at(chat, row)
+  local item = marks.item_at(chat, row)
   local id = item and (item.message_id or item.call_id)
   if not id or id == "" then
     return nil
   end
-  return (item.cleared or require("codecompanion.chat.draw.runs").is_gone(chat, item)) and id or nil
+  return (item.cleared or require("codecompanion.chat.state.gone").is_gone(chat, item)) and id or nil
 end
 
 ---Put what was taken out back into the context; in the input the key does what it always does.
@@ -285,7 +291,7 @@ function M.restore(chat)
   local id = removed_item(chat)
   if id then
     require("codecompanion.chat.wire.history").restore(chat, id)
-  elseif cursor_row() < buffer.position(chat, "header") then
+  elseif cursor_row() < anchors.position(chat, "header") then
     say.hint("Nothing to restore here: this was not removed.")
   else
     -- in front of what was typed since: the character to put there may be waiting
@@ -295,7 +301,7 @@ end
 
 ---Open the file of a line of the context block, or the path under the cursor; of a cleared result, what it was.
 function M.open_file(chat)
-  local shown = draw.item_at(chat, cursor_row())
+  local shown = marks.item_at(chat, cursor_row())
   if shown and shown.cleared then
     return M.show_original(chat)
   end
@@ -314,7 +320,7 @@ end
 ---@param step -1|1
 local function undo_elsewhere(chat, step)
   local history = require("codecompanion.chat.wire.history")
-  local in_context = cursor_row() < buffer.position(chat, "top")
+  local in_context = cursor_row() < anchors.position(chat, "top")
   if in_context and step < 0 and chat.undo_kind == "detached" then
     return history.undo(chat, chat.next_undo)
   elseif in_context and step > 0 and chat.next_redo then
@@ -327,14 +333,14 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
 local function travel(chat, step)
-  local change = require("codecompanion.chat.draw.changes").at(chat, cursor_row())
+  local change = require("codecompanion.chat.draw.view_marks").at(chat, cursor_row())
   if change then
     local history = require("codecompanion.chat.wire.history")
     return (step < 0 and history.undo or history.redo)(chat, change.id)
   end
-  local in_input = cursor_row() >= buffer.position(chat, "header")
+  local in_input = cursor_row() >= anchors.position(chat, "header")
   if step < 0 and chat.just_detached and chat.just_detached == buffer.input_text(chat) then
-    return require("codecompanion.chat.draw.context").attach_again(chat)
+    return require("codecompanion.chat.wire.attachments").attach_again(chat)
   end
   if step < 0 and chat.just_cleared and not (in_input and draft.can_undo(chat)) then
     return require("codecompanion.chat.wire.history").undo(chat)

@@ -6,7 +6,7 @@
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
-local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
@@ -48,7 +48,7 @@ end
 ---@param row integer 0-based
 ---@return table?
 local function own_message(chat, row)
-  local item = draw.item_at(chat, row)
+  local item = marks.item_at(chat, row)
   return item and item.own and item.message_id and item or nil
 end
 
@@ -62,7 +62,7 @@ function M.edit(chat, row)
   end
   session.request(chat, "show_original", { item = item.message_id }, function(original)
     draft.edit(chat, { message_id = item.message_id, fork = new_id() }, original.text)
-    require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
+    require("codecompanion.chat.buffer.view").cursor_to_input(chat)
   end)
 end
 
@@ -78,7 +78,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param edit CodeCompanion.Edit
 ---@param text string
-function M.send(chat, edit, text)
+---@param submit fun(chat: CodeCompanion.Chat) Sends what stands in the input
+function M.send(chat, edit, text, submit)
   if edit.sending then
     return
   end
@@ -91,27 +92,18 @@ function M.send(chat, edit, text)
     end
     local typed = buffer.input_text(chat)
     draft.end_edit(chat, edit)
-    local branch = require("codecompanion.chat").replace(chat, assert(id))
-    branch.send_when_opened = true
-    branch.typed_since = typed ~= text and rest_of(typed, text) or nil
+    local branch = require("codecompanion.chat.ui.life").replace(chat, assert(id))
+    branch.when_drawn = function()
+      submit(branch) -- the draft that it came with
+      if typed ~= text then
+        draft.prepend(branch, rest_of(typed, text))
+      end
+    end
     chat.state = "idle" -- the host has made the branch: nothing runs that closing would stop
-    require("codecompanion.chat").close(chat)
+    require("codecompanion.chat.ui.life").close(chat)
   end, function()
     edit.sending = false
   end)
-end
-
----The first piece of a chat is drawn: a branch made by `send` sends the draft that came with it.
----@param chat CodeCompanion.Chat
-function M.opened(chat)
-  if chat.send_when_opened then
-    local typed = chat.typed_since
-    chat.send_when_opened, chat.typed_since = nil, nil
-    session.submit(chat)
-    if typed then
-      draft.prepend(chat, typed)
-    end
-  end
 end
 
 ---Go on in a copy of the chat.
@@ -123,7 +115,7 @@ function M.branch(chat, title, refuse)
     if err then
       return refuse(err)
     end
-    require("codecompanion.chat").replace(chat, assert(id))
+    require("codecompanion.chat.ui.life").replace(chat, assert(id))
     say.line("This is the new branch; /fork list goes back.")
   end)
 end
@@ -153,7 +145,7 @@ function M.list(chat)
     local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
     require("codecompanion.screen.choose").select(rows, opts, function(row)
       if row and not row.current then
-        require("codecompanion.chat").replace(chat, row.id)
+        require("codecompanion.chat.ui.life").replace(chat, row.id)
       end
     end)
   end)

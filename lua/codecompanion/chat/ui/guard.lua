@@ -2,7 +2,7 @@
 ---all the same (`:g`, a plugin, a deletion that runs into the input). The context block and the input stay editable.
 
 local api = vim.api
-local buffer = require("codecompanion.chat.buffer.text")
+local anchors = require("codecompanion.chat.buffer.anchors")
 local say = require("codecompanion.say")
 
 local M = {}
@@ -33,21 +33,21 @@ end
 ---@return boolean Whether the cursor is on something that was sent
 local function is_inside(chat)
   local row = api.nvim_win_get_cursor(0)[1] - 1
-  return row >= buffer.position(chat, "top") and row < buffer.position(chat, "header")
+  return row >= anchors.position(chat, "top") and row < anchors.position(chat, "header")
 end
 
 ---@param chat CodeCompanion.Chat
 ---@return boolean Whether the cursor is on the context block, where only whole lines can be deleted
 local function is_in_context(chat)
-  return api.nvim_win_get_cursor(0)[1] - 1 < buffer.position(chat, "top")
+  return api.nvim_win_get_cursor(0)[1] - 1 < anchors.position(chat, "top")
 end
 
 ---The key that edits the message under the cursor, nil when it is not the user's own.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function edit_key(chat)
-  local item = require("codecompanion.chat.draw.put").item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
-  return item and item.own and require("codecompanion.chat.ui.keymaps").keys("edit_message", "n")[1] or nil
+  local item = require("codecompanion.chat.buffer.marks").item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  return item and item.own and require("codecompanion.chat.state.keys").keys("edit_message", "n")[1] or nil
 end
 
 ---What a key says where it cannot do its work.
@@ -65,7 +65,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param why string
 local function explain(chat, why)
-  api.nvim_buf_set_extmark(chat.bufnr, M.ns, buffer.position(chat, "header"), 0, {
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, anchors.position(chat, "header"), 0, {
     id = 1,
     virt_text = { { "you type here · " .. why, "CodeCompanionHint" } },
     virt_text_pos = "eol",
@@ -83,7 +83,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean Whether the cursor is on the header of the input: what is typed there would not be sent
 local function is_on_header(chat)
-  return api.nvim_win_get_cursor(0)[1] - 1 == buffer.position(chat, "header")
+  return api.nvim_win_get_cursor(0)[1] - 1 == anchors.position(chat, "header")
 end
 
 ---Why what is typed goes to the input, nil where it is typed there.
@@ -103,7 +103,7 @@ end
 ---@param key string
 local function write(chat, key)
   local why = why_not_here(chat)
-  require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
+  require("codecompanion.chat.buffer.view").cursor_to_input(chat)
   M.update(chat)
   if not vim.list_contains(PUT, key) then
     if why then
@@ -168,7 +168,7 @@ end
 ---@param key string
 local function press_while_typing(chat, key)
   local why = why_not_here(chat)
-  require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
+  require("codecompanion.chat.buffer.view").cursor_to_input(chat)
   M.update(chat)
   if why then
     explain(chat, why)
@@ -234,7 +234,7 @@ function M.typed(chat)
   end
   local why = why_not_here(chat)
   if why or is_on_header(chat) then
-    require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
+    require("codecompanion.chat.buffer.view").cursor_to_input(chat)
   end
   if why then
     vim.schedule(function()
@@ -247,7 +247,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.pasted(chat)
   if why_not_here(chat) or is_on_header(chat) then
-    require("codecompanion.chat.wire.outgoing").cursor_to_input(chat)
+    require("codecompanion.chat.buffer.view").cursor_to_input(chat)
     M.update(chat)
   end
 end
@@ -258,8 +258,8 @@ function M.update(chat)
   if api.nvim_get_current_buf() ~= chat.bufnr then
     return
   end
-  local row, header = api.nvim_win_get_cursor(0)[1] - 1, (buffer.position(chat, "header"))
-  local inside = row < header and row >= buffer.position(chat, "top")
+  local row, header = api.nvim_win_get_cursor(0)[1] - 1, (anchors.position(chat, "header"))
+  local inside = row < header and row >= anchors.position(chat, "top")
   -- in insert mode each key would be an error, which ends in a prompt: `typed` leads them to the input
   local locked = inside and not api.nvim_get_mode().mode:find("^[iR]")
   if vim.bo[chat.bufnr].modifiable == locked then
@@ -281,7 +281,7 @@ local function mend(chat)
   require("codecompanion.chat.wire.redraw").redraw(chat)
   if api.nvim_get_current_buf() == chat.bufnr then
     if api.nvim_get_mode().mode:find("^i") then
-      require("codecompanion.chat.wire.outgoing").cursor_to_input(chat) -- what is typed now is not lost
+      require("codecompanion.chat.buffer.view").cursor_to_input(chat) -- what is typed now is not lost
     end
     vim.cmd.redraw() -- Neovim may have said how many lines are gone: it needs no key
     tell("The transcript is read-only, so it was put back. Your draft is kept.")

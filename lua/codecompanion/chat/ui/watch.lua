@@ -5,7 +5,8 @@ local api = vim.api
 local M = {}
 
 ---@param chat CodeCompanion.Chat
-function M.set(chat)
+---@param life { fill: fun(bufnr: integer, id: string), forget: fun(chat: CodeCompanion.Chat) } `ui/life`
+function M.set(chat, life)
   local group = api.nvim_create_augroup("codecompanion.chat." .. chat.bufnr, {})
   local draft = require("codecompanion.chat.wire.draft")
 
@@ -21,14 +22,14 @@ function M.set(chat)
   on("TextChanged", function()
     draft.changed(chat, false)
     if not chat.damaged then
-      require("codecompanion.chat.draw.context").check(chat)
+      require("codecompanion.chat.wire.attachments").check(chat)
     end
   end)
   on("InsertLeave", function()
     draft.changed(chat, false)
     draft.save(chat)
     if not chat.damaged then
-      require("codecompanion.chat.draw.context").check(chat)
+      require("codecompanion.chat.wire.attachments").check(chat)
     end
   end)
   on("BufLeave", function()
@@ -52,9 +53,6 @@ function M.set(chat)
   on("InsertCharPre", function()
     require("codecompanion.chat.ui.guard").typed(chat)
   end)
-  on("CompleteDone", function()
-    require("codecompanion.completion").done(chat, vim.v.completed_item)
-  end)
   on("BufWriteCmd", function(args)
     draft.save(chat)
     vim.bo[chat.bufnr].modified = false
@@ -67,18 +65,18 @@ function M.set(chat)
   end)
   on("BufReadCmd", function(args)
     if not vim.startswith(args.match, "codecompanion://") then -- `:file x | e`, before the name is back
-      require("codecompanion.chat").fill(chat.bufnr, chat.id)
+      life.fill(chat.bufnr, chat.id)
     end
   end)
   on("BufUnload", function()
     -- `:e`, `:bd`: the chat goes on in the host, and is drawn again when the buffer is read
-    require("codecompanion.chat.wire.redraw").remember(chat)
+    require("codecompanion.chat.buffer.places").remember(chat)
     require("codecompanion.chat.question.approval").put_away(chat)
     draft.keep(chat)
   end)
   on("BufWipeout", function()
     api.nvim_del_augroup_by_id(group)
-    require("codecompanion.chat").forget(chat)
+    life.forget(chat)
   end)
   on({ "BufModifiedSet", "QuitPre" }, function()
     vim.bo[chat.bufnr].modified = false

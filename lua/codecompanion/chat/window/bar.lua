@@ -76,7 +76,7 @@ end
 ---@param in_winbar boolean Otherwise it is a status line
 ---@return string
 function M.text(win, in_winbar)
-  local chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win))
+  local chat = require("codecompanion.chat.state.registry").by_buffer(api.nvim_win_get_buf(win))
   if not chat then
     return ""
   end
@@ -97,6 +97,18 @@ function M.text(win, in_winbar)
     chat.bar = made
   end
   return made.text
+end
+
+---The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
+---@return string
+function M.line()
+  return M.text(vim.g.statusline_winid or api.nvim_get_current_win(), false)
+end
+
+---The same for the 'winbar' of a chat window, with the colours of the meter.
+---@return string
+function M.winbar()
+  return M.text(vim.g.statusline_winid or api.nvim_get_current_win(), true)
 end
 
 return M

@@ -24,17 +24,17 @@ end
 
 ---A floating chat gets out of the way of the window that the user goes to: what is typed there must be seen, and so
 ---must what has just been opened there (the manual, a report, a file). Toggling brings the chat back.
-function M.give_way()
-  local window = require("codecompanion.chat.window")
+---@param hide fun(chat: CodeCompanion.Chat) Takes a chat off the screen
+function M.give_way(hide)
   local here = api.nvim_get_current_win()
   if api.nvim_win_get_config(here).relative ~= "" then
     return
   end
-  for _, chat in ipairs(require("codecompanion.chat").list()) do
-    for _, win in ipairs(window.visible(chat)) do
+  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
+    for _, win in ipairs(require("codecompanion.chat.buffer.shown").visible(chat)) do
       local floats = vim.w[win].codecompanion_layout == "float" and api.nvim_win_get_config(win).relative ~= ""
       if floats and covered(win, here) > MOSTLY then
-        window.hide(chat)
+        hide(chat)
         break
       end
     end

@@ -6,62 +6,9 @@ local folds = require("codecompanion.chat.buffer.folds")
 local layout = require("codecompanion.chat.window.layout")
 local options = require("codecompanion.chat.state.options")
 local severity = require("codecompanion.severity")
+local shown = require("codecompanion.chat.buffer.shown")
 
 local M = {}
-
-local STATUSLINE = "%{%v:lua.require'codecompanion.chat.state.status'.line()%}"
-local WINBAR = "%{%v:lua.require'codecompanion.chat.state.status'.winbar()%}"
-
----The windows of this tab page that show the chat.
----@param chat CodeCompanion.Chat
----@return integer[]
-function M.visible(chat)
-  return vim.tbl_filter(function(win)
-    return api.nvim_win_get_buf(win) == chat.bufnr
-  end, api.nvim_tabpage_list_wins(0))
-end
-
----Whether the user has no status line of their own.
----@return boolean
-function M.is_plain_statusline()
-  return vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default
-end
-
----Whether a window's status line is drawn, whoever is in another window.
----@param win integer
----@return boolean
-local function has_statusline(win)
-  if api.nvim_win_get_config(win).relative ~= "" or vim.o.laststatus == 3 then
-    return false
-  end
-  return vim.o.laststatus == 2 or (vim.o.laststatus == 1 and #api.nvim_tabpage_list_wins(0) > 1)
-end
-
----Whether the chat window gets a winbar of ours. One of the user's own stays; by default there is one where no status
----line of ours can be seen.
----@param win integer
----@return boolean
-local function wants_winbar(win)
-  local wish = options.display().winbar
-  if wish == "never" or vim.go.winbar ~= "" or not vim.list_contains({ "", WINBAR }, vim.wo[win].winbar) then
-    return false
-  end
-  return wish == "always" or not M.is_plain_statusline() or not has_statusline(win)
-end
-
----Whether every window that shows the chat has a meter in a bar of ours: then the buffer need not repeat it.
----@param chat CodeCompanion.Chat
----@return boolean
-function M.shows_meter(chat)
-  local wins = vim.fn.win_findbuf(chat.bufnr)
-  for _, win in ipairs(wins) do
-    local in_statusline = vim.wo[win].statusline == STATUSLINE and has_statusline(win)
-    if vim.wo[win].winbar ~= WINBAR and not in_statusline then
-      return false
-    end
-  end
-  return #wins > 0
-end
 
 ---The window-local options of a chat window.
 ---@param chat CodeCompanion.Chat
@@ -78,8 +25,8 @@ function M.dress(chat, win)
     number = false,
     relativenumber = false,
     signcolumn = "no",
-    statusline = M.is_plain_statusline() and STATUSLINE or "", -- a status line of the user's own stays
-    winbar = wants_winbar(win) and WINBAR or nil,
+    statusline = shown.is_plain_statusline() and shown.STATUSLINE or "", -- a status line of the user's own stays
+    winbar = shown.wants_winbar(win) and shown.WINBAR or nil,
   }, config.opts or {})
   for name, value in pairs(values) do
     -- one that is so already is left alone: to set 'foldlevel' closes what the user opened
@@ -109,7 +56,7 @@ end
 function M.refit(chat)
   if api.nvim_buf_is_loaded(chat.bufnr) then
     require("codecompanion.chat.draw.activity").draw(chat)
-    require("codecompanion.chat.wire.draft").hint(chat)
+    require("codecompanion.chat.buffer.hint").draw(chat)
     if next(chat.context_items) then -- a new chat need not wait for modules that have nothing to place
       require("codecompanion.chat.draw.context").refit(chat)
     end
@@ -146,10 +93,13 @@ function M.watch_sizes()
   watching = true
   local group = api.nvim_create_augroup("codecompanion.window", {})
   api.nvim_create_autocmd("VimResized", { group = group, callback = resize })
-  api.nvim_create_autocmd("WinEnter", { group = group, callback = vim.schedule_wrap(covering.give_way) })
+  local give_way = vim.schedule_wrap(function()
+    covering.give_way(M.hide)
+  end)
+  api.nvim_create_autocmd("WinEnter", { group = group, callback = give_way })
   local refit_all = vim.schedule_wrap(function(args)
     local view = require("codecompanion.chat.buffer.view")
-    for _, chat in ipairs(require("codecompanion.chat").list()) do
+    for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
       M.refit(chat)
       if args.event == "WinResized" then
         view.follow(chat, view.followers(chat)) -- a window that opens below leaves only the input in sight
@@ -182,7 +132,7 @@ end
 ---@return integer[] wins The vertical splits of chats in this tab page
 local function chat_splits()
   return vim.tbl_filter(function(win)
-    local is_chat = require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(win)) ~= nil
+    local is_chat = require("codecompanion.chat.state.registry").by_buffer(api.nvim_win_get_buf(win)) ~= nil
     return is_chat and vim.w[win].codecompanion_layout == "vertical"
   end, api.nvim_tabpage_list_wins(0))
 end
@@ -246,10 +196,10 @@ end
 ---@param wish? string A layout other than the configured one
 ---@return integer win
 function M.open(chat, wish)
-  local shown = M.visible(chat)[1]
-  if shown then
-    api.nvim_set_current_win(shown)
-    return shown
+  local present = shown.visible(chat)[1]
+  if present then
+    api.nvim_set_current_win(present)
+    return present
   end
   local config = vim.tbl_extend("force", options.display().window, wish and { layout = wish } or {})
   config.layout = layout.with_room(config)
@@ -258,7 +208,7 @@ function M.open(chat, wish)
   end
   local shared = shared_split(config)
   if shared then
-    folds.remember(assert(require("codecompanion.chat").by_buffer(api.nvim_win_get_buf(shared))), shared)
+    folds.remember(assert(require("codecompanion.chat.state.registry").by_buffer(api.nvim_win_get_buf(shared))), shared)
     M.put(shared, chat.bufnr)
     api.nvim_set_current_win(shared)
   elseif config.layout == "tab" then
@@ -296,7 +246,7 @@ end
 ---@param from integer Tab page that was left
 function M.follow_tab(chat, from)
   local here = api.nvim_get_current_win()
-  if not api.nvim_tabpage_is_valid(from) or #M.visible(chat) > 0 then
+  if not api.nvim_tabpage_is_valid(from) or #shown.visible(chat) > 0 then
     return
   end
   for _, win in ipairs(api.nvim_tabpage_list_wins(from)) do
@@ -313,12 +263,12 @@ end
 ---Take the chat off the screen of this tab page; the buffer stays.
 ---@param chat CodeCompanion.Chat
 function M.hide(chat)
-  for _, win in ipairs(M.visible(chat)) do
+  for _, win in ipairs(shown.visible(chat)) do
     folds.remember(chat, win)
     chat.hiding = win
     chat.view = nil
     local cursor = api.nvim_win_get_cursor(win)
-    if cursor[1] - 1 < require("codecompanion.chat.buffer.text").position(chat, "header") then
+    if cursor[1] - 1 < require("codecompanion.chat.buffer.anchors").position(chat, "header") then
       chat.view = cursor
     end
     local others = vim.tbl_filter(function(other)

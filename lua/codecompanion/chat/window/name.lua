@@ -12,9 +12,10 @@ function M.of(id)
   return PREFIX .. id
 end
 
+---The chat that a buffer is named after.
 ---@param bufnr integer
 ---@return string? id
-local function id_of(bufnr)
+function M.id_of(bufnr)
   local name = api.nvim_buf_get_name(bufnr)
   local id = name:sub(1, #PREFIX) == PREFIX and name:sub(#PREFIX + 1) or ""
   return id:find("^[%w_-]+$") and id or nil
@@ -95,39 +96,7 @@ function M.export(chat, path)
     local reason = tostring(problem):match("[^:]*$")
     return say.line(("Not written to %s:%s"):format(shown, reason), require("codecompanion.severity").ERROR)
   end
-  say.line(("%s written to %s"):format(require("codecompanion.chat.state.status").counted(#lines, "line"), shown))
-end
-
----The buffer is to be filled: `:e`, `:b` after `:bd`, `:e codecompanion://<id>`, a session file.
----@param bufnr integer
-function M.read(bufnr)
-  local chats = require("codecompanion.chat")
-  local id = id_of(bufnr)
-  if not id then
-    require("codecompanion.say").line("a chat is named codecompanion://<id>; :CodeCompanionChat Resume lists yours")
-    return
-  end
-  chats.fill(bufnr, id)
-end
-
----The buffer got its name without being read: session files do that (`:file`).
----@param bufnr integer
-function M.named(bufnr)
-  if vim.g.SessionLoad == 1 then
-    -- `:file` says a line per buffer, and two chats would end in a prompt. The session file sets 'shortmess' for itself
-    -- and puts the user's back at its end.
-    vim.opt.shortmess:append("F")
-  end
-  if not require("codecompanion.chat").by_buffer(bufnr) and api.nvim_buf_is_loaded(bufnr) then
-    M.read(bufnr)
-    -- The window had the buffer before it was a chat's: nothing else will tell it.
-    vim.schedule(function()
-      local chat = require("codecompanion.chat").by_buffer(bufnr)
-      for _, win in ipairs(chat and vim.fn.win_findbuf(bufnr) or {}) do
-        require("codecompanion.chat.window").entered(chat, win)
-      end
-    end)
-  end
+  say.line(("%s written to %s"):format(require("codecompanion.screen.numbers").counted(#lines, "line"), shown))
 end
 
 return M

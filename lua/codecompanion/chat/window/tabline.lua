@@ -6,7 +6,7 @@ local api = vim.api
 local M = {}
 
 local LONGEST, SHORTEST = 30, 6
-local OURS = "%!v:lua.require'codecompanion'.tabline()"
+local OURS = "%!v:lua.require'codecompanion.chat.window.tabline'.line()"
 
 ---@param text string
 ---@return string

@@ -4,19 +4,19 @@
 ---own: one step per insert or per normal-mode change, as Vim does it.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
+local hint = require("codecompanion.chat.buffer.hint")
 local severity = require("codecompanion.severity")
 
 local M = {}
-
-M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 
 ---What stands between two drafts that become one.
 M.BETWEEN = "\n\n"
 
 local SAVE_AFTER_MS = 400
 local MAX_STEPS = 200
-local HINT, EDITING, LEAVING = 1, 2, 3
+local EDITING, LEAVING = 2, 3
 
 ---@class CodeCompanion.Draft
 ---@field steps string[] Texts, oldest first
@@ -27,11 +27,6 @@ local HINT, EDITING, LEAVING = 1, 2, 3
 ---@field kept? string What the buffer had when it was unloaded
 ---@field shown? string What was drawn last
 ---@field timer? uv.uv_timer_t
-
----@return CodeCompanion.Draft
-function M.new()
-  return { steps = { "" }, edits = { false }, at = 1, saved = "" }
-end
 
 ---@param text string
 ---@return boolean
@@ -76,7 +71,7 @@ end
 local function first_row(chat, edit)
   for _, item in pairs(chat.items) do
     if item.message_id == edit.message_id then
-      return (require("codecompanion.chat.draw.put").item_rows(chat, item))
+      return (require("codecompanion.chat.buffer.marks").item_rows(chat, item))
     end
   end
 end
@@ -89,15 +84,15 @@ local function show_edit(chat)
     return
   end
   chat.draft.shown_edit = edit
-  api.nvim_buf_del_extmark(chat.bufnr, M.ns, EDITING)
-  api.nvim_buf_del_extmark(chat.bufnr, M.ns, LEAVING)
+  api.nvim_buf_del_extmark(chat.bufnr, hint.ns, EDITING)
+  api.nvim_buf_del_extmark(chat.bufnr, hint.ns, LEAVING)
   if not edit then
     return
   end
-  local undo = require("codecompanion.chat.ui.keymaps").keys("undo", "n")[1]
-  local header = buffer.position(chat, "header")
+  local undo = require("codecompanion.chat.state.keys").keys("undo", "n")[1]
+  local header = anchors.position(chat, "header")
   local words = "editing · sends a branch" .. (undo and (" · %s cancels"):format(undo) or "")
-  api.nvim_buf_set_extmark(chat.bufnr, M.ns, header, 0, {
+  api.nvim_buf_set_extmark(chat.bufnr, hint.ns, header, 0, {
     id = EDITING,
     virt_text = { { words, "CodeCompanionHint" } },
     virt_text_pos = "eol",
@@ -105,7 +100,7 @@ local function show_edit(chat)
   })
   local first = first_row(chat, edit)
   if first and first < header then
-    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+    api.nvim_buf_set_extmark(chat.bufnr, hint.ns, first, 0, {
       id = LEAVING,
       end_row = header,
       hl_group = "CodeCompanionUndone",
@@ -184,35 +179,6 @@ local function save_soon(chat)
   )
 end
 
----Show how to send while the draft is empty, and the intro while the chat is.
----@param chat CodeCompanion.Chat
-function M.hint(chat)
-  local row = buffer.position(chat, "input")
-  api.nvim_buf_del_extmark(chat.bufnr, M.ns, HINT)
-  local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
-    and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
-  if not empty then
-    return
-  end
-  local intro = require("codecompanion.chat.state.options").display().intro_message
-  local fit = require("codecompanion.screen.fit")
-  local width = fit.narrowest(chat)
-  local lines = {}
-  if not chat.touched and intro ~= "" then
-    lines = { { { "", "CodeCompanionHint" } } }
-    for _, line in ipairs(fit.wrap(intro, width)) do
-      lines[#lines + 1] = { { line, "CodeCompanionHint" } }
-    end
-  end
-  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
-    id = HINT,
-    virt_text = { { require("codecompanion.chat.ui.keymaps").hint(width - 1), "CodeCompanionHint" } },
-    virt_text_pos = "right_align",
-    hl_mode = "combine",
-    virt_lines = #lines > 0 and lines or nil,
-  })
-end
-
 ---React to a change of the buffer; `typing` while in insert mode.
 ---@param chat CodeCompanion.Chat
 ---@param typing boolean
@@ -228,7 +194,7 @@ function M.changed(chat, typing)
   show_edit(chat)
   if text ~= chat.draft.shown then
     chat.draft.shown = text
-    M.hint(chat)
+    hint.draw(chat)
     require("codecompanion.chat.buffer.paint").input_soon(chat)
     if text ~= chat.draft.saved then
       save_soon(chat)
@@ -354,7 +320,7 @@ function M.travel(chat, step)
   M.changed(chat, true)
   if api.nvim_get_current_buf() == chat.bufnr then
     local row, col = first_difference(before, text)
-    pcall(api.nvim_win_set_cursor, 0, { buffer.position(chat, "input") + row + 1, col })
+    pcall(api.nvim_win_set_cursor, 0, { anchors.position(chat, "input") + row + 1, col })
   end
   return true
 end

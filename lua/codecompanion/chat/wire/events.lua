@@ -3,11 +3,13 @@
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
 local attention = require("codecompanion.chat.question.attention")
+local attachments = require("codecompanion.chat.wire.attachments")
 local autocmds = require("codecompanion.chat.state.autocmds")
 local blocks = require("codecompanion.chat.draw.blocks")
 local changes = require("codecompanion.chat.draw.changes")
 local compaction = require("codecompanion.chat.draw.card")
 local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
 local restore = require("codecompanion.chat.draw.restore")
@@ -16,6 +18,9 @@ local severity = require("codecompanion.severity")
 local status = require("codecompanion.chat.state.status")
 local stream = require("codecompanion.chat.draw.stream")
 local tools = require("codecompanion.chat.draw.tools")
+local view_marks = require("codecompanion.chat.draw.view_marks")
+local session = require("codecompanion.chat.state.session")
+local view = require("codecompanion.chat.buffer.view")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
 local M = {}
@@ -52,7 +57,7 @@ function M.chat_opened(chat, event)
     chat.draft.saved = event.draft
     if event.draft ~= "" then
       draft.prepend(chat, event.draft)
-      outgoing.cursor_to_input(chat)
+      view.cursor_to_input(chat)
     end
   end
   if not reattached then
@@ -70,10 +75,10 @@ function M.chat_opened(chat, event)
     say.chat(chat, "Not sent, the host had ended; your message is back in the input.", severity.WARN)
   end
   if event.read_only then
-    say.chat(chat, require("codecompanion.chat.state.session").READ_ONLY, severity.WARN)
+    say.chat(chat, session.READ_ONLY, severity.WARN)
   end
-  require("codecompanion.chat.state.session").send_secrets(chat)
-  require("codecompanion.chat.state.session").send_overrides(chat)
+  session.send_secrets(chat)
+  session.send_overrides(chat)
 end
 
 function M.redrawn(chat)
@@ -86,7 +91,7 @@ end
 function M.model_changed(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.header = false
-  require("codecompanion.chat.state.session").send_overrides(chat)
+  session.send_overrides(chat)
 end
 
 function M.title_changed(chat, event)
@@ -105,7 +110,7 @@ function M.state(chat, event)
   end
   chat.state, chat.label = event.state, blocks.plain(event.label or "")
   if chat.state ~= "idle" then
-    draw.forget_hint(chat)
+    marks.forget_hint(chat)
   end
   activity.count_wait(chat)
 end
@@ -127,7 +132,7 @@ function M.submit_failed(chat, event)
   local level = chat.state == "cancelling" and severity.INFO or severity.ERROR
   say.chat(chat, event.error, level)
   notices.holds_until(chat, event.error, "input")
-  if require("codecompanion.chat.buffer.view").input_fills_window(chat) then
+  if view.input_fills_window(chat) then
     say.line({ event.error, "Not sent; why is said above your message." }, level)
   end
 end
@@ -154,10 +159,10 @@ end
 function M.reply_finished(chat, event)
   stream.finish(chat)
   for _, part in ipairs(chat.parts) do
-    local first, last = draw.item_rows(chat, part)
+    local first, last = marks.item_rows(chat, part)
     if first then
       part.message_id, part.reasoning = event.message_id, part.kind == "reasoning" or nil
-      draw.set_item(chat, first, last, part)
+      marks.set_item(chat, first, last, part)
       if event.stop == "cut" and part.kind == "text" then
         draw.cut_off(chat, last - 1)
       end
@@ -228,7 +233,9 @@ function M.context_edited(chat, event)
 end
 
 function M.view_marks(chat, event)
-  changes.update(chat, event)
+  chat.undo_kind = event.undo_kind
+  attachments.undo_changed(chat, event.next_undo)
+  view_marks.update(chat, event)
 end
 
 function M.compaction_started(chat, event)
@@ -285,7 +292,7 @@ function M.turn_finished(chat, event)
   activity.stop_retry(chat)
   stream.finish(chat)
   for _, part in ipairs(chat.parts or {}) do
-    local first, last = draw.item_rows(chat, part)
+    local first, last = marks.item_rows(chat, part)
     if first and part.kind == "text" then
       draw.cut_off(chat, last - 1)
     end
@@ -324,7 +331,11 @@ function M.restored(chat, event)
   end
   if event.first then
     notices.opened(chat)
-    require("codecompanion.chat.ui.fork").opened(chat)
+    local when_drawn = chat.when_drawn
+    chat.when_drawn = nil
+    if when_drawn then
+      when_drawn(chat)
+    end
   end
 end
 
@@ -352,7 +363,7 @@ function M.host_exit(chat, event)
   activity.stop_retry(chat)
   stream.finish(chat)
   for _, part in ipairs(chat.parts or {}) do
-    local first, last = draw.item_rows(chat, part)
+    local first, last = marks.item_rows(chat, part)
     if first and part.kind == "text" then
       draw.cut_off(chat, last - 1)
     end
@@ -362,7 +373,7 @@ function M.host_exit(chat, event)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   local text = event.text or "The host has ended. The next action starts it again."
   local becomes = nil
-  if event.never_ready and #chat.outgoing > #outgoing.unsure(chat) then
+  if event.never_ready and #chat.outgoing > #session.unsure(chat) then
     becomes = "Your message is back in the input."
     outgoing.recall_all(chat)
   elseif #chat.outgoing > 0 then
@@ -392,7 +403,7 @@ function M.host_exit(chat, event)
     -- before the message is changed and sent once more: was it stored?
     chat.asked_again = asked + 1
     vim.schedule(function()
-      require("codecompanion.chat.state.session").attach(chat)
+      session.attach(chat)
     end)
   end
 end

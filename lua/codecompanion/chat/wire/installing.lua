@@ -3,6 +3,8 @@
 
 local api = vim.api
 
+local state = require("codecompanion.chat.state.installing")
+
 local M = {}
 
 local TICK_MS = 1000
@@ -12,35 +14,14 @@ local ns = api.nvim_create_namespace("codecompanion.chat.installing")
 ---@type uv.uv_timer_t?
 local timer
 
----@return CodeCompanion.InstallProgress? progress Of the installation that runs; never loads the installer
-local function progress()
-  local install = package.loaded["codecompanion.install"]
-  return install and install.progress
-end
-
----Whether the chat waits for an installation.
----@param chat CodeCompanion.Chat
----@return boolean
-function M.waits(chat)
-  return chat.attached == "opening" and progress() ~= nil
-end
-
----`Installing Python packages: 12 of 37 downloaded · 14 s`
----@return string
-function M.text()
-  local now = progress()
-  local seconds = now and math.floor((vim.uv.now() - now.began) / 1000)
-  return now and ("%s · %d s"):format(require("codecompanion.install").describe(), seconds) or ""
-end
-
 ---Below the input of a chat that is still empty: there is no line above it for the activity yet.
 ---@param chat CodeCompanion.Chat
 local function draw_below(chat)
   api.nvim_buf_clear_namespace(chat.bufnr, ns, 0, -1)
-  if not M.waits(chat) or require("codecompanion.chat.buffer.text").position(chat, "header") > 0 then
+  if not state.waits(chat) or require("codecompanion.chat.buffer.anchors").position(chat, "header") > 0 then
     return
   end
-  local what, how_far = M.text():match("^(.-): (.*)$")
+  local what, how_far = state.text():match("^(.-): (.*)$")
   local lines = { { { "", "CodeCompanionHint" } } }
   for _, text in ipairs({ "⋯ " .. what, "  " .. how_far, "  " .. HINT }) do
     table.insert(lines, { { text, "CodeCompanionActivity" } })
@@ -57,7 +38,7 @@ local function stop()
 end
 
 local function draw()
-  for _, chat in ipairs(require("codecompanion.chat").list()) do
+  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
     if chat.attached == "opening" and api.nvim_buf_is_loaded(chat.bufnr) then
       require("codecompanion.chat.state.status").publish(chat)
       require("codecompanion.chat.draw.activity").draw(chat)
@@ -68,7 +49,7 @@ end
 
 ---The installation goes on, or is over.
 local function changed()
-  if not progress() then
+  if not state.progress() then
     stop()
   elseif not timer then
     timer = assert(vim.uv.new_timer())
@@ -81,7 +62,7 @@ end
 function M.setup()
   vim.schedule(function() -- not before the first paint; the host, which may install, starts after this
     require("codecompanion.install").watch(changed)
-    if progress() then
+    if state.progress() then
       changed()
     end
   end)
@@ -89,7 +70,7 @@ function M.setup()
     group = api.nvim_create_augroup("codecompanion.chat.installing", {}),
     desc = "Keep what could not be sent yet",
     callback = function()
-      require("codecompanion.chat.wire.unsent").keep(require("codecompanion.chat").list())
+      require("codecompanion.chat.wire.unsent").keep(require("codecompanion.chat.state.registry").list())
     end,
   })
 end

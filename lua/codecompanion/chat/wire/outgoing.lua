@@ -5,9 +5,12 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
+local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
+local marks = require("codecompanion.chat.buffer.marks")
+local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
@@ -23,7 +26,7 @@ local M = {}
 ---@param outgoing CodeCompanion.Outgoing
 ---@return { [1]: string, [2]: string }[]
 local function mark_of(chat, outgoing)
-  local mark = require("codecompanion.chat.wire.installing").waits(chat) and "sent when ready" or "sending…"
+  local mark = require("codecompanion.chat.state.installing").waits(chat) and "sent when ready" or "sending…"
   mark = outgoing.unsure and "sent or not: being checked" or outgoing.queued and "queued" or mark
   return { { mark, "CodeCompanionPending" } }
 end
@@ -35,10 +38,10 @@ local function draw_block(chat, outgoing, is_first)
   local right = mark_of(chat, outgoing)
   outgoing.block = blocks.user(outgoing.text, { submit_id = outgoing.submit_id }, right)
   buffer.ensure_input(chat)
-  draw.sequence(chat, (buffer.position(chat, "header")), { outgoing.block })
+  draw.sequence(chat, (anchors.position(chat, "header")), { outgoing.block })
   -- the block belongs below the tail, but marks at its row moved along with it
   if is_first then
-    buffer.place(chat, "tail", (draw.item_rows(chat, outgoing.block.item)))
+    anchors.place(chat, "tail", (marks.item_rows(chat, outgoing.block.item)))
   end
 end
 
@@ -80,7 +83,7 @@ end
 local function remove_block(chat, outgoing)
   local first, last
   if api.nvim_buf_is_loaded(chat.bufnr) then
-    first, last = draw.item_rows(chat, outgoing.block.item)
+    first, last = marks.item_rows(chat, outgoing.block.item)
   end
   if first then
     buffer.remove(chat, first, last + 1)
@@ -104,7 +107,7 @@ function M.queued(chat, submit_id)
   for _, outgoing in ipairs(chat.outgoing) do
     if outgoing.submit_id == submit_id then
       outgoing.queued = true
-      draw.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
+      marks.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
     end
   end
   draft.save(chat) -- until it is a message it is a draft
@@ -121,15 +124,15 @@ function M.sent(chat, event)
   local right = blocks.tokens(event.tokens)
   local first, last
   if outgoing then
-    first, last = draw.item_rows(chat, outgoing.block.item)
+    first, last = marks.item_rows(chat, outgoing.block.item)
   end
   local known = chat.by_message[event.message_id] ~= nil -- the log had it already when the buffer was drawn
-  if not known and first and first == buffer.position(chat, "tail") and outgoing.text == event.text then
+  if not known and first and first == anchors.position(chat, "tail") and outgoing.text == event.text then
     local item = outgoing.block.item
     item.message_id, item.number = event.message_id, event.number
-    draw.set_item(chat, first, last, item)
-    draw.set_right(chat, outgoing.block.role_id, right)
-    buffer.place(chat, "tail", last + 1)
+    marks.set_item(chat, first, last, item)
+    marks.set_right(chat, outgoing.block.role_id, right)
+    anchors.place(chat, "tail", last + 1)
     chat.tail_kind = "user"
     return
   end
@@ -149,15 +152,6 @@ end
 function M.failed(chat, submit_id, text)
   M.drop(chat, submit_id)
   draft.prepend(chat, text)
-end
-
----Those that may have been stored by a host that is gone.
----@param chat CodeCompanion.Chat
----@return CodeCompanion.Outgoing[]
-function M.unsure(chat)
-  return vim.tbl_filter(function(outgoing)
-    return outgoing.unsure == true
-  end, chat.outgoing)
 end
 
 ---Messages are on their way no more, and go back into the draft.
@@ -200,8 +194,8 @@ end
 function M.host_gone(chat)
   for _, outgoing in ipairs(chat.outgoing) do
     outgoing.unsure, outgoing.queued = true, nil
-    if api.nvim_buf_is_loaded(chat.bufnr) and draw.item_rows(chat, outgoing.block.item) then
-      draw.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
+    if api.nvim_buf_is_loaded(chat.bufnr) and marks.item_rows(chat, outgoing.block.item) then
+      marks.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
     end
   end
 end
@@ -216,7 +210,7 @@ function M.settle(chat, stored)
   for _, entry in ipairs(stored) do
     found[entry.key] = entry
   end
-  for _, outgoing in ipairs(M.unsure(chat)) do
+  for _, outgoing in ipairs(session.unsure(chat)) do
     local entry = found[outgoing.key]
     if entry then
       sent[#sent + 1] = { outgoing = outgoing, entry = entry }
@@ -247,7 +241,5 @@ function M.confirm(chat, stored)
   end
   return #sent > 0, text ~= nil
 end
-
-M.cursor_to_input = require("codecompanion.chat.buffer.view").cursor_to_input
 
 return M

@@ -18,11 +18,6 @@ local STREAMED = { text = true, reasoning = true }
 ---@field scheduled boolean
 ---@field breathed? boolean A burst was let settle before it is drawn
 
----@return CodeCompanion.Queue
-function M.new()
-  return { items = {}, head = 1, scheduled = false }
-end
-
 ---Take the next event; neighbouring pieces of text come as one, long ones in parts.
 ---@param queue CodeCompanion.Queue
 ---@return table? event

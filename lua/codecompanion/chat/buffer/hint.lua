@@ -1,0 +1,42 @@
+---What an empty input says: how to send, and the intro while the chat is empty.
+
+local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
+local fit = require("codecompanion.screen.fit")
+local keys = require("codecompanion.chat.state.keys")
+local options = require("codecompanion.chat.state.options")
+
+local M = {}
+
+---Marks of the input, also those of `draft`.
+M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
+
+---Show how to send while the draft is empty, and the intro while the chat is.
+---@param chat CodeCompanion.Chat
+function M.draw(chat)
+  local row = anchors.position(chat, "input")
+  api.nvim_buf_del_extmark(chat.bufnr, M.ns, 1)
+  local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
+    and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
+  if not empty then
+    return
+  end
+  local intro = options.display().intro_message
+  local width = fit.narrowest(chat)
+  local lines = {}
+  if not chat.touched and intro ~= "" then
+    lines = { { { "", "CodeCompanionHint" } } }
+    for _, line in ipairs(fit.wrap(intro, width)) do
+      lines[#lines + 1] = { { line, "CodeCompanionHint" } }
+    end
+  end
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
+    id = 1,
+    virt_text = { { keys.hint(width - 1), "CodeCompanionHint" } },
+    virt_text_pos = "right_align",
+    hl_mode = "combine",
+    virt_lines = #lines > 0 and lines or nil,
+  })
+end
+
+return M

@@ -1,0 +1,148 @@
+---The marks by which what was drawn is found again: who speaks (`roles`), what a row shows (`items`), decorations.
+
+local api = vim.api
+local options = require("codecompanion.chat.state.options")
+
+local M = {}
+
+M.roles = api.nvim_create_namespace("codecompanion.chat.roles")
+M.items = api.nvim_create_namespace("codecompanion.chat.items")
+M.decor = api.nvim_create_namespace("codecompanion.chat.decor")
+
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param id? integer Of the mark to change
+---@param role "user"|"llm"
+---@param right? table Chunks at the right end
+---@return integer id
+local function role_mark(chat, row, id, role, right)
+  local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
+  return api.nvim_buf_set_extmark(chat.bufnr, M.roles, row, 0, {
+    id = id,
+    end_col = #line,
+    hl_group = role == "user" and "CodeCompanionHeaderUser" or "CodeCompanionHeaderModel",
+    virt_text = right,
+    virt_text_pos = right and "right_align" or nil,
+    hl_mode = right and "combine" or nil,
+    invalidate = true,
+    undo_restore = false,
+  })
+end
+
+---Mark the header of who speaks.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param role "user"|"llm"
+---@param right? table
+---@return integer id Of the role mark
+function M.role_line(chat, row, role, right)
+  local id = role_mark(chat, row, nil, role, right)
+  chat.roles[id] = role
+  local display = options.display()
+  if display.show_header_separator then
+    api.nvim_buf_set_extmark(chat.bufnr, M.decor, row, 0, {
+      virt_text = { { display.separator:rep(400), "CodeCompanionHeaderSeparator" } },
+      virt_text_pos = "eol",
+    })
+  end
+  return id
+end
+
+---Change what stands at the right end of a role header.
+---@param chat CodeCompanion.Chat
+---@param id integer Of the role mark
+---@param right? table
+function M.set_right(chat, id, right)
+  local at = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.roles, id, { details = true })
+  if at[1] and not at[3].invalid then
+    role_mark(chat, at[1], id, chat.roles[id], right)
+  end
+end
+
+---Note that rows [first, last) show `item`.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer
+---@param item table
+function M.set_item(chat, first, last, item)
+  item.id = api.nvim_buf_set_extmark(chat.bufnr, M.items, first, 0, {
+    id = item.id,
+    end_row = last,
+    end_col = 0,
+    right_gravity = true,
+    end_right_gravity = false,
+    strict = false,
+    invalidate = true,
+    undo_restore = false,
+  })
+  chat.items[item.id] = item
+  if item.call_id then
+    chat.calls[item.call_id] = item
+  end
+  if item.message_id and item.message_id ~= "" then
+    local known = chat.by_message[item.message_id] or {}
+    if not vim.list_contains(known, item) then
+      known[#known + 1] = item
+    end
+    chat.by_message[item.message_id] = known
+  end
+end
+
+---The first row of a message as it is now, nil when it is not drawn.
+---@param chat CodeCompanion.Chat
+---@param message_id string
+---@return integer? row
+function M.message_row(chat, message_id)
+  local first
+  for _, item in ipairs(chat.by_message[message_id] or {}) do
+    local row = M.item_rows(chat, item)
+    first = row and math.min(first or row, row) or first
+  end
+  return first
+end
+
+---The rows of an item as they are now, nil when its text was deleted.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@return integer? first
+---@return integer? last Exclusive
+function M.item_rows(chat, item)
+  local at = item.id and api.nvim_buf_get_extmark_by_id(chat.bufnr, M.items, item.id, { details = true }) or {}
+  if not at[1] or at[3].invalid then
+    return nil
+  end
+  return at[1], at[3].end_row
+end
+
+---The innermost item that covers a row.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return table?
+function M.item_at(chat, row)
+  local marks = api.nvim_buf_get_extmarks(
+    chat.bufnr,
+    M.items,
+    { row, 0 },
+    { row, -1 },
+    { overlap = true, details = true }
+  )
+  local best, best_row
+  for _, mark in ipairs(marks) do
+    local item = chat.items[mark[1]]
+    if item and not mark[4].invalid and mark[4].end_row > row and (not best_row or mark[2] >= best_row) then
+      best, best_row = item, mark[2]
+    end
+  end
+  return best
+end
+
+---Take away what the newest notice says can be done: something has come after it.
+---@param chat CodeCompanion.Chat
+function M.forget_hint(chat)
+  if chat.hint_mark then
+    api.nvim_buf_del_extmark(chat.bufnr, M.decor, chat.hint_mark)
+    chat.hint_mark = nil
+  end
+end
+
+return M

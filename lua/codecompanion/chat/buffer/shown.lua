@@ -1,0 +1,62 @@
+---Where a chat is seen, and which bars its windows have.
+
+local api = vim.api
+local options = require("codecompanion.chat.state.options")
+
+local M = {}
+
+M.STATUSLINE = "%{%v:lua.require'codecompanion.chat.window.bar'.line()%}"
+M.WINBAR = "%{%v:lua.require'codecompanion.chat.window.bar'.winbar()%}"
+
+---The windows of this tab page that show the chat.
+---@param chat CodeCompanion.Chat
+---@return integer[]
+function M.visible(chat)
+  return vim.tbl_filter(function(win)
+    return api.nvim_win_get_buf(win) == chat.bufnr
+  end, api.nvim_tabpage_list_wins(0))
+end
+
+---Whether the user has no status line of their own.
+---@return boolean
+function M.is_plain_statusline()
+  return vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default
+end
+
+---Whether a window's status line is drawn, whoever is in another window.
+---@param win integer
+---@return boolean
+local function has_statusline(win)
+  if api.nvim_win_get_config(win).relative ~= "" or vim.o.laststatus == 3 then
+    return false
+  end
+  return vim.o.laststatus == 2 or (vim.o.laststatus == 1 and #api.nvim_tabpage_list_wins(0) > 1)
+end
+
+---Whether the chat window gets a winbar of ours. One of the user's own stays; by default there is one where no status
+---line of ours can be seen.
+---@param win integer
+---@return boolean
+function M.wants_winbar(win)
+  local wish = options.display().winbar
+  if wish == "never" or vim.go.winbar ~= "" or not vim.list_contains({ "", M.WINBAR }, vim.wo[win].winbar) then
+    return false
+  end
+  return wish == "always" or not M.is_plain_statusline() or not has_statusline(win)
+end
+
+---Whether every window that shows the chat has a meter in a bar of ours: then the buffer need not repeat it.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.shows_meter(chat)
+  local wins = vim.fn.win_findbuf(chat.bufnr)
+  for _, win in ipairs(wins) do
+    local in_statusline = vim.wo[win].statusline == M.STATUSLINE and has_statusline(win)
+    if vim.wo[win].winbar ~= M.WINBAR and not in_statusline then
+      return false
+    end
+  end
+  return #wins > 0
+end
+
+return M

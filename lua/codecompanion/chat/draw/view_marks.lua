@@ -1,0 +1,94 @@
+---The host says what the view looks like now (`view_marks`); here the buffer is made to say the same.
+
+local changes = require("codecompanion.chat.draw.changes")
+local folds = require("codecompanion.chat.buffer.folds")
+local gone = require("codecompanion.chat.state.gone")
+local marks = require("codecompanion.chat.buffer.marks")
+local replaced = require("codecompanion.chat.draw.replaced")
+local runs = require("codecompanion.chat.draw.runs")
+local tools = require("codecompanion.chat.draw.tools")
+
+local M = {}
+
+---An undone card is closed, one that counts again is as it was drawn.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function refold(chat, change)
+  for _, fold in pairs(chat.folds) do
+    if fold.change == change.id then
+      folds.set_closed(chat, fold, change.undone or change.folded == true)
+    end
+  end
+end
+
+---Make the buffer say what the view looks like now.
+---@param chat CodeCompanion.Chat
+---@param event table view_marks
+function M.update(chat, event)
+  local undone, cleared, pinned = {}, {}, {}
+  for _, id in ipairs(event.undone) do
+    undone[id] = true
+  end
+  for _, id in ipairs(event.cleared) do
+    cleared[id] = (event.cut or {})[id] or true
+  end
+  for _, id in ipairs(event.pinned) do
+    pinned[id] = true
+  end
+  chat.next_undo = event.next_undo ~= "" and event.next_undo or nil
+  chat.next_redo = event.next_redo ~= "" and event.next_redo or nil
+  chat.undo_kind, chat.cleared, chat.marked = event.undo_kind, cleared, true
+  local moved = gone.set(chat, event.gone or {})
+  for id, change in pairs(chat.changes) do
+    local is_undone = undone[id] == true
+    if change.undone ~= is_undone then
+      change.undone, moved = is_undone, true
+      if change.kind == "compacted" then
+        refold(chat, change)
+      end
+    end
+    changes.show(chat, change)
+  end
+  replaced.update(chat, event.replaced or {})
+  if moved then
+    runs.refresh(chat)
+  end
+  changes.supersede(chat)
+  for _, item in pairs(chat.items) do
+    if item.message_id and not item.reasoning then
+      if item.call_id then
+        tools.set_cleared(chat, item, cleared[item.message_id] or false)
+      end
+      local is_pinned = pinned[item.message_id] == true
+      if (item.pinned == true) ~= is_pinned then
+        changes.pin(chat, item, is_pinned)
+      end
+    end
+  end
+  vim.cmd.redraw({ bang = false }) -- closed folds draw their line from the items
+end
+
+---The change that is shown at a row: a card, or the line of an edit below the row.
+---@param chat CodeCompanion.Chat
+---@param row integer 0-based
+---@return (CodeCompanion.Change|CodeCompanion.Replaced)?
+function M.at(chat, row)
+  local item = marks.item_at(chat, row)
+  local id = item and (item.compaction_id or item.cleared_by)
+  if id and id ~= "" then
+    return chat.changes[id]
+  end
+  local answer = replaced.at(chat, row)
+  if answer then
+    return answer
+  end
+  local edits = changes.edits_below(chat, row)
+  for _, change in ipairs(edits) do
+    if change.id == chat.next_undo or change.id == chat.next_redo then
+      return change -- of several the one that a key can do something about
+    end
+  end
+  return edits[1]
+end
+
+return M

@@ -1,0 +1,120 @@
+---Lists of what is pinned, and of what was removed from the view.
+
+local float = require("codecompanion.screen.float")
+local history = require("codecompanion.chat.wire.history")
+local numbers = require("codecompanion.screen.numbers")
+local originals = require("codecompanion.chat.lists.originals")
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
+
+local M = {}
+
+---@param bufnr integer
+---@param lhs string
+---@param desc string
+---@param rhs fun()
+local function map(bufnr, lhs, desc, rhs)
+  vim.keymap.set("n", lhs, rhs, { buffer = bufnr, nowait = true, desc = desc })
+end
+
+---Close the float that is shown and open its successor.
+---@param win integer
+---@param again fun()
+local function reopen(win, again)
+  if vim.api.nvim_win_is_valid(win) then
+    vim.api.nvim_win_close(win, true)
+  end
+  again()
+end
+
+---List the pinned messages.
+---@param chat CodeCompanion.Chat
+function M.pins(chat)
+  session.request(chat, "list_pins", {}, function(rows)
+    if #rows == 0 then
+      return say.line({ "No pins yet; /pin pins the newest message, /pin text an instruction", "No pins yet" })
+    end
+    local lines = vim.tbl_map(function(row)
+      return ("%2d  ⚑ %7s  %-9s  %s"):format(row.number, numbers.short(row.tokens), row.role, row.text)
+    end, rows)
+    local bufnr, win =
+      float.open({ title = "Pinned", lines = lines, width = 100, footer = { "x unpin", "K show", "q close" } })
+    vim.wo[win].cursorline = true
+    local function row()
+      return rows[vim.api.nvim_win_get_cursor(0)[1]]
+    end
+    map(bufnr, "x", "Unpin", function()
+      history.unpin(chat, { item = row().id }, function()
+        reopen(win, function()
+          M.pins(chat)
+        end)
+      end)
+    end)
+    for _, key in ipairs({ "K", "<CR>", "gf" }) do
+      map(bufnr, key, "Show the message", function()
+        originals.message(chat, row().id)
+      end)
+    end
+  end)
+end
+
+---@param row table
+---@return string[]
+local function recalled(row)
+  local facts = ("cycle %d · %s · %s tokens"):format(row.cycle, row.how, numbers.short(row.tokens))
+  local lines = { (("%-6s %s"):format(row.key, row.title):gsub("\n", " ")), "       " .. facts }
+  if row.changed ~= "" then
+    lines[#lines + 1] = "       ! " .. row.changed
+  end
+  if row.snippet ~= "" then
+    lines[#lines + 1] = "       " .. row.snippet:gsub("%s+", " ")
+  end
+  return lines
+end
+
+---Search what was taken out of the view, and list it.
+---@param chat CodeCompanion.Chat
+---@param words string "" = everything, newest first
+function M.recall(chat, words)
+  session.request(chat, "recall", { words = words }, function(result)
+    if #result.rows == 0 then
+      return say.line(words == "" and "Nothing was removed from this chat" or ("Nothing removed contains: " .. words))
+    end
+    local lines, at = {}, {}
+    for _, row in ipairs(result.rows) do
+      for _, line in ipairs(recalled(row)) do
+        lines[#lines + 1] = line
+        at[#lines] = row
+      end
+    end
+    local title = words == "" and "Removed from the request" or ("Removed: " .. words)
+    local footer = { "<CR> show", "r restore", "q close" }
+    local bufnr, win = float.open({ title = title, lines = lines, footer = footer })
+    vim.bo[bufnr].filetype = "codecompanion_recall"
+    vim.wo[win].cursorline = true
+    local ns = vim.api.nvim_create_namespace("codecompanion.chat.recall")
+    for number, line in ipairs(lines) do
+      local group = line:find("^       !") and "CodeCompanionWarning" or line:find("^ ") and "CodeCompanionHint"
+      if group then
+        vim.api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { line_hl_group = group })
+      end
+    end
+    local function row()
+      return at[vim.api.nvim_win_get_cursor(0)[1]]
+    end
+    for _, key in ipairs({ "<CR>", "K", "gf" }) do
+      map(bufnr, key, "Show the original", function()
+        originals.message(chat, row().id)
+      end)
+    end
+    map(bufnr, "r", "Restore", function()
+      history.restore(chat, row().id, function()
+        reopen(win, function()
+          M.recall(chat, words)
+        end)
+      end)
+    end)
+  end)
+end
+
+return M

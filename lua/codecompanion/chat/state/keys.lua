@@ -1,0 +1,40 @@
+---Which keys chat buffers have, as configured; what is set and what each does: `ui/keymaps`, `ui/actions`.
+
+local M = {}
+
+---@return table<string, table|false>
+function M.configured()
+  return require("codecompanion.chat.state.options").chat().keymaps or {}
+end
+
+---The keys of an action in a mode, none when it is switched off.
+---@param name string
+---@param mode string
+---@return string[]
+function M.keys(name, mode)
+  local entry = M.configured()[name]
+  local keys = entry and entry.modes and entry.modes[mode]
+  if not keys then
+    return {}
+  end
+  return type(keys) == "table" and keys or { keys }
+end
+
+---What an empty input says; what finds no room is left out, the help last.
+---@param width integer
+---@return string
+function M.hint(width)
+  local parts = {}
+  for _, item in ipairs({ { "send", "send" }, { "options", "help" } }) do
+    local key = M.keys(item[1], "n")[1]
+    if key then
+      parts[#parts + 1] = key .. " " .. item[2]
+    end
+  end
+  while #parts > 1 and vim.api.nvim_strwidth(table.concat(parts, " · ")) > width do
+    table.remove(parts, 1)
+  end
+  return table.concat(parts, " · ")
+end
+
+return M

@@ -1,0 +1,51 @@
+---Which chats wait for an answer of the user's.
+
+local kinds = require("codecompanion.chat.state.question_kinds")
+
+local M = {}
+
+---What a chat is called where others are named, too.
+---@param chat CodeCompanion.Chat
+---@return string
+function M.name_of(chat)
+  return chat.title ~= "" and ("“%s”"):format(vim.fn.strcharpart(chat.title, 0, 40))
+    or ("chat %s"):format(chat.name)
+end
+
+---Whether something waits for the answer; a question about rules waits quietly, and the chat goes on without it.
+---@param approval CodeCompanion.Approval
+---@return boolean
+function M.is_pressing(approval)
+  local kind = kinds[approval.event.kind]
+  return not kind or kind.waits
+end
+
+---The tool calls that wait for an answer and are drawn.
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Approval[]
+function M.waiting(chat)
+  return vim.tbl_filter(M.is_pressing, chat.approvals or {})
+end
+
+---Whether a tool call of the chat waits for an answer, be it drawn or not.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.waits(chat)
+  return #M.waiting(chat) > 0 or vim.iter(vim.tbl_values(chat.put_away)):any(M.is_pressing)
+end
+
+---For status lines: the chats that wait for an answer, but for the one that is shown there.
+---@param bufnr? integer The current buffer when not given
+---@return string? text
+function M.elsewhere(bufnr)
+  bufnr = bufnr or vim.api.nvim_get_current_buf()
+  local waiting = vim.tbl_filter(function(chat)
+    return M.waits(chat) and chat.bufnr ~= bufnr
+  end, require("codecompanion.chat.state.registry").list())
+  if #waiting > 1 then
+    return ("%d chats are waiting for your approval"):format(#waiting)
+  end
+  return waiting[1] and ("%s is waiting for your approval"):format(M.name_of(waiting[1])) or nil
+end
+
+return M

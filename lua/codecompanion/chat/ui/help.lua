@@ -1,0 +1,136 @@
+---The help of a chat (`g?`, `/help`): its keys and the slash commands.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+local float = require("codecompanion.screen.float")
+local keys = require("codecompanion.chat.state.keys")
+
+local M = {}
+
+---@class CodeCompanion.HelpRow
+---@field keys string
+---@field text string
+
+---@param name string
+---@param entry table
+---@return string keys `<C-s> (i)`, "" when it has none
+local function keys_of(name, entry)
+  local parts = {}
+  for _, mode in ipairs({ "n", "i", "v" }) do
+    local found = entry.modes and keys.keys(name, mode) or {}
+    if #found > 0 then
+      parts[#parts + 1] = table.concat(found, " ") .. (mode == "n" and "" or (" (%s)"):format(mode))
+    end
+  end
+  return table.concat(parts, "  ")
+end
+
+---The keys and what they do, in the order of the option schema; keys of the user's own last.
+---@return CodeCompanion.HelpRow[]
+local function key_rows()
+  local rows, order = {}, {}
+  for index, option in ipairs(require("codecompanion.config.options.keymaps").list()) do
+    order[option.name] = index
+  end
+  for name, entry in pairs(keys.configured()) do
+    local shown = entry and keys_of(name, entry) or ""
+    if shown ~= "" then
+      rows[#rows + 1] = { name = name, keys = shown, text = entry.description or name }
+    end
+  end
+  table.sort(rows, function(a, b)
+    local one, other = order[a.name] or 1000, order[b.name] or 1000
+    return one < other or (one == other and a.name < b.name)
+  end)
+  return rows
+end
+
+---@param commands CodeCompanion.SlashCommand[]
+---@return CodeCompanion.HelpRow[]
+local function slash_rows(commands)
+  return vim.tbl_map(function(command)
+    local usage = "/" .. command.name .. (command.argument and (" " .. command.argument) or "")
+    return { keys = usage, text = command.description }
+  end, commands)
+end
+
+---Two columns; in a narrow window the text stands below its key.
+---@param lines string[]
+---@param rows CodeCompanion.HelpRow[]
+---@param width integer
+local function add_columns(lines, rows, width)
+  local column = 0
+  for _, row in ipairs(rows) do
+    column = math.max(column, api.nvim_strwidth(row.keys))
+  end
+  local room = width - column - 4
+  for _, row in ipairs(rows) do
+    if room < 24 then
+      lines[#lines + 1] = "  " .. row.keys
+      for _, part in ipairs(fit.wrap(row.text, width - 6)) do
+        lines[#lines + 1] = "      " .. part
+      end
+    else
+      local parts = fit.wrap(row.text, room)
+      lines[#lines + 1] = ("  %s%s  %s"):format(row.keys, (" "):rep(column - api.nvim_strwidth(row.keys)), parts[1])
+      for index = 2, #parts do
+        lines[#lines + 1] = (" "):rep(column + 4) .. parts[index]
+      end
+    end
+  end
+end
+
+---@param commands CodeCompanion.SlashCommand[]
+---@param width integer Cells there are
+---@return string[]
+local function help_lines(commands, width)
+  local lines = {}
+  add_columns(lines, key_rows(), width)
+  vim.list_extend(lines, { "" })
+  vim.list_extend(lines, fit.wrap("Slash commands, at the start of the input:", width))
+  add_columns(lines, slash_rows(commands), width)
+  return lines
+end
+
+---@param commands CodeCompanion.SlashCommand[]
+---@return string[] lines
+---@return integer width
+local function layout(commands)
+  local most = math.max(20, vim.o.columns - 4)
+  local lines, width = help_lines(commands, most), 30
+  for _, line in ipairs(lines) do
+    width = math.max(width, api.nvim_strwidth(line) + 1)
+  end
+  return lines, math.min(width, most)
+end
+
+---@param bufnr integer
+local function colour(bufnr)
+  local ns = api.nvim_create_namespace("codecompanion.chat.help")
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
+  for row, line in ipairs(api.nvim_buf_get_lines(bufnr, 0, -1, false)) do
+    if line:find("^  %S") then
+      local last = line:find("%S  ", 3) or #line
+      api.nvim_buf_set_extmark(bufnr, ns, row - 1, 2, { end_col = last, hl_group = "CodeCompanionApprovalKey" })
+    end
+  end
+end
+
+---Show the keys and the slash commands.
+---@param commands CodeCompanion.SlashCommand[]
+function M.open(commands)
+  local lines, width = layout(commands)
+  local bufnr = float.open({
+    title = "Keys and slash commands",
+    lines = lines,
+    width = width,
+    layout = function()
+      return layout(commands)
+    end,
+    on_resize = colour,
+    footer = { "q close" },
+  })
+  colour(bufnr)
+end
+
+return M
