@@ -2,60 +2,29 @@
 ---mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is what begins with a
 ---space.
 
+local buffer = require("codecompanion.chat.buffer.text")
+local commands = require("codecompanion.slash.commands")
+local draft = require("codecompanion.chat.wire.draft")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+local view = require("codecompanion.chat.buffer.view")
+
 local M = {}
-
----@class CodeCompanion.SlashCommand
----@field name string
----@field description string
----@field argument? string How the argument is written
----@field multiline? boolean The argument may go on over several lines
----@field many? boolean The argument is a list of words, each of which is completed
----@field complete? fun(lead: string): string[] Values of the argument
----@field run fun(chat: CodeCompanion.Chat, argument: string, refuse: fun(reason: string))
-
-local NAMES = {
-  "new",
-  "resume",
-  "title",
-  "rename",
-  "fork",
-  "continue",
-  "compact",
-  "undo",
-  "redo",
-  "recall",
-  "restore",
-  "revert",
-  "approvals",
-  "clear",
-  "adapter",
-  "model",
-  "policy",
-  "pin",
-  "pins",
-  "unpin",
-  "memory",
-  "rules",
-  "file",
-  "buffer",
-  "image",
-  "cost",
-  "trace",
-  "help",
-}
 
 ---All commands, in the order they are shown.
 ---@return CodeCompanion.SlashCommand[]
 function M.list()
-  return vim.tbl_map(function(name)
-    return require("codecompanion.slash." .. name)
-  end, NAMES)
+  return commands
 end
 
 ---@param name string
 ---@return CodeCompanion.SlashCommand?
 function M.get(name)
-  return vim.list_contains(NAMES, name) and require("codecompanion.slash." .. name) or nil
+  for _, command in ipairs(commands) do
+    if command.name == name then
+      return command
+    end
+  end
 end
 
 ---What is wrong with a command as it was typed.
@@ -65,7 +34,12 @@ end
 ---@return string? refusal
 local function problem_of(name, command, rest)
   if not command then
-    local near = require("codecompanion.config.nearest").word(name, NAMES)
+    local near = require("codecompanion.config.nearest").word(
+      name,
+      vim.tbl_map(function(known)
+        return known.name
+      end, commands)
+    )
     local advice = near and ("did you mean /%s?"):format(near) or "/help lists them."
     local text = "No command /%s; %s Nothing was sent. To send it as text, begin with a space."
     return text:format(name, advice)
@@ -108,40 +82,21 @@ end
 function M.execute(chat, text)
   local command, argument, refusal = M.parse(text)
   if refusal then
-    M.say(chat, refusal)
+    say.chat(chat, refusal, severity.WARN)
     return true
   end
   if not command then
     return false
   end
-  local draft = require("codecompanion.chat.wire.draft")
   draft.take(chat)
   command.run(chat, argument, function(reason)
-    M.say(chat, reason)
-    if require("codecompanion.chat.buffer.text").input_text(chat) == "" then
+    say.chat(chat, reason, severity.WARN)
+    if buffer.input_text(chat) == "" then
       draft.set(chat, text)
-      require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+      view.cursor_to_input(chat)
     end
   end)
   return true
-end
-
----Tell the user something about a command, in the buffer.
----@param chat CodeCompanion.Chat
----@param text string
-function M.say(chat, text)
-  require("codecompanion.say").chat(chat, text, require("codecompanion.severity").WARN)
-end
-
----The words of an argument; a space within a word is written `\\ `.
----@param argument string
----@return string[]
-function M.words(argument)
-  local found = {}
-  for word in argument:gsub("\\ ", "\0"):gmatch("%S+") do
-    found[#found + 1] = (word:gsub("%z", " "))
-  end
-  return found
 end
 
 return M

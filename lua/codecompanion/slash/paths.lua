@@ -1,9 +1,14 @@
 ---Paths for `/file` and `/image`: completion, and a list to choose from.
 
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
+
 local M = {}
 
 local MAX_FILES = 5000
 local MAX_DEPTH = 12
+local EXTENSIONS = { png = true, jpg = true, jpeg = true, gif = true, webp = true }
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
 
 ---Paths that go on from `lead`; spaces are written `\ `.
@@ -17,7 +22,7 @@ end
 
 ---Files below the working folder, what git ignores left out.
 ---@param callback fun(paths: string[])
-function M.list(callback)
+local function list(callback)
   local function walk()
     local found = {}
     local options = {
@@ -60,16 +65,27 @@ local function is_readable(path)
   return vim.fn.filereadable(absolute(path)) == 1
 end
 
+---The words of an argument; a space within a word is written `\\ `.
+---@param argument string
+---@return string[]
+function M.words(argument)
+  local found = {}
+  for word in argument:gsub("\\ ", "\0"):gmatch("%S+") do
+    found[#found + 1] = (word:gsub("%z", " "))
+  end
+  return found
+end
+
 ---The paths of an argument: one with spaces in it, or several words, each may be a pattern such as `src/*.lua`.
 ---@param argument string
 ---@return string[] paths
 ---@return string[] missing
-function M.parse(argument)
+local function parse(argument)
   if is_readable(argument) then
     return { argument }, {}
   end
   local found, missing = {}, {}
-  for _, word in ipairs(require("codecompanion.slash").words(argument)) do
+  for _, word in ipairs(M.words(argument)) do
     if is_readable(word) then
       found[#found + 1] = word
     else
@@ -84,8 +100,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param path string
-function M.attach(chat, kind, path)
-  require("codecompanion.chat.state.session").notify(chat, "attach", { kind = kind, path = absolute(path) })
+local function attach(chat, kind, path)
+  session.notify(chat, "attach", { kind = kind, path = absolute(path) })
 end
 
 ---Attach what an argument names; if anything of it cannot be read, nothing is attached.
@@ -95,8 +111,8 @@ end
 ---@param refuse fun(reason: string)
 ---@param accept? fun(path: string): boolean
 ---@param wanted? string What it accepts
-function M.attach_all(chat, kind, argument, refuse, accept, wanted)
-  local found, missing = M.parse(argument)
+local function attach_all(chat, kind, argument, refuse, accept, wanted)
+  local found, missing = parse(argument)
   local wrong = vim.tbl_filter(function(path)
     return accept ~= nil and not accept(path)
   end, found)
@@ -107,7 +123,7 @@ function M.attach_all(chat, kind, argument, refuse, accept, wanted)
     return refuse(("Nothing was attached: %s is not %s."):format(table.concat(wrong, ", "), wanted))
   end
   for _, path in ipairs(found) do
-    M.attach(chat, kind, path)
+    attach(chat, kind, path)
   end
 end
 
@@ -123,13 +139,13 @@ function M.attach_to_current(paths)
   end
   for _, path in ipairs(paths) do
     if is_readable(path) then
-      M.attach(chat, "file", path)
+      attach(chat, "file", path)
     else
       missing[#missing + 1] = path
     end
   end
   if #missing > 0 then
-    require("codecompanion.slash").say(chat, ("Not attached: no readable file %s."):format(table.concat(missing, ", ")))
+    say.chat(chat, ("Not attached: no readable file %s."):format(table.concat(missing, ", ")), severity.WARN)
   end
 end
 
@@ -137,21 +153,60 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param accept fun(path: string): boolean
-function M.pick(chat, kind, accept)
-  M.list(function(paths)
+local function pick(chat, kind, accept)
+  list(function(paths)
     local choices = vim.tbl_filter(accept, paths)
     if #choices == 0 then
-      require("codecompanion.slash").say(chat, ("No %s found below %s."):format(kind, vim.fn.getcwd()))
+      say.chat(chat, ("No %s found below %s."):format(kind, vim.fn.getcwd()), severity.WARN)
       return
     end
     local prompt = kind == "file" and "Attach files" or "Attach images"
     local options = { prompt = prompt, kind = "codecompanion." .. kind }
     require("codecompanion.screen.choose").select_many(choices, options, function(chosen)
       for _, path in ipairs(chosen or {}) do
-        M.attach(chat, kind, path)
+        attach(chat, kind, path)
       end
     end)
   end)
+end
+
+---`/file`: paths of an argument are attached; a PDF as a document. Without one the user chooses.
+---@param chat CodeCompanion.Chat
+---@param argument string
+---@param refuse fun(reason: string)
+function M.attach_files(chat, argument, refuse)
+  if argument ~= "" then
+    return attach_all(chat, "file", argument, refuse)
+  end
+  pick(chat, "file", function()
+    return true
+  end)
+end
+
+---@param path string
+---@return boolean
+local function is_image(path)
+  return EXTENSIONS[(path:match("%.(%w+)$") or ""):lower()] == true
+end
+
+---Images that go on from `lead`, and folders.
+---@param lead string
+---@return string[]
+function M.complete_images(lead)
+  return vim.tbl_filter(function(path)
+    return is_image(path) or path:sub(-1) == "/"
+  end, M.complete(lead))
+end
+
+---`/image`: the same with images.
+---@param chat CodeCompanion.Chat
+---@param argument string
+---@param refuse fun(reason: string)
+function M.attach_images(chat, argument, refuse)
+  if argument ~= "" then
+    return attach_all(chat, "image", argument, refuse, is_image, "an image (png, jpg, jpeg, gif, webp)")
+  end
+  pick(chat, "image", is_image)
 end
 
 return M
