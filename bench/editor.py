@@ -41,6 +41,8 @@ NUMBERS = itertools.count(1)
 WINDOW = 100_000_000
 """Large enough that no edit or compaction happens while something else is measured."""
 
+SET_DRAFT = "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), ...)"
+
 TICKER = """
 local gaps, last = {}, vim.uv.hrtime()
 local timer = vim.uv.new_timer()
@@ -199,7 +201,7 @@ def submit(nvim: Nvim, text: str) -> tuple[float, float]:
     """Type and send; return (ms the editor was blocked, ms until the first token is on the screen)."""
     number = f"{next(NUMBERS):06}"
     nvim.lua(
-        "local c = require('codecompanion.chat').current() require('codecompanion.chat.wire.draft').set(c, ...)",
+        SET_DRAFT,
         f"{text} QUESTION-{number}",
     )
     started = time.monotonic()
@@ -324,9 +326,7 @@ def burst(bench: Bench) -> None:
             for _ in bench.times(5):
                 with editor(bench.fresh("burst"), server.url) as nvim:
                     open_chat(nvim)
-                    nvim.lua(
-                        "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')"
-                    )
+                    nvim.lua(SET_DRAFT, "go")
                     nvim.lua("return _G.bench_longest_stall()")
                     nvim.notify_lua(
                         "require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').current())"
@@ -355,7 +355,7 @@ def stream_into_long_chat(bench: Bench) -> None:
         with editor(root, server.url) as nvim:
             open_chat(nvim, chat)
             lines = nvim.lua("return vim.api.nvim_buf_line_count(0)")
-            nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')")
+            nvim.lua(SET_DRAFT, "go")
             nvim.notify_lua("require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').current())")
             nvim.wait_screen("a line of text")
             nvim.feed("GA")
@@ -446,9 +446,7 @@ def managing(bench: Bench) -> None:
                         " vim.api.nvim_create_autocmd('User', { pattern = 'CodeCompanionChat' .. n,"
                         " callback = function(a) _G.seen[n] = vim.uv.hrtime() end }) end"
                     )
-                    nvim.lua(
-                        "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'go')"
-                    )
+                    nvim.lua(SET_DRAFT, "go")
                     nvim.lua("return _G.bench_longest_stall()")
                     nvim.lua(
                         "_G.sent = vim.uv.hrtime()"

@@ -154,7 +154,7 @@ def bars(config: Config, **more: Any) -> list[str]:
     chat["meter"] = meter | {"compact_at": 108_800} | chat.get("meter", {})
     found: list[str] = config.nvim.lua(
         "local chat, found = ..., {}\nfor width = 20, 220 do\n"
-        "  local left, right = require('codecompanion.chat.window.bar').halves(chat, width)\n"
+        "  local left, right = require('codecompanion.chat.buffer.bar').halves(chat, width)\n"
         "  found[#found + 1] = left .. '|' .. table.concat(vim.tbl_map(function(c) return c[1] end, right))\nend\n"
         "return found",
         chat,

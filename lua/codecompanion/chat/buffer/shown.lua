@@ -5,8 +5,8 @@ local options = require("codecompanion.chat.state.options")
 
 local M = {}
 
-M.STATUSLINE = "%{%v:lua.require'codecompanion.chat.window.bar'.line()%}"
-M.WINBAR = "%{%v:lua.require'codecompanion.chat.window.bar'.winbar()%}"
+M.STATUSLINE = "%{%v:lua.require'codecompanion.chat.buffer.bar'.line()%}"
+M.WINBAR = "%{%v:lua.require'codecompanion.chat.buffer.bar'.winbar()%}"
 
 ---The windows of this tab page that show the chat.
 ---@param chat CodeCompanion.Chat
