@@ -58,7 +58,7 @@ lint: setup ## ruff, stylua, luacheck
 format: setup ## let ruff and stylua write what lint would ask for
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
-	@if command -v stylua >/dev/null; then stylua lua plugin ftplugin build.lua lazy.lua; fi
+	@if command -v stylua >/dev/null; then stylua lua plugin ftplugin tools build.lua lazy.lua; fi
 
 types: setup ## mypy --strict
 	@.venv/bin/mypy

@@ -139,7 +139,7 @@ def play(
     plan = home / "plan.json"
     plan.write_text(json.dumps({"steps": steps, "out": str(told)}), encoding="utf-8")
     init = home / "init.lua"
-    run_plan = f'lua require("codecompanion.demo").run("{plan}")'
+    run_plan = f'lua dofile("{REPOSITORY}/tools/demo.lua").run("{plan}")'
     init.write_text(init_file(recording.resolve(), window, rules, [run_plan], policy))
     size = f"set columns={COLUMNS} lines={LINES}"
     result = subprocess.run(

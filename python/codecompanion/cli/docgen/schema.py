@@ -87,12 +87,12 @@ class Dump(msgspec.Struct, frozen=True):
 
 
 def read_schema() -> Dump:
-    """Return what `lua/codecompanion/config/dump.lua` prints.
+    """Return what `tools/dump.lua` prints.
 
     Raises:
         SchemaUnreadable: no Neovim was found, or the script failed.
     """
-    script = ROOT / "lua" / "codecompanion" / "config" / "dump.lua"
+    script = ROOT / "tools" / "dump.lua"
     if not script.exists():
         raise SchemaUnreadable(f"{script} does not exist: this command works in a checkout of the plugin only")
     command = [_find_neovim(), "--clean", "--headless", "-l", str(script)]
