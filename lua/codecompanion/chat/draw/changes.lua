@@ -176,14 +176,14 @@ local function draw_clear(chat, change)
     return
   end
   api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, first + 1)
-  local behind = suffix(chat, change)
-  if behind ~= "" then
-    local opts = { virt_text = { { "· " .. behind, "CodeCompanionHint" } }, virt_text_pos = "eol" }
+  local after = suffix(chat, change)
+  if after ~= "" then
+    local opts = { virt_text = { { "· " .. after, "CodeCompanionHint" } }, virt_text_pos = "eol" }
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, opts)
   end
 end
 
----Draw what is said of a change anew.
+---Draw what is said of a change again.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 function M.show(chat, change)

@@ -1,4 +1,4 @@
----What stands behind what is drawn or sent, in a float.
+---The whole of what is drawn or sent, in a float.
 
 local float = require("codecompanion.screen.float")
 local session = require("codecompanion.chat.state.session")

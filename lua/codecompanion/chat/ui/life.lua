@@ -138,7 +138,7 @@ local function create(id, bufnr)
   return chat
 end
 
----Fill a buffer named after a chat: one that is open is drawn anew, any other comes from the history.
+---Fill a buffer named after a chat: one that is open is drawn again, any other comes from the history.
 ---@param bufnr integer
 ---@param id string
 function M.fill(bufnr, id)
