@@ -15,7 +15,7 @@ from codecompanion.model.messages import Message, is_typed_by_user
 
 Kind = Literal["draft", "partial", "grants", "permits"]
 BETWEEN = "\n\n"
-"""What stands between two drafts that were made one (`chat/draft.lua`)."""
+"""What stands between two drafts that were made one (`chat/wire/draft.lua`)."""
 
 
 class Calibration(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
 names are those of the products. `fields_of` is pure: the session says when one is due, logs it as a `PolicyEvent` and
-sends it to the editor, where `User CodeCompanion<NameInCamelCase>` fires (documented in `chat/policy_autocmds.lua`).
+sends it to the editor, where `User CodeCompanion<NameInCamelCase>` fires (`chat/state/policy_autocmds.lua`).
 Figures are tokens of the whole request; one that nobody knows is 0.
 """
 
