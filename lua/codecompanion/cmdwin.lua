@@ -1,5 +1,6 @@
 ---The command-line window (`q:`): Neovim opens no other window and shows no other buffer while it is there (E11).
 
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -10,7 +11,7 @@ function M.refuses()
   if vim.fn.getcmdwintype() == "" then
     return false
   end
-  require("codecompanion.say").line("Not in the command-line window; :q leaves it", severity.ERROR)
+  say.line("Not in the command-line window; :q leaves it", severity.ERROR)
   return true
 end
 

@@ -1,5 +1,6 @@
 ---Another plugin of the same name: two cannot share `lua/codecompanion`, so it is said once, and nothing is started.
 
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -40,7 +41,7 @@ end
 local function say_once(text)
   if not said then
     said = true
-    require("codecompanion.say").line(text, severity.ERROR)
+    say.line(text, severity.ERROR)
   end
 end
 

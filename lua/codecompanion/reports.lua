@@ -4,8 +4,15 @@
 ---report is changed line by line, so that cursor and folds stay where they are.
 
 local api = vim.api
+local float = require("codecompanion.screen.float")
+local host = require("codecompanion.host")
+local life = require("codecompanion.chat.ui.life")
+local numbers = require("codecompanion.screen.numbers")
+local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
+local shown = require("codecompanion.chat.buffer.shown")
+local window = require("codecompanion.chat.window")
 
 local M = {}
 
@@ -44,7 +51,7 @@ function M.fold_text()
   return {
     { "▸ ", "CodeCompanionFoldMark" },
     { title, "CodeCompanionFold" },
-    { "  " .. require("codecompanion.screen.numbers").counted(lines, "line"), "CodeCompanionFoldMark" },
+    { "  " .. numbers.counted(lines, "line"), "CodeCompanionFoldMark" },
   }
 end
 
@@ -85,7 +92,7 @@ end
 
 ---@param win integer
 local function dress(win)
-  local is_plain = require("codecompanion.chat.buffer.shown").is_plain_statusline()
+  local is_plain = shown.is_plain_statusline()
   local values = {
     statusline = is_plain and STATUSLINE or "", -- a status line of the user's own stays
     foldmethod = "expr",
@@ -131,7 +138,7 @@ local function show(bufnr)
   vim.cmd.stopinsert() -- nothing can be typed into a report
   local win = report_window()
   if win then
-    require("codecompanion.chat.window").put(win, bufnr)
+    window.put(win, bufnr)
     api.nvim_set_current_win(win)
   else
     local height = math.max(LEAST_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
@@ -155,7 +162,7 @@ end
 ---@param refuse? fun(reason: string)
 local function ask(report, turn, on_result, refuse)
   local payload = { chat = report.chat, width = width_of(report.bufnr), turn = turn }
-  require("codecompanion.host").request(report.verb, payload, function(err, result)
+  host.request(report.verb, payload, function(err, result)
     if err and refuse then
       return refuse(err)
     elseif err then
@@ -176,7 +183,7 @@ local NAMES = { show_cost = "Cost", show_trace = "Trace" }
 ---@return string
 local function name_of(report)
   local title = ""
-  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
+  for _, chat in ipairs(registry.list()) do
     title = chat.id == report.chat and chat.title or title
   end
   title = vim.trim((title:gsub("%s+", " "):gsub("/", "∕")))
@@ -240,7 +247,7 @@ local function close(report)
   end
   -- A floating chat got out of the way of the report.
   if report.beside and api.nvim_buf_is_valid(report.beside.bufnr) then
-    require("codecompanion.chat.ui.life").show(report.beside)
+    life.show(report.beside)
   end
 end
 
@@ -315,7 +322,7 @@ local function new_buffer()
   vim.bo[bufnr].bufhidden = "wipe"
   vim.bo[bufnr].swapfile = false
   vim.bo[bufnr].filetype = "markdown"
-  require("codecompanion.screen.float").highlight(bufnr, "markdown")
+  float.highlight(bufnr, "markdown")
   return bufnr
 end
 
@@ -330,7 +337,7 @@ local function open(chat, verb, turn, refuse)
     report.bufnr = new_buffer()
     stay(report, result)
     draw(report.bufnr, result.text)
-    local current = require("codecompanion.chat.state.registry").by_buffer(api.nvim_get_current_buf())
+    local current = registry.by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)
     rename(report)

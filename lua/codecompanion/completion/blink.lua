@@ -1,5 +1,7 @@
 ---Source for blink.cmp: `sources.providers.codecompanion = { module = "codecompanion.completion.blink" }`.
 
+local registry = require("codecompanion.chat.state.registry")
+
 local M = {}
 M.__index = M
 
@@ -22,7 +24,7 @@ end
 ---@param callback fun(result: table)
 function M.get_completions(_, context, callback)
   local row, col = context.cursor[1] - 1, context.cursor[2]
-  local chat = require("codecompanion.chat.state.registry").by_buffer(context.bufnr)
+  local chat = registry.by_buffer(context.bufnr)
   local from, items = require("codecompanion.completion").items(chat, row, context.line:sub(1, col))
   callback({
     is_incomplete_forward = true,

@@ -1,6 +1,8 @@
 ---Source for nvim-cmp:
 ---`require("cmp").register_source("codecompanion", require("codecompanion.completion.cmp").new())`.
 
+local registry = require("codecompanion.chat.state.registry")
+
 local M = {}
 M.__index = M
 
@@ -28,7 +30,7 @@ end
 ---@param callback fun(result: table)
 function M.complete(_, params, callback)
   local context = params.context
-  local chat = require("codecompanion.chat.state.registry").by_buffer(context.bufnr)
+  local chat = registry.by_buffer(context.bufnr)
   local row, col = context.cursor.row - 1, context.cursor.col - 1
   local from, items = require("codecompanion.completion").items(chat, row, context.cursor_before_line)
   callback({

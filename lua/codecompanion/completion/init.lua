@@ -2,13 +2,16 @@
 
 local api = vim.api
 
+local anchors = require("codecompanion.chat.buffer.anchors")
+local registry = require("codecompanion.chat.state.registry")
+
 local M = {}
 
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
 ---@return boolean The row is the first of the input: only there a slash command may stand
 local function is_command_row(chat, row)
-  return chat ~= nil and row == require("codecompanion.chat.buffer.anchors").position(chat, "input")
+  return chat ~= nil and row == anchors.position(chat, "input")
 end
 
 ---@class CodeCompanion.Completion
@@ -66,7 +69,7 @@ end
 ---@param base string
 ---@return integer|table
 function M.omnifunc(findstart, base)
-  local chat = require("codecompanion.chat.state.registry").by_buffer()
+  local chat = registry.by_buffer()
   local cursor = api.nvim_win_get_cursor(0)
   local line = api.nvim_get_current_line():sub(1, cursor[2])
   if findstart == 1 then
@@ -84,7 +87,7 @@ end
 function M.done(chat, item)
   if type(item) == "table" and type(item.word) == "string" and vim.startswith(item.word, "/") then
     local command = require("codecompanion.slash").get(item.word:sub(2))
-    local row = require("codecompanion.chat.buffer.anchors").position(chat, "input")
+    local row = anchors.position(chat, "input")
     local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1]
     if command and command.complete and line == item.word and api.nvim_get_mode().mode:sub(1, 1) == "i" then
       api.nvim_feedkeys(" ", "n", false)

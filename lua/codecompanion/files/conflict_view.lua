@@ -3,6 +3,9 @@
 
 local api = vim.api
 
+local float = require("codecompanion.screen.float")
+local session = require("codecompanion.chat.state.session")
+
 local M = {}
 
 ---Wider than this the texts stand side by side, below it one above the other.
@@ -65,7 +68,7 @@ local function open(change)
   local filetype = vim.bo[file].filetype
   local tab = api.nvim_get_current_tabpage()
   for _, bufnr in ipairs({ before, after }) do
-    require("codecompanion.screen.float").highlight(bufnr, filetype)
+    float.highlight(bufnr, filetype)
     vim.keymap.set("n", "q", function()
       if api.nvim_tabpage_is_valid(tab) and #api.nvim_list_tabpages() > 1 then
         vim.cmd(("tabclose %d"):format(api.nvim_tabpage_get_number(tab)))
@@ -84,7 +87,7 @@ end
 ---@param conflict { path: string, changes: string[] }
 function M.open(chat, conflict)
   local payload = { change_id = conflict.changes[1], texts = true }
-  require("codecompanion.chat.state.session").request(chat, "show_change", payload, function(shown)
+  session.request(chat, "show_change", payload, function(shown)
     open({ path = conflict.path, change_id = payload.change_id, before = shown.before, after = shown.after })
   end)
 end

@@ -2,6 +2,10 @@
 
 local api = vim.api
 local counts = require("codecompanion.files.counts").text
+local blocks = require("codecompanion.chat.draw.blocks")
+local float = require("codecompanion.screen.float")
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
 local ns = api.nvim_create_namespace("codecompanion.files.list")
 
 local M = {}
@@ -24,7 +28,7 @@ end
 local function lines_of(rows)
   local name_width, count_width = 0, 0
   for _, row in ipairs(rows) do
-    row.title = require("codecompanion.chat.draw.blocks").one_line(row.tool .. " " .. row.name)
+    row.title = blocks.one_line(row.tool .. " " .. row.name)
     name_width = math.max(name_width, api.nvim_strwidth(row.title))
     count_width = math.max(count_width, api.nvim_strwidth(counts(row)))
   end
@@ -59,14 +63,13 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param done fun(rows: table[])
 local function load(chat, done)
-  require("codecompanion.chat.state.session").request(chat, "list_changes", {}, done)
+  session.request(chat, "list_changes", {}, done)
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param rows table[]
 local function show(chat, rows)
   local lines, by_line = lines_of(rows)
-  local float = require("codecompanion.screen.float")
   local bufnr, win = float.open({ title = "File changes", lines = lines, footer = FOOTER })
   colour(bufnr, lines, by_line)
   api.nvim_win_set_cursor(win, { math.min(2, #lines), 0 })
@@ -113,7 +116,7 @@ local function show(chat, rows)
     take_back(revert.of_turn(rows, row.turn_id))
   end)
   map("K", "Show the diff", function(row)
-    require("codecompanion.chat.state.session").request(chat, "show_change", { change_id = row.change_id }, float.show)
+    session.request(chat, "show_change", { change_id = row.change_id }, float.show)
   end)
   map("<CR>", "Open the file", function(row)
     close()
@@ -130,7 +133,7 @@ end
 function M.open(chat)
   load(chat, function(rows)
     if #rows == 0 then
-      return require("codecompanion.say").line("The tools of this chat have changed no files.")
+      return say.line("The tools of this chat have changed no files.")
     end
     show(chat, rows)
   end)

@@ -2,6 +2,8 @@
 
 local api = vim.api
 
+local marks = require("codecompanion.chat.buffer.marks")
+
 local M = {}
 
 ---The row of the next (1) or previous (-1) tool call that changed a file.
@@ -10,7 +12,6 @@ local M = {}
 ---@param step 1|-1
 ---@return integer?
 function M.next_row(chat, from, step)
-  local marks = require("codecompanion.chat.buffer.marks")
   local best
   for id, item in pairs(chat.items) do
     if item.change then

@@ -1,5 +1,8 @@
 ---What a turn changed as a quickfix list: one entry for each place.
 
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
+
 local M = {}
 
 ---@param row table
@@ -37,10 +40,10 @@ end
 ---@param all boolean The whole chat, not only the newest turn that changed something
 ---@param turn_id? string Another turn
 function M.fill(chat, all, turn_id)
-  require("codecompanion.chat.state.session").request(chat, "list_changes", { hunks = true }, function(rows)
+  session.request(chat, "list_changes", { hunks = true }, function(rows)
     local items = items_of(rows, all, turn_id)
     if #items == 0 then
-      return require("codecompanion.say").line("The tools of this chat have changed no files that are there now.")
+      return say.line("The tools of this chat have changed no files that are there now.")
     end
     vim.fn.setqflist({}, " ", { title = "CodeCompanion: file changes", items = items })
     vim.cmd("botright copen")

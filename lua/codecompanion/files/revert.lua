@@ -1,6 +1,8 @@
 ---Take back what tools did to files. The host does it, three-way against what came later; here the user is asked.
 
+local choose = require("codecompanion.screen.choose")
 local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -11,7 +13,7 @@ local M = {}
 local function mark(chat, conflict)
   require("codecompanion.files.show").file(conflict.path)
   local payload = { changes = conflict.changes, markers = true }
-  require("codecompanion.chat.state.session").request(chat, "revert_changes", payload, function(result)
+  session.request(chat, "revert_changes", payload, function(result)
     if #result.conflicts > 0 then
       return say.line(result.text, severity.WARN)
     end
@@ -29,7 +31,7 @@ local function ask_about(chat, conflicts)
       choices[3] = conflict.can_mark and "Put conflict markers into its buffer (unsaved)" or nil
       local prompt = ("%s: %s"):format(conflict.name, conflict.reason)
       local options = { prompt = prompt, kind = "codecompanion_revert" }
-      return require("codecompanion.screen.choose").select(choices, options, function(choice)
+      return choose.select(choices, options, function(choice)
         if choice == choices[2] then
           require("codecompanion.files.conflict_view").open(chat, conflict)
         elseif choice == choices[3] and choice then
@@ -45,7 +47,7 @@ end
 ---@param ids string[]
 ---@param done? fun(will_ask: boolean) Called when it was done or refused; whether a question follows
 function M.revert(chat, ids, done)
-  require("codecompanion.chat.state.session").request(chat, "revert_changes", { changes = ids }, function(result)
+  session.request(chat, "revert_changes", { changes = ids }, function(result)
     say.line(result.text, #result.conflicts > 0 and severity.WARN or severity.INFO)
     if done then
       local asks = vim.iter(result.conflicts):any(function(conflict)
@@ -109,7 +111,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param what string
 function M.chosen(chat, what)
-  require("codecompanion.chat.state.session").request(chat, "list_changes", {}, function(rows)
+  session.request(chat, "list_changes", {}, function(rows)
     local path = path_of(what)
     local ids = what == "turn" and M.of_turn(rows) or M.of_file(rows, path)
     if #ids == 0 then

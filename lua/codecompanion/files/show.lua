@@ -3,6 +3,8 @@
 
 local api = vim.api
 
+local say = require("codecompanion.say")
+
 local M = {}
 
 ---Whether a window may be given another buffer.
@@ -44,7 +46,7 @@ function M.file(path, line)
     local ok, problem = pcall(vim.cmd.edit, vim.fn.fnameescape(path))
     if not ok then
       local reason = tostring(problem):gsub("^.-Vim[^:]*:", "")
-      return require("codecompanion.say").line(reason, require("codecompanion.severity").ERROR)
+      return say.line(reason, require("codecompanion.severity").ERROR)
     end
   end
   if line then

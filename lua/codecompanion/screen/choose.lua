@@ -1,6 +1,8 @@
 ---Questions through `vim.ui.select` and `vim.ui.input`: asked in normal mode, and `<C-c>` is an answer, too.
 
 local api = vim.api
+local float = require("codecompanion.screen.float")
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -36,7 +38,7 @@ local function guarded(ask, callback)
     return
   end
   if answered or not tostring(problem):find("Keyboard interrupt", 1, true) then
-    return require("codecompanion.say").line(tostring(problem), severity.ERROR)
+    return say.line(tostring(problem), severity.ERROR)
   end
   done(nil)
 end
@@ -95,7 +97,7 @@ end
 ---@return integer bufnr
 function M.list(lines, at, options, done)
   local from = api.nvim_get_current_win()
-  local bufnr, win = require("codecompanion.screen.float").open({
+  local bufnr, win = float.open({
     title = options.title,
     lines = lines,
     wrap = options.wrap == true,
@@ -222,7 +224,7 @@ end
 ---Neovim leaves the question of its own `vim.ui.input` on the command line.
 function M.forget_prompt()
   vim.schedule(function() -- a silent map would keep it from being written over
-    require("codecompanion.say").nothing()
+    say.nothing()
   end)
 end
 

@@ -2,6 +2,8 @@
 
 local api = vim.api
 
+local numbers = require("codecompanion.screen.numbers")
+
 local M = {}
 
 local LEAST_WIDTH = 76
@@ -248,7 +250,7 @@ function M.show_rows(result)
     end
     widest = math.max(widest, api.nvim_strwidth(lines[#lines]))
   end
-  local count = require("codecompanion.screen.numbers").counted(#lines, "line")
+  local count = numbers.counted(#lines, "line")
   local shown = { title = result.title, lines = lines, filetype = result.filetype, wrap = false, width = widest }
   M.open(vim.tbl_extend("error", shown, { footer = { count, "q close" } }))
 end
@@ -262,7 +264,7 @@ function M.show(result)
   end
   local text = (result.text:gsub("\r\n", "\n"))
   local lines = vim.split(text, "\n", { plain = true })
-  local lines_text = require("codecompanion.screen.numbers").counted(#lines, "line")
+  local lines_text = numbers.counted(#lines, "line")
   M.open({ title = title, lines = lines, filetype = result.filetype, footer = { lines_text, "q close" } })
 end
 

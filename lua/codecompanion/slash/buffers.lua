@@ -1,6 +1,7 @@
 ---`/buffer [names or numbers]`: attach what a buffer holds now, unsaved changes included.
 
 local api = vim.api
+local choose = require("codecompanion.screen.choose")
 local paths = require("codecompanion.slash.paths")
 local session = require("codecompanion.chat.state.session")
 
@@ -96,7 +97,7 @@ function M.attach(chat, argument, refuse)
     return
   end
   local options = { prompt = "Attach buffers", kind = "codecompanion.buffer", format_item = name_of }
-  require("codecompanion.screen.choose").select_many(buffers, options, function(chosen)
+  choose.select_many(buffers, options, function(chosen)
     for _, bufnr in ipairs(chosen or {}) do
       send(chat, bufnr)
     end

@@ -5,6 +5,7 @@
 local buffer = require("codecompanion.chat.buffer.text")
 local commands = require("codecompanion.slash.commands")
 local draft = require("codecompanion.chat.wire.draft")
+local nearest = require("codecompanion.config.nearest")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local view = require("codecompanion.chat.buffer.view")
@@ -34,7 +35,7 @@ end
 ---@return string? refusal
 local function problem_of(name, command, rest)
   if not command then
-    local near = require("codecompanion.config.nearest").word(
+    local near = nearest.word(
       name,
       vim.tbl_map(function(known)
         return known.name

@@ -1,5 +1,8 @@
 ---Paths for `/file` and `/image`: completion, and a list to choose from.
 
+local choose = require("codecompanion.screen.choose")
+local life = require("codecompanion.chat.ui.life")
+local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
@@ -130,8 +133,7 @@ end
 ---Attach files to the chat in use, or to a new one.
 ---@param paths string[]
 function M.attach_to_current(paths)
-  local life = require("codecompanion.chat.ui.life")
-  local chat, missing = require("codecompanion.chat.state.registry").current(), {}
+  local chat, missing = registry.current(), {}
   if chat then
     life.show(chat)
   else
@@ -162,7 +164,7 @@ local function pick(chat, kind, accept)
     end
     local prompt = kind == "file" and "Attach files" or "Attach images"
     local options = { prompt = prompt, kind = "codecompanion." .. kind }
-    require("codecompanion.screen.choose").select_many(choices, options, function(chosen)
+    choose.select_many(choices, options, function(chosen)
       for _, path in ipairs(chosen or {}) do
         attach(chat, kind, path)
       end

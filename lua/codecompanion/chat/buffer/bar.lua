@@ -5,6 +5,7 @@
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
+local registry = require("codecompanion.chat.state.registry")
 local status = require("codecompanion.chat.state.status")
 
 local M = {}
@@ -76,7 +77,7 @@ end
 ---@param in_winbar boolean Otherwise it is a status line
 ---@return string
 function M.text(win, in_winbar)
-  local chat = require("codecompanion.chat.state.registry").by_buffer(api.nvim_win_get_buf(win))
+  local chat = registry.by_buffer(api.nvim_win_get_buf(win))
   if not chat then
     return ""
   end

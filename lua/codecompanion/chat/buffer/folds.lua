@@ -5,6 +5,10 @@
 
 local api = vim.api
 
+local fit = require("codecompanion.screen.fit")
+local numbers = require("codecompanion.screen.numbers")
+local registry = require("codecompanion.chat.state.registry")
+
 local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.folds")
@@ -314,21 +318,20 @@ end
 ---'foldtext' of chat windows.
 ---@return { [1]: string, [2]: string }[]|string
 function M.text()
-  local chat = require("codecompanion.chat.state.registry").by_buffer(api.nvim_get_current_buf())
+  local chat = registry.by_buffer(api.nvim_get_current_buf())
   local row = vim.v.foldstart - 1
   if chat then
     local marks = api.nvim_buf_get_extmarks(chat.bufnr, M.ns, { row, 0 }, { row, 0 }, {})
     for _, mark in ipairs(marks) do
       local fold = chat.folds[mark[1]]
       if fold then
-        local fit = require("codecompanion.screen.fit")
         local room = fit.room(api.nvim_get_current_win())
         return fit.cut_chunks(fold.text(room), room)
       end
     end
   end
   local line = api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ""
-  local counted = require("codecompanion.screen.numbers").counted
+  local counted = numbers.counted
   return {
     { line, "CodeCompanionFold" },
     { "  " .. counted(vim.v.foldend - row, "line"), "CodeCompanionFoldMark" },

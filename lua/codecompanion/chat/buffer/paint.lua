@@ -5,7 +5,10 @@
 ---colours line by line. The highlight queries and groups are Neovim's own, so it looks the same.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local live = require("codecompanion.chat.buffer.live")
+local options = require("codecompanion.chat.state.options")
+local registry = require("codecompanion.chat.state.registry")
 local scan = require("codecompanion.chat.buffer.scan")
 
 local M = {}
@@ -227,7 +230,7 @@ function M.input_soon(chat)
     if not api.nvim_buf_is_loaded(chat.bufnr) then
       return
     end
-    local first = require("codecompanion.chat.buffer.anchors").position(chat, "input")
+    local first = anchors.position(chat, "input")
     local lines = api.nvim_buf_get_lines(chat.bufnr, first, -1, false)
     api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, -1)
     if #lines <= MAX_INPUT_LINES then
@@ -242,7 +245,7 @@ end
 ---A window of a long chat may have been given a whole-buffer highlighter by the user's own autocmds: take it off.
 ---@param chat CodeCompanion.Chat
 function M.guard(chat)
-  local limit = require("codecompanion.chat.state.options").display().treesitter_max_lines
+  local limit = options.display().treesitter_max_lines
   local highlighter = package.loaded["vim.treesitter.highlighter"] -- not loaded: nothing has one
   if highlighter and highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > limit then
     vim.treesitter.stop(chat.bufnr)
@@ -264,7 +267,7 @@ end
 function M.setup()
   api.nvim_set_decoration_provider(provider, {
     on_win = function(_, _, bufnr, top, bottom)
-      local chat = require("codecompanion.chat.state.registry").by_buffer(bufnr)
+      local chat = registry.by_buffer(bufnr)
       if chat and chat.unpainted > 0 and not chat.painting and #unpainted(chat, top, bottom) > 0 then
         M.wake(chat)
       end

@@ -1,6 +1,7 @@
 ---What windows show while the machine writes: those that follow the end keep it in sight, all others stand still.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local options = require("codecompanion.chat.state.options")
 
 local M = {}
@@ -12,7 +13,7 @@ function M.followers(chat)
   if not options.display().auto_scroll then
     return {}
   end
-  local tail = require("codecompanion.chat.buffer.anchors").position(chat, "tail")
+  local tail = anchors.position(chat, "tail")
   local found = {}
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
     if api.nvim_win_get_cursor(win)[1] >= tail then
@@ -95,7 +96,7 @@ function M.input_fills_window(chat)
   if win == -1 then
     return false
   end
-  local header = require("codecompanion.chat.buffer.anchors").position(chat, "header")
+  local header = anchors.position(chat, "header")
   return api.nvim_win_text_height(win, { start_row = header }).all >= text_rows(win)
 end
 

@@ -4,7 +4,11 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local fit = require("codecompanion.screen.fit")
+local installing = require("codecompanion.chat.state.installing")
+local keys = require("codecompanion.chat.state.keys")
 local options = require("codecompanion.chat.state.options")
+local questions = require("codecompanion.chat.state.questions")
+local shown = require("codecompanion.chat.buffer.shown")
 local status = require("codecompanion.chat.state.status")
 
 local M = {}
@@ -15,12 +19,11 @@ local ACTIVITY, METER = 1, 2
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function stop_hint(chat)
-  local keys = require("codecompanion.chat.state.keys")
-  if #require("codecompanion.chat.state.questions").waiting(chat) > 0 then
+  if #questions.waiting(chat) > 0 then
     local there = keys.keys("next_approval", "n")[1]
     return there and (" · %s goes there"):format(there) or ""
   end
-  if require("codecompanion.chat.state.installing").waits(chat) then
+  if installing.waits(chat) then
     return "" -- nothing of the chat's runs yet
   end
   local compacting = chat.compaction ~= nil or chat.state == "compacting"
@@ -54,7 +57,7 @@ function M.draw(chat)
   end
   room = room - api.nvim_strwidth(buffer.input_header()) - 2
   local chunks, yolo = {}, { "YOLO", "CodeCompanionWarning" }
-  local elsewhere = require("codecompanion.chat.buffer.shown").shows_meter(chat) and not status.is_high(chat)
+  local elsewhere = shown.shows_meter(chat) and not status.is_high(chat)
   if options.display().show_meter and not elsewhere then
     chunks = vim.list_slice(status.meter_chunks(chat, room - (chat.yolo and 7 or 0)))
   end

@@ -17,9 +17,9 @@
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
+local numbers = require("codecompanion.screen.numbers")
 local options = require("codecompanion.chat.state.options")
 local severity = require("codecompanion.severity")
-local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
 

@@ -1,12 +1,14 @@
 ---What a compaction looks like: the summary as a card with one fold per section (R-543); `runs` folds the old turns.
 
 local api = vim.api
-local blocks = require("codecompanion.chat.draw.blocks")
 local anchors = require("codecompanion.chat.buffer.anchors")
+local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
+local changes = require("codecompanion.chat.draw.changes")
 local draw = require("codecompanion.chat.draw.put")
 local marks = require("codecompanion.chat.buffer.marks")
 local numbers = require("codecompanion.screen.numbers")
+local runs = require("codecompanion.chat.draw.runs")
 
 local M = {}
 
@@ -182,7 +184,7 @@ function M.card(chat, event)
         change = id,
         key = "card:" .. (id or ""),
         text = function()
-          local chunks = require("codecompanion.chat.draw.changes").title(chat, id, text)
+          local chunks = changes.title(chat, id, text)
           table.insert(chunks, 1, { "▸ ", "CodeCompanionFoldMark" })
           return chunks
         end,
@@ -286,8 +288,8 @@ function M.compacted(chat, event)
     draw.append(chat, block)
     chat.header = false
   end
-  require("codecompanion.chat.draw.runs").take_out(chat, event.removed or {}, "compacted")
-  require("codecompanion.chat.draw.changes").supersede(chat)
+  runs.take_out(chat, event.removed or {}, "compacted")
+  changes.supersede(chat)
 end
 
 return M

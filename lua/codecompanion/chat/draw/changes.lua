@@ -2,10 +2,11 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
+local fit = require("codecompanion.screen.fit")
 local gone = require("codecompanion.chat.state.gone")
 local keys = require("codecompanion.chat.state.keys")
 local marks = require("codecompanion.chat.buffer.marks")
-local fit = require("codecompanion.screen.fit")
+local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
 
@@ -123,7 +124,6 @@ local function tier_line(event)
   if (event.tier or 0) == 0 or not event.counts then
     return nil
   end
-  local numbers = require("codecompanion.screen.numbers")
   return ("Compacted %d → %s, %s tokens saved, tier %d"):format(
     event.counts[1],
     numbers.counted(event.counts[2], "message"),

@@ -5,8 +5,8 @@ local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local fit = require("codecompanion.screen.fit")
 local folds = require("codecompanion.chat.buffer.folds")
-local options = require("codecompanion.chat.state.options")
 local numbers = require("codecompanion.screen.numbers")
+local options = require("codecompanion.chat.state.options")
 
 local M = {}
 

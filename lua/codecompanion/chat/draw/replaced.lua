@@ -1,9 +1,9 @@
 ---Answers that another one counts in place of: folded, dimmed, with the way back. The host says which (`view_marks`).
 
 local api = vim.api
-local marks = require("codecompanion.chat.buffer.marks")
 local folds = require("codecompanion.chat.buffer.folds")
 local keys = require("codecompanion.chat.state.keys")
+local marks = require("codecompanion.chat.buffer.marks")
 
 local M = {}
 

@@ -1,12 +1,18 @@
 ---A stored chat comes back: the newest piece is painted at once, older ones are put above it in idle time, in slices.
 
 local api = vim.api
-local blocks = require("codecompanion.chat.draw.blocks")
 local anchors = require("codecompanion.chat.buffer.anchors")
+local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
+local changes = require("codecompanion.chat.draw.changes")
 local compaction = require("codecompanion.chat.draw.card")
 local draw = require("codecompanion.chat.draw.put")
 local marks = require("codecompanion.chat.buffer.marks")
+local notices = require("codecompanion.chat.draw.notices")
+local options = require("codecompanion.chat.state.options")
+local places = require("codecompanion.chat.buffer.places")
+local replaced = require("codecompanion.chat.draw.replaced")
+local runs = require("codecompanion.chat.draw.runs")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -80,7 +86,7 @@ local function add_entry(chat, entry, list, header)
       change = entry.change,
     })
   elseif entry.kind == "reasoning" then
-    if require("codecompanion.chat.state.options").display().show_reasoning then
+    if options.display().show_reasoning then
       list[#list + 1] = blocks.reasoning(entry.text or "", entry.message_id)
     end
   elseif (entry.text or ""):find("%S") then
@@ -164,10 +170,10 @@ end
 ---@param chat CodeCompanion.Chat
 local function finish(chat)
   chat.restore.orphan = nil
-  require("codecompanion.chat.draw.replaced").draw(chat)
-  require("codecompanion.chat.draw.runs").refresh(chat)
-  require("codecompanion.chat.draw.changes").supersede(chat)
-  require("codecompanion.chat.buffer.places").settle(chat)
+  replaced.draw(chat)
+  runs.refresh(chat)
+  changes.supersede(chat)
+  places.settle(chat)
 end
 
 ---Draw slices for a few milliseconds, then give way to the user.
@@ -205,14 +211,14 @@ end
 function M.piece(chat, event)
   local restore = chat.restore
   restore.last = restore.last or event.last == true
-  local entries = require("codecompanion.chat.draw.notices").merge(chat, event)
+  local entries = notices.merge(chat, event)
   if event.first then
     draw_above(chat, entries)
-    require("codecompanion.chat.draw.replaced").draw(chat)
+    replaced.draw(chat)
     if restore.last and not restore.running then
       finish(chat)
     else
-      require("codecompanion.chat.draw.runs").refresh(chat)
+      runs.refresh(chat)
     end
     return
   end

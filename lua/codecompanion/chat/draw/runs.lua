@@ -7,9 +7,9 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
-local marks = require("codecompanion.chat.buffer.marks")
 local folds = require("codecompanion.chat.buffer.folds")
 local gone = require("codecompanion.chat.state.gone")
+local marks = require("codecompanion.chat.buffer.marks")
 
 local M = {}
 

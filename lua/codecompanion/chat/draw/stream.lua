@@ -1,13 +1,13 @@
 ---Text that arrives in pieces: it is inserted at one mark, at a cost that does not depend on the length of the chat.
 
 local api = vim.api
-local blocks = require("codecompanion.chat.draw.blocks")
 local anchors = require("codecompanion.chat.buffer.anchors")
+local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
-local marks = require("codecompanion.chat.buffer.marks")
 local folds = require("codecompanion.chat.buffer.folds")
 local live = require("codecompanion.chat.buffer.live")
+local marks = require("codecompanion.chat.buffer.marks")
 local options = require("codecompanion.chat.state.options")
 local paint = require("codecompanion.chat.buffer.paint")
 local scan = require("codecompanion.chat.buffer.scan")

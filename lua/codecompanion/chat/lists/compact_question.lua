@@ -1,8 +1,8 @@
 ---The question before a compaction: how much there is now, how much there will be, what is kept (R-533).
 
 local confirm = require("codecompanion.screen.confirm")
-local session = require("codecompanion.chat.state.session")
 local numbers = require("codecompanion.screen.numbers")
+local session = require("codecompanion.chat.state.session")
 
 local M = {}
 

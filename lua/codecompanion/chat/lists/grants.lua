@@ -1,8 +1,12 @@
 ---The list of what "always" granted in a chat, to be taken back.
 
 local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
+local float = require("codecompanion.screen.float")
 local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
+local visible = require("codecompanion.screen.visible")
 
 local M = {}
 
@@ -11,7 +15,6 @@ local FOOTER = { "x take back", "K show all of it", "q close" }
 ---@param rows table[]
 ---@return string[]
 local function lines_of(rows)
-  local visible = require("codecompanion.screen.visible")
   local width = 0
   for _, row in ipairs(rows) do
     width = math.max(width, api.nvim_strwidth(row.tool))
@@ -20,20 +23,19 @@ local function lines_of(rows)
     local what = row.what == "" and "every call, but for files that run code" or visible.line(row.what).text
     local tool = row.tool .. (" "):rep(width - api.nvim_strwidth(row.tool))
     local where = row.configured and "  · from your configuration" or ""
-    return require("codecompanion.chat.draw.blocks").one_line(("%s  %s%s"):format(tool, what, where))
+    return blocks.one_line(("%s  %s%s"):format(tool, what, where))
   end, rows)
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param done fun(rows: table[])
 local function load(chat, done)
-  require("codecompanion.chat.state.session").request(chat, "list_grants", {}, done)
+  session.request(chat, "list_grants", {}, done)
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param rows table[]
 local function show(chat, rows)
-  local float = require("codecompanion.screen.float")
   local title = "Runs without asking in this chat"
   local bufnr, win = float.open({ title = title, lines = lines_of(rows), footer = FOOTER, wrap = false })
   vim.wo[win].cursorline = true
@@ -46,7 +48,7 @@ local function show(chat, rows)
     end, { buffer = bufnr, nowait = true, desc = desc })
   end
   map("x", "Take back", function(row)
-    require("codecompanion.chat.state.session").request(chat, "revoke_grant", { grant = row.grant }, function(sentence)
+    session.request(chat, "revoke_grant", { grant = row.grant }, function(sentence)
       say.line(sentence)
       load(chat, function(left)
         rows = left
@@ -62,7 +64,7 @@ local function show(chat, rows)
     local what = row.what == "" and "every call" or row.what
     local lines = vim.tbl_map(function(line)
       return line.text
-    end, require("codecompanion.screen.visible").lines(what))
+    end, visible.lines(what))
     float.open({ title = row.tool, lines = lines, footer = "q close", filetype = "sh" })
   end)
 end

@@ -2,9 +2,9 @@
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
-local numbers = require("codecompanion.screen.numbers")
 local float = require("codecompanion.screen.float")
 local history = require("codecompanion.chat.wire.history")
+local numbers = require("codecompanion.screen.numbers")
 local originals = require("codecompanion.chat.lists.originals")
 local session = require("codecompanion.chat.state.session")
 

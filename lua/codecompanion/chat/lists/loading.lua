@@ -2,6 +2,8 @@
 ---something the user has turned to meanwhile. What came too late is shown at once when it is asked for again.
 
 local api = vim.api
+local buffer = require("codecompanion.chat.buffer.text")
+local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 
 local M = {}
@@ -18,12 +20,12 @@ local newest = 0
 ---@return { win: integer, mode: string, text: string|integer }
 local function place()
   local bufnr = api.nvim_get_current_buf()
-  local chat = require("codecompanion.chat.state.registry").by_buffer(bufnr)
+  local chat = registry.by_buffer(bufnr)
   return {
     win = api.nvim_get_current_win(),
     mode = api.nvim_get_mode().mode:sub(1, 1),
     -- a reply that streams in changes the buffer, too
-    text = chat and require("codecompanion.chat.buffer.text").input_text(chat) or api.nvim_buf_get_changedtick(bufnr),
+    text = chat and buffer.input_text(chat) or api.nvim_buf_get_changedtick(bufnr),
   }
 end
 

@@ -1,6 +1,7 @@
 ---The adapters and models the host knows: for `/model`, `/adapter` and their completion.
 
 local nearest = require("codecompanion.config.nearest")
+local registry = require("codecompanion.chat.state.registry")
 local session = require("codecompanion.chat.state.session")
 
 local M = {}
@@ -49,7 +50,7 @@ end
 
 ---Ask for the next time, when the last answer is a minute old: some adapters ask a server.
 local function refresh()
-  local chat = require("codecompanion.chat.state.registry").current()
+  local chat = registry.current()
   if chat and chat.attached == "yes" and (not asked or vim.uv.now() - asked > FRESH_MS) then
     asked = vim.uv.now()
     M.list(chat, function() end, function() end)

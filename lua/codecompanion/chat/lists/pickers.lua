@@ -1,7 +1,11 @@
 ---Choices, all through `vim.ui.select`: stored chats, models, rules.
 
 local choose = require("codecompanion.screen.choose")
+local host = require("codecompanion.host")
 local loading = require("codecompanion.chat.lists.loading")
+local numbers = require("codecompanion.screen.numbers")
+local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 
@@ -11,7 +15,7 @@ local M = {}
 ---@param noun string
 ---@return string
 local function counted(count, noun)
-  return require("codecompanion.screen.numbers").counted(count, noun)
+  return numbers.counted(count, noun)
 end
 
 ---@param updated number|string Seconds since the epoch, or text
@@ -33,9 +37,8 @@ end
 ---@param choice CodeCompanion.StoredChoice
 ---@param callback fun(item: table)
 local function choose_stored(choice, callback)
-  local say = require("codecompanion.say")
   loading.list({ what = choice.what }, function(done)
-    require("codecompanion.host").request(choice.method, choice.payload, function(err, items)
+    host.request(choice.method, choice.payload, function(err, items)
       done(not err and #items > 0 and items or nil)
       if err then
         say.line(err, severity.ERROR)
@@ -109,7 +112,7 @@ end
 local function failed(chat, done)
   return function(reason)
     done()
-    require("codecompanion.say").chat(chat, reason, severity.ERROR)
+    say.chat(chat, reason, severity.ERROR)
   end
 end
 
@@ -136,9 +139,7 @@ function M.model(chat)
       prompt = "Adapter and model",
       kind = "codecompanion.model",
       format_item = function(item)
-        local window = (item.window or 0) > 0
-            and (" · " .. require("codecompanion.screen.numbers").short_window(item.window))
-          or ""
+        local window = (item.window or 0) > 0 and (" · " .. numbers.short_window(item.window)) or ""
         local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
         return ("%s · %s%s%s"):format(item.adapter, item.model, window, current)
       end,
@@ -156,7 +157,7 @@ local policies_known = {}
 ---@param lead string
 ---@return string[]
 function M.policy_names(lead)
-  local chat = require("codecompanion.chat.state.registry").current()
+  local chat = registry.current()
   if chat and chat.attached == "yes" then
     session.request(chat, "list_policies", vim.empty_dict(), function(policies)
       policies_known = vim.tbl_map(function(item)

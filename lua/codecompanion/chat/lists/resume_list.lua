@@ -4,6 +4,11 @@
 ---they go through that.
 
 local api = vim.api
+local choose = require("codecompanion.screen.choose")
+local fit = require("codecompanion.screen.fit")
+local host = require("codecompanion.host")
+local numbers = require("codecompanion.screen.numbers")
+local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local stored = require("codecompanion.chat.lists.stored")
@@ -70,7 +75,7 @@ local function sorted(items)
   local cwd = vim.fs.normalize(vim.fn.getcwd())
   local root = vim.fs.root(cwd, ".git") or cwd
   local here, others = {}, {}
-  local current = require("codecompanion.chat.state.registry").by_buffer()
+  local current = registry.by_buffer()
   for _, item in ipairs(items) do
     item.current = current ~= nil and current.id == item.id
     local folder = vim.fs.normalize(item.cwd)
@@ -85,7 +90,7 @@ end
 ---@return CodeCompanion.StoredChat[]
 local function worth_resuming(items)
   local open = {}
-  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
+  for _, chat in ipairs(registry.list()) do
     open[chat.id] = true
   end
   return vim.tbl_filter(function(item)
@@ -98,7 +103,7 @@ end
 ---@param limit? integer
 ---@param on_error? fun() Called when they cannot be had, beside saying why
 function M.list(callback, limit, on_error)
-  require("codecompanion.host").request("list_sessions", { cwd = "", limit = limit or MOST }, function(err, items)
+  host.request("list_sessions", { cwd = "", limit = limit or MOST }, function(err, items)
     if err then
       if on_error then
         on_error()
@@ -121,7 +126,7 @@ end
 ---@param count integer
 ---@return string
 local function messages(count)
-  return require("codecompanion.screen.numbers").counted(count, "message")
+  return numbers.counted(count, "message")
 end
 
 ---What was asked, unless the title says it.
@@ -175,7 +180,7 @@ local function refresh(after_ms)
     return
   end
   asked = now
-  require("codecompanion.host").request("list_sessions", { cwd = "", limit = MOST }, function(err, items)
+  host.request("list_sessions", { cwd = "", limit = MOST }, function(err, items)
     if not err then
       known = items
     end
@@ -184,7 +189,7 @@ end
 
 ---Have the names at hand when a command line is begun: the first <Tab> finds them there.
 function M.prefetch()
-  if require("codecompanion.host").status() == "ready" then
+  if host.status() == "ready" then
     refresh(FRESH_MS)
   end
 end
@@ -193,7 +198,7 @@ end
 ---@param lead string
 ---@return string[]
 function M.names(lead)
-  if require("codecompanion.host").status() == "ready" or require("codecompanion.install").can_start() then
+  if host.status() == "ready" or require("codecompanion.install").can_start() then
     refresh(AGAIN_MS) -- for the next time: completion must not wait
   end
   local count, found = {}, {}
@@ -232,7 +237,7 @@ end
 ---@param callback fun(id?: string)
 ---@param on_error fun() Called when the host cannot say
 function M.find_id(id, callback, on_error)
-  require("codecompanion.host").request("list_sessions", { chat = id, limit = 1 }, function(err, items)
+  host.request("list_sessions", { chat = id, limit = 1 }, function(err, items)
     if err then
       return on_error()
     elseif items[1] and items[1].id == id then
@@ -258,7 +263,6 @@ local AGE, WIDEST, LEAST_TITLE = 13, 110, 20
 local function float_lines(items)
   local lines, at = {}, {}
   local room = math.min(WIDEST, vim.o.columns - 2) - AGE
-  local fit = require("codecompanion.screen.fit")
   local function add(line, item)
     lines[#lines + 1] = line
     at[#lines] = item
@@ -310,7 +314,7 @@ local function show_float(items, callback)
       end)
     end
   end
-  local bufnr = require("codecompanion.screen.choose").list(lines, function(line)
+  local bufnr = choose.list(lines, function(line)
     return at[line]
   end, {
     title = "Resume a chat",
@@ -346,7 +350,7 @@ local function select(items, prompt, extra, on_choice)
     end,
   }
   local all = vim.list_extend(vim.list_slice(items), extra)
-  require("codecompanion.screen.choose").select(all, options, function(item)
+  choose.select(all, options, function(item)
     if item then
       on_choice(item)
     end
@@ -358,7 +362,7 @@ end
 local function manage(items, callback)
   select(items, "Rename or delete which chat?", {}, function(item)
     local options = { prompt = title_of(item), kind = "codecompanion.session_action" }
-    require("codecompanion.screen.choose").select({ "Rename", "Delete" }, options, function(action)
+    choose.select({ "Rename", "Delete" }, options, function(action)
       local change_it = action == "Rename" and rename or action == "Delete" and stored.delete
       if change_it then
         change_it(item, function()
@@ -379,7 +383,6 @@ function M.pick(callback)
     if #items == 0 then
       return say.line("No stored chats yet", severity.WARN)
     end
-    local choose = require("codecompanion.screen.choose")
     if choose.is_builtin_select() then
       return choose.in_normal_mode(function()
         show_float(items, callback)

@@ -1,5 +1,8 @@
 ---Stored chats as a whole: rename and delete, also those that are not open. The host decides, and answers one sentence.
 
+local choose = require("codecompanion.screen.choose")
+local confirm = require("codecompanion.screen.confirm")
+local host = require("codecompanion.host")
 local say = require("codecompanion.say")
 
 local M = {}
@@ -9,7 +12,7 @@ local M = {}
 ---@param done? fun()
 ---@param refuse? fun(reason: string)
 local function ask(verb, payload, done, refuse)
-  require("codecompanion.host").request(verb, payload, say.answer(done, refuse))
+  host.request(verb, payload, say.answer(done, refuse))
 end
 
 ---Give a chat another title; without one the user is asked.
@@ -22,7 +25,7 @@ function M.rename(id, title, opts)
     return ask("rename_session", { chat = id, title = title }, opts.done, opts.refuse)
   end
   local options = { prompt = "Title of the chat: ", default = opts.present or "" }
-  require("codecompanion.screen.choose").input(options, function(given)
+  choose.input(options, function(given)
     if given and vim.trim(given) ~= "" then
       ask("rename_session", { chat = id, title = given }, opts.done)
     end
@@ -37,7 +40,7 @@ function M.delete(item, done)
   local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")
   local question = ("Delete “%s” for good? %s"):format(title, count)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
-  require("codecompanion.screen.confirm").ask(question, answers, function(key)
+  confirm.ask(question, answers, function(key)
     if key == "y" then
       ask("delete_session", { chat = item.id }, done)
     end

@@ -3,16 +3,21 @@
 ---A question takes neither the focus nor the cursor: who is typing goes on typing, and a key goes to the block.
 
 local api = vim.api
-local attention = require("codecompanion.chat.question.attention")
 local anchors = require("codecompanion.chat.buffer.anchors")
+local attention = require("codecompanion.chat.question.attention")
 local buffer = require("codecompanion.chat.buffer.text")
+local choose = require("codecompanion.screen.choose")
 local draw = require("codecompanion.chat.draw.put")
-local marks = require("codecompanion.chat.buffer.marks")
+local float = require("codecompanion.screen.float")
+local host = require("codecompanion.host")
 local keys = require("codecompanion.chat.question.keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
+local marks = require("codecompanion.chat.buffer.marks")
 local questions = require("codecompanion.chat.state.questions")
 local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
 
@@ -53,7 +58,6 @@ local function send(chat, approval, decision, more)
   if not is_open(chat, approval) then
     return say.line(GONE, severity.WARN)
   end
-  local session = require("codecompanion.chat.state.session")
   if chat.read_only then
     return say.line(session.READ_ONLY, severity.WARN)
   end
@@ -64,7 +68,7 @@ local function send(chat, approval, decision, more)
   approval.answered = true
   diff_view().close(chat, approval)
   session.attach(chat)
-  require("codecompanion.host").request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
+  host.request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
     if err then
       approval.answered = false -- the question is still open, or its end is on the way
       say.line(err, severity.WARN)
@@ -77,7 +81,7 @@ end
 ---@param given fun(text: string)
 local function ask_for(opts, given)
   pcall(vim.ui.input, opts, function(text)
-    require("codecompanion.screen.choose").forget_prompt()
+    choose.forget_prompt()
     if text then
       given(text)
     end
@@ -147,7 +151,7 @@ local ACTIONS = {
       return diff_view().open(chat, approval, M)
     end
     local text = visible().text(event.body, event.filetype == "diff")
-    require("codecompanion.screen.float").show({
+    float.show({
       title = visible().line(event.title).text,
       text = text,
       filetype = event.filetype,
@@ -288,7 +292,7 @@ local function take_away(chat, call_id)
         local readers = windows_on(chat, first, last)
         buffer.remove(chat, first, last + 1)
         for _, win in ipairs(readers) do
-          require("codecompanion.chat.buffer.view").cursor_to_input(chat, win)
+          view.cursor_to_input(chat, win)
         end
       end
       chat.items[approval.item.id] = nil

@@ -3,9 +3,11 @@
 
 local api = vim.api
 local kinds = require("codecompanion.chat.state.question_kinds")
+local options = require("codecompanion.chat.state.options")
 local questions = require("codecompanion.chat.state.questions")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
+local shown = require("codecompanion.chat.buffer.shown")
 
 local M = {}
 
@@ -25,13 +27,13 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 local function unseen(chat)
-  return not focused or #require("codecompanion.chat.buffer.shown").visible(chat) == 0
+  return not focused or #shown.visible(chat) == 0
 end
 
 ---@param text string
 ---@param level? integer
 local function tell(text, level)
-  if require("codecompanion.chat.state.options").display().notify_unseen then
+  if options.display().notify_unseen then
     say.line(text, level)
   end
 end

@@ -3,6 +3,7 @@
 ---question open, and what was edited.
 
 local api = vim.api
+local float = require("codecompanion.screen.float")
 local keymaps = require("codecompanion.chat.state.keys")
 local say = require("codecompanion.say")
 
@@ -64,7 +65,7 @@ local function colour(view, event)
   for _, bufnr in ipairs({ view.left, view.right }) do
     vim.bo[bufnr].filetype = filetype
     if vim.bo[bufnr].syntax == "" and not vim.treesitter.highlighter.active[bufnr] then
-      require("codecompanion.screen.float").highlight(bufnr, filetype)
+      float.highlight(bufnr, filetype)
     end
   end
 end

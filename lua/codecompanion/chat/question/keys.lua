@@ -2,9 +2,10 @@
 ---its block; elsewhere each key does what it always does. A count answers nothing: it belongs to a motion.
 
 local api = vim.api
-local marks = require("codecompanion.chat.buffer.marks")
-local say = require("codecompanion.say")
 local keymaps = require("codecompanion.chat.state.keys")
+local marks = require("codecompanion.chat.buffer.marks")
+local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
 
 local M = {}
 
@@ -91,7 +92,7 @@ end
 ---@param name string Action of the approval, or the key when it means something else here
 ---@param elsewhere? boolean
 function M.run(bufnr, name, elsewhere)
-  local chat = require("codecompanion.chat.state.registry").by_buffer(bufnr)
+  local chat = registry.by_buffer(bufnr)
   if not chat then
     return
   end

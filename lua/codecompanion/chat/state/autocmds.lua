@@ -3,6 +3,7 @@
 ---Every payload has `chat` (id of the chat) and `bufnr`; the other fields are listed with their meaning.
 
 local policies = require("codecompanion.chat.state.policy_autocmds")
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -140,7 +141,7 @@ local function exec(chat, pattern, data)
   data.chat, data.bufnr = chat.id, chat.bufnr
   local ok, problem = pcall(vim.api.nvim_exec_autocmds, "User", { pattern = pattern, data = data, modeline = false })
   if not ok then
-    require("codecompanion.say").line(("An autocmd for User %s failed: %s"):format(pattern, problem), severity.ERROR)
+    say.line(("An autocmd for User %s failed: %s"):format(pattern, problem), severity.ERROR)
   end
 end
 

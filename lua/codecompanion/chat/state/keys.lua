@@ -1,10 +1,12 @@
 ---Which keys chat buffers have, as configured; what is set and what each does: `ui/keymaps`, `ui/actions`.
 
+local options = require("codecompanion.chat.state.options")
+
 local M = {}
 
 ---@return table<string, table|false>
 function M.configured()
-  return require("codecompanion.chat.state.options").chat().keymaps or {}
+  return options.chat().keymaps or {}
 end
 
 ---The keys of an action in a mode, none when it is switched off.

@@ -1,6 +1,7 @@
 ---Which chats wait for an answer of the user's.
 
 local kinds = require("codecompanion.chat.state.question_kinds")
+local registry = require("codecompanion.chat.state.registry")
 
 local M = {}
 
@@ -41,7 +42,7 @@ function M.elsewhere(bufnr)
   bufnr = bufnr or vim.api.nvim_get_current_buf()
   local waiting = vim.tbl_filter(function(chat)
     return M.waits(chat) and chat.bufnr ~= bufnr
-  end, require("codecompanion.chat.state.registry").list())
+  end, registry.list())
   if #waiting > 1 then
     return ("%d chats are waiting for your approval"):format(#waiting)
   end

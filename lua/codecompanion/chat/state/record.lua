@@ -1,5 +1,7 @@
 ---What the buffer knows of a chat: where things are drawn and what waits. The chat itself is in the host.
 
+local options = require("codecompanion.chat.state.options")
+
 local M = {}
 
 local made = 0
@@ -115,7 +117,7 @@ function M.new(id)
     attached = "no",
     known = false,
     read_only = false,
-    yolo = require("codecompanion.chat.state.options").chat().tools.opts.yolo == true,
+    yolo = options.chat().tools.opts.yolo == true,
     touched = false,
     header = false,
     submit_id = 0,

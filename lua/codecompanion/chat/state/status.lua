@@ -2,6 +2,7 @@
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
+local installing = require("codecompanion.chat.state.installing")
 local numbers = require("codecompanion.screen.numbers")
 local questions = require("codecompanion.chat.state.questions")
 
@@ -161,8 +162,8 @@ function M.activity(chat, brief)
     return (label and label ~= "" and label or "compacting the chat") .. waited(chat)
   elseif chat.label ~= "" then
     return chat.label .. waited(chat)
-  elseif require("codecompanion.chat.state.installing").waits(chat) then
-    return require("codecompanion.chat.state.installing").text()
+  elseif installing.waits(chat) then
+    return installing.text()
   end
   return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. waited(chat)
 end

@@ -1,12 +1,14 @@
 ---YOLO mode in words: what still asks while it is on. What asks is decided by the host, from the same options.
 
+local options = require("codecompanion.chat.state.options")
+
 local M = {}
 
 ---The tools that ask even in YOLO mode.
 ---@return string[] names
 local function still_asking()
   local names = {}
-  for name, tool in pairs(require("codecompanion.chat.state.options").chat().tools) do
+  for name, tool in pairs(options.chat().tools) do
     if name ~= "opts" and tool and tool.enabled and not tool.opts.allowed_in_yolo_mode then
       names[#names + 1] = name
     end

@@ -5,11 +5,17 @@
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.text")
+local choose = require("codecompanion.screen.choose")
 local draft = require("codecompanion.chat.wire.draft")
+local fit = require("codecompanion.screen.fit")
+local host = require("codecompanion.host")
+local life = require("codecompanion.chat.ui.life")
 local marks = require("codecompanion.chat.buffer.marks")
+local record = require("codecompanion.chat.state.record")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
 
@@ -23,7 +29,7 @@ local LAST_CHARS = 40
 
 ---@return string
 local function new_id()
-  return require("codecompanion.chat.state.record").new_id()
+  return record.new_id()
 end
 
 ---@param chat CodeCompanion.Chat
@@ -33,7 +39,7 @@ end
 local function ask(chat, payload, callback, always)
   session.attach(chat)
   payload.chat = chat.id
-  require("codecompanion.host").request("fork_chat", payload, function(err, id)
+  host.request("fork_chat", payload, function(err, id)
     if always then
       always()
     end
@@ -62,7 +68,7 @@ function M.edit(chat, row)
   end
   session.request(chat, "show_original", { item = item.message_id }, function(original)
     draft.edit(chat, { message_id = item.message_id, fork = new_id() }, original.text)
-    require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+    view.cursor_to_input(chat)
   end)
 end
 
@@ -92,7 +98,7 @@ function M.send(chat, edit, text, submit)
     end
     local typed = buffer.input_text(chat)
     draft.end_edit(chat, edit)
-    local branch = require("codecompanion.chat.ui.life").replace(chat, assert(id))
+    local branch = life.replace(chat, assert(id))
     branch.when_drawn = function()
       submit(branch) -- the draft that it came with
       if typed ~= text then
@@ -100,7 +106,7 @@ function M.send(chat, edit, text, submit)
       end
     end
     chat.state = "idle" -- the host has made the branch: nothing runs that closing would stop
-    require("codecompanion.chat.ui.life").close(chat)
+    life.close(chat)
   end, function()
     edit.sending = false
   end)
@@ -115,7 +121,7 @@ function M.branch(chat, title, refuse)
     if err then
       return refuse(err)
     end
-    require("codecompanion.chat.ui.life").replace(chat, assert(id))
+    life.replace(chat, assert(id))
     say.line("This is the new branch; /fork list goes back.")
   end)
 end
@@ -127,7 +133,7 @@ local function line(row)
   local count = ("%d message%s"):format(row.messages, row.messages == 1 and "" or "s")
   local parts = { ("   "):rep(row.depth) .. (row.depth > 0 and "└ " or "") .. title, count }
   if row.last_question ~= "" and row.last_question ~= row.title then
-    local last = require("codecompanion.screen.fit").without_nul(row.last_question)
+    local last = fit.without_nul(row.last_question)
     local long = vim.fn.strchars(last) > LAST_CHARS
     parts[#parts + 1] = "last: " .. vim.fn.strcharpart(last, 0, LAST_CHARS) .. (long and "…" or "")
   end
@@ -143,9 +149,9 @@ function M.list(chat)
       return say.line("No branches yet; /fork makes one.")
     end
     local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
-    require("codecompanion.screen.choose").select(rows, opts, function(row)
+    choose.select(rows, opts, function(row)
       if row and not row.current then
-        require("codecompanion.chat.ui.life").replace(chat, row.id)
+        life.replace(chat, row.id)
       end
     end)
   end)

@@ -4,6 +4,7 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local say = require("codecompanion.say")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
 
@@ -103,7 +104,7 @@ end
 ---@param key string
 local function write(chat, key)
   local why = why_not_here(chat)
-  require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+  view.cursor_to_input(chat)
   M.update(chat)
   if not vim.list_contains(PUT, key) then
     if why then
@@ -168,7 +169,7 @@ end
 ---@param key string
 local function press_while_typing(chat, key)
   local why = why_not_here(chat)
-  require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+  view.cursor_to_input(chat)
   M.update(chat)
   if why then
     explain(chat, why)
@@ -234,7 +235,7 @@ function M.typed(chat)
   end
   local why = why_not_here(chat)
   if why or is_on_header(chat) then
-    require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+    view.cursor_to_input(chat)
   end
   if why then
     vim.schedule(function()
@@ -247,7 +248,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.pasted(chat)
   if why_not_here(chat) or is_on_header(chat) then
-    require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+    view.cursor_to_input(chat)
     M.update(chat)
   end
 end
@@ -281,7 +282,7 @@ local function mend(chat)
   require("codecompanion.chat.wire.redraw").redraw(chat)
   if api.nvim_get_current_buf() == chat.bufnr then
     if api.nvim_get_mode().mode:find("^i") then
-      require("codecompanion.chat.buffer.view").cursor_to_input(chat) -- what is typed now is not lost
+      view.cursor_to_input(chat) -- what is typed now is not lost
     end
     vim.cmd.redraw() -- Neovim may have said how many lines are gone: it needs no key
     tell("The transcript is read-only, so it was put back. Your draft is kept.")

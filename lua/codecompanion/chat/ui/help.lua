@@ -3,6 +3,7 @@
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
 local float = require("codecompanion.screen.float")
+local keymaps = require("codecompanion.config.options.keymaps")
 local keys = require("codecompanion.chat.state.keys")
 
 local M = {}
@@ -29,7 +30,7 @@ end
 ---@return CodeCompanion.HelpRow[]
 local function key_rows()
   local rows, order = {}, {}
-  for index, option in ipairs(require("codecompanion.config.options.keymaps").list()) do
+  for index, option in ipairs(keymaps.list()) do
     order[option.name] = index
   end
   for name, entry in pairs(keys.configured()) do

@@ -1,7 +1,28 @@
 ---The life of a chat in the editor: open, show, hide, resume, close; the way of the host's events to the right one.
 
 local api = vim.api
+local activity = require("codecompanion.chat.draw.activity")
+local attention = require("codecompanion.chat.question.attention")
+local buffer = require("codecompanion.chat.buffer.text")
+local draft = require("codecompanion.chat.wire.draft")
+local folds = require("codecompanion.chat.buffer.folds")
+local highlights = require("codecompanion.chat.buffer.highlights")
+local hint = require("codecompanion.chat.buffer.hint")
+local host = require("codecompanion.host")
+local installing = require("codecompanion.chat.wire.installing")
+local name = require("codecompanion.chat.window.name")
+local options = require("codecompanion.chat.state.options")
+local paint = require("codecompanion.chat.buffer.paint")
+local record = require("codecompanion.chat.state.record")
 local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
+local shown = require("codecompanion.chat.buffer.shown")
+local status = require("codecompanion.chat.state.status")
+local tabline = require("codecompanion.chat.window.tabline")
+local unsent = require("codecompanion.chat.wire.unsent")
+local view = require("codecompanion.chat.buffer.view")
+local watch = require("codecompanion.chat.ui.watch")
+local window = require("codecompanion.chat.window")
 
 local M = {}
 
@@ -43,20 +64,19 @@ function M.subscribe()
     return
   end
   subscribed = true
-  require("codecompanion.host").subscribe(on_event)
-  local say = require("codecompanion.say")
+  host.subscribe(on_event)
   if not say.draw then
     say.draw = function(...)
       require("codecompanion.chat.wire.events") -- puts its own in this place
       say.draw(...)
     end
   end
-  require("codecompanion.chat.buffer.paint").setup()
-  require("codecompanion.chat.buffer.paint").warm()
-  require("codecompanion.chat.buffer.highlights").define()
-  require("codecompanion.chat.question.attention").setup()
-  require("codecompanion.chat.window.tabline").adopt()
-  require("codecompanion.chat.wire.installing").setup()
+  paint.setup()
+  paint.warm()
+  highlights.define()
+  attention.setup()
+  tabline.adopt()
+  installing.setup()
   vim.treesitter.language.register("markdown", "codecompanion")
   local paste = vim.paste
   vim.paste = function(lines, phase)
@@ -67,7 +87,7 @@ function M.subscribe()
     return paste(lines, phase)
   end
   local group = api.nvim_create_augroup("codecompanion.chat", {})
-  local define = require("codecompanion.chat.buffer.highlights").define
+  local define = highlights.define
   api.nvim_create_autocmd("ColorScheme", { group = group, callback = define })
   api.nvim_create_autocmd("CmdlineEnter", {
     group = group,
@@ -76,7 +96,7 @@ function M.subscribe()
       require("codecompanion.chat.lists.resume_list").prefetch()
     end,
   })
-  if require("codecompanion.chat.state.options").display().window.sticky then
+  if options.display().window.sticky then
     local from
     api.nvim_create_autocmd("TabLeave", {
       group = group,
@@ -88,7 +108,7 @@ function M.subscribe()
       group = group,
       callback = function()
         if registry.last and from then
-          require("codecompanion.chat.window").follow_tab(registry.last, from)
+          window.follow_tab(registry.last, from)
         end
       end,
     })
@@ -97,7 +117,7 @@ function M.subscribe()
     group = group,
     callback = function()
       for _, chat in ipairs(registry.list()) do
-        require("codecompanion.chat.wire.draft").save(chat)
+        draft.save(chat)
       end
     end,
   })
@@ -108,16 +128,16 @@ end
 ---@param bufnr integer
 local function furnish(chat, bufnr)
   registry.give_buffer(chat, bufnr)
-  require("codecompanion.chat.buffer.text").take(chat, bufnr)
-  require("codecompanion.chat.ui.watch").set(chat, M)
+  buffer.take(chat, bufnr)
+  watch.set(chat, M)
   if M.furnish then
     M.furnish(chat)
   end
   vim.bo[bufnr].filetype = "codecompanion"
   -- not through `events`: what draws messages is loaded once the chat has been painted
-  require("codecompanion.chat.draw.activity").draw(chat)
-  require("codecompanion.chat.state.status").publish(chat)
-  require("codecompanion.chat.buffer.hint").draw(chat)
+  activity.draw(chat)
+  status.publish(chat)
+  hint.draw(chat)
 end
 
 ---@param id? string A stored chat; a new one without it
@@ -125,8 +145,7 @@ end
 ---@return CodeCompanion.Chat
 local function create(id, bufnr)
   M.subscribe()
-  local chat = require("codecompanion.chat.state.record").new(id)
-  local name = require("codecompanion.chat.window.name")
+  local chat = record.new(id)
   registry.add(chat)
   bufnr = bufnr or name.buffer_of(chat.id)
   if not bufnr then
@@ -173,7 +192,7 @@ local function unused()
   for _, chat in ipairs(registry.list()) do
     local empty = not chat.touched and not chat.stored and #chat.outgoing == 0
     empty = empty and api.nvim_buf_is_loaded(chat.bufnr)
-    if empty and require("codecompanion.chat.buffer.text").input_text(chat) == "" then
+    if empty and buffer.input_text(chat) == "" then
       return chat
     end
   end
@@ -189,18 +208,18 @@ function M.open(opts)
   if waiting then
     M.show(waiting, opts.layout)
     if opts.text and opts.text ~= "" then
-      require("codecompanion.chat.wire.draft").set(waiting, opts.text)
+      draft.set(waiting, opts.text)
     end
     return waiting
   end
   local chat = create()
   registry.last = chat
   if opts.text and opts.text ~= "" then
-    require("codecompanion.chat.wire.draft").set(chat, opts.text)
+    draft.set(chat, opts.text)
   end
   if not opts.hidden then
-    require("codecompanion.chat.wire.unsent").give_back(chat)
-    require("codecompanion.chat.window").open(chat, opts.layout)
+    unsent.give_back(chat)
+    window.open(chat, opts.layout)
   end
   vim.schedule(function()
     attach(chat, opts)
@@ -211,20 +230,19 @@ end
 ---Take a chat off the screen; it goes on.
 ---@param chat CodeCompanion.Chat
 function M.hide(chat)
-  require("codecompanion.chat.wire.draft").save(chat)
-  require("codecompanion.chat.window").hide(chat)
+  draft.save(chat)
+  window.hide(chat)
 end
 
 ---Show the last chat, or hide it when it is on the screen; opens one when there is none.
 ---@param opts? { layout?: string }
 ---@return CodeCompanion.Chat
 function M.toggle(opts)
-  local window = require("codecompanion.chat.window")
   local chat = registry.current()
   if not chat then
     return M.open(opts)
   end
-  if #require("codecompanion.chat.buffer.shown").visible(chat) > 0 then
+  if #shown.visible(chat) > 0 then
     M.hide(chat)
   else
     M.load(chat)
@@ -239,7 +257,7 @@ end
 function M.show(chat, layout)
   registry.last = chat
   M.load(chat)
-  require("codecompanion.chat.window").open(chat, layout)
+  window.open(chat, layout)
 end
 
 ---Show a stored chat, which may be open.
@@ -252,7 +270,7 @@ function M.open_stored(id, opts)
   end
   local chat = create(id)
   registry.last = chat
-  require("codecompanion.chat.window").open(chat, opts and opts.layout)
+  window.open(chat, opts and opts.layout)
   chat.stored = true
   vim.schedule(function()
     attach(chat)
@@ -274,9 +292,9 @@ function M.replace(chat, id)
   end
   target.replaced, chat.replaced = target.replaced or chat.replaced, nil
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
-    require("codecompanion.chat.buffer.folds").remember(chat, win)
-    require("codecompanion.chat.window").put(win, target.bufnr)
-    require("codecompanion.chat.buffer.view").cursor_to_input(target, win)
+    folds.remember(chat, win)
+    window.put(win, target.bufnr)
+    view.cursor_to_input(target, win)
   end
   registry.last = target
   return target
@@ -293,9 +311,9 @@ function M.cycle(chat, step)
   for index, other in ipairs(chats) do
     if other == chat then
       local target = chats[(index - 1 + step) % #chats + 1]
-      require("codecompanion.chat.buffer.folds").remember(chat, api.nvim_get_current_win())
+      folds.remember(chat, api.nvim_get_current_win())
       M.load(target)
-      require("codecompanion.chat.window").put(0, target.bufnr)
+      window.put(0, target.bufnr)
       registry.last = target
       return
     end
@@ -309,8 +327,8 @@ function M.close(chat)
   if not chat then
     return
   end
-  require("codecompanion.chat.wire.draft").save(chat)
-  require("codecompanion.chat.window").hide(chat)
+  draft.save(chat)
+  window.hide(chat)
   if api.nvim_buf_is_valid(chat.bufnr) then
     api.nvim_buf_delete(chat.bufnr, { force = true })
   end
@@ -323,15 +341,15 @@ function M.forget(chat)
     return
   end
   chat.closed = true
-  local was_busy = require("codecompanion.chat.state.status").is_busy(chat)
-  require("codecompanion.chat.wire.draft").close(chat)
-  require("codecompanion.chat.draw.activity").stop_retry(chat)
+  local was_busy = status.is_busy(chat)
+  draft.close(chat)
+  activity.stop_retry(chat)
   if chat.attached ~= "no" then
-    require("codecompanion.host").notify("close_chat", { chat = chat.id })
+    host.notify("close_chat", { chat = chat.id })
   end
   if was_busy and vim.v.exiting == vim.NIL then
     local back = ":CodeCompanionChat Resume brings it back."
-    require("codecompanion.say").line({ "Chat closed, its turn stopped; " .. back, "Chat stopped; " .. back })
+    say.line({ "Chat closed, its turn stopped; " .. back, "Chat stopped; " .. back })
   end
   require("codecompanion.chat.state.autocmds").fire(chat, "ChatClosed")
 end

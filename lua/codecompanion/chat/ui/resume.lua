@@ -1,7 +1,9 @@
 ---Stored chats and checkpoints come back: by id, by title, or chosen from a list.
 
+local host = require("codecompanion.host")
 local life = require("codecompanion.chat.ui.life")
 local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -33,7 +35,7 @@ function M.resume(id, opts, refuse)
     if refuse then
       return refuse(reason .. "; /resume lists them.")
     end
-    require("codecompanion.say").line(reason, severity.WARN)
+    say.line(reason, severity.WARN)
   end
   local list = require("codecompanion.chat.lists.resume_list")
   if not is_id then
@@ -57,11 +59,11 @@ function M.restore(id, opts, refuse)
     return
   end
   local payload = { checkpoint = id, snapshot = require("codecompanion.editor").snapshot() }
-  require("codecompanion.host").request("restore_chat", payload, function(err, restored)
+  host.request("restore_chat", payload, function(err, restored)
     if err and refuse then
       return refuse(err)
     elseif err then
-      return require("codecompanion.say").line(err, severity.ERROR)
+      return say.line(err, severity.ERROR)
     end
     life.open_stored(restored.chat, opts)
   end)

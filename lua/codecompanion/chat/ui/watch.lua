@@ -2,13 +2,18 @@
 
 local api = vim.api
 
+local draft = require("codecompanion.chat.wire.draft")
+local folds = require("codecompanion.chat.buffer.folds")
+local name = require("codecompanion.chat.window.name")
+local paint = require("codecompanion.chat.buffer.paint")
+local window = require("codecompanion.chat.window")
+
 local M = {}
 
 ---@param chat CodeCompanion.Chat
 ---@param life { fill: fun(bufnr: integer, id: string), forget: fun(chat: CodeCompanion.Chat) } `ui/life`
 function M.set(chat, life)
   local group = api.nvim_create_augroup("codecompanion.chat." .. chat.bufnr, {})
-  local draft = require("codecompanion.chat.wire.draft")
 
   ---@param events string|string[]
   ---@param callback fun(args: table)
@@ -36,13 +41,13 @@ function M.set(chat, life)
     draft.save(chat)
   end)
   on({ "BufWinEnter", "WinEnter" }, function()
-    require("codecompanion.chat.window").entered(chat, api.nvim_get_current_win())
-    require("codecompanion.chat.buffer.paint").guard(chat)
+    window.entered(chat, api.nvim_get_current_win())
+    paint.guard(chat)
   end)
   on("BufWinLeave", function()
     for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
       if win ~= chat.hiding then -- what is folded there has just been learnt
-        require("codecompanion.chat.buffer.folds").remember(chat, win)
+        folds.remember(chat, win)
       end
       pcall(api.nvim_win_del_var, win, "codecompanion_chat")
     end
@@ -57,11 +62,11 @@ function M.set(chat, life)
     draft.save(chat)
     vim.bo[chat.bufnr].modified = false
     if not vim.startswith(args.match, "codecompanion://") then
-      require("codecompanion.chat.window.name").export(chat, args.match)
+      name.export(chat, args.match)
     end
   end)
   on("BufFilePost", function()
-    require("codecompanion.chat.window.name").keep(chat)
+    name.keep(chat)
   end)
   on("BufReadCmd", function(args)
     if not vim.startswith(args.match, "codecompanion://") then -- `:file x | e`, before the name is back

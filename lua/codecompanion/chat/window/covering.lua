@@ -2,6 +2,10 @@
 
 local api = vim.api
 
+local options = require("codecompanion.chat.state.options")
+local registry = require("codecompanion.chat.state.registry")
+local shown = require("codecompanion.chat.buffer.shown")
+
 local M = {}
 
 local MOSTLY = 0.5 -- a float that covers more of a window than this hides it
@@ -30,8 +34,8 @@ function M.give_way(hide)
   if api.nvim_win_get_config(here).relative ~= "" then
     return
   end
-  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
-    for _, win in ipairs(require("codecompanion.chat.buffer.shown").visible(chat)) do
+  for _, chat in ipairs(registry.list()) do
+    for _, win in ipairs(shown.visible(chat)) do
       local floats = vim.w[win].codecompanion_layout == "float" and api.nvim_win_get_config(win).relative ~= ""
       if floats and covered(win, here) > MOSTLY then
         hide(chat)
@@ -50,7 +54,7 @@ function M.survive_quit(chat)
     buffer = chat.bufnr,
     callback = function()
       local replaced = chat.replaced
-      local asked_for = require("codecompanion.chat.state.options").display().window.layout == "buffer"
+      local asked_for = options.display().window.layout == "buffer"
       if asked_for or vim.fn.winnr("$") > 1 or not replaced or not api.nvim_buf_is_valid(replaced) then
         return
       end

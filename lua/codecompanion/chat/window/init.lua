@@ -1,12 +1,18 @@
 ---Where a chat is shown: vertical, horizontal, float, tab or buffer.
 
 local api = vim.api
+local activity = require("codecompanion.chat.draw.activity")
+local anchors = require("codecompanion.chat.buffer.anchors")
 local covering = require("codecompanion.chat.window.covering")
 local folds = require("codecompanion.chat.buffer.folds")
+local hint = require("codecompanion.chat.buffer.hint")
 local layout = require("codecompanion.chat.window.layout")
 local options = require("codecompanion.chat.state.options")
+local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local shown = require("codecompanion.chat.buffer.shown")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
 
@@ -36,7 +42,7 @@ function M.dress(chat, win)
       ok, problem = pcall(api.nvim_set_option_value, name, value, { scope = "local", win = win })
     end
     if not ok then
-      require("codecompanion.say").once(("display.chat.window.opts.%s: %s"):format(name, problem), severity.WARN)
+      say.once(("display.chat.window.opts.%s: %s"):format(name, problem), severity.WARN)
     end
   end
   api.nvim_win_call(win, function()
@@ -55,8 +61,8 @@ end
 ---@param chat CodeCompanion.Chat
 function M.refit(chat)
   if api.nvim_buf_is_loaded(chat.bufnr) then
-    require("codecompanion.chat.draw.activity").draw(chat)
-    require("codecompanion.chat.buffer.hint").draw(chat)
+    activity.draw(chat)
+    hint.draw(chat)
     if next(chat.context_items) then -- a new chat need not wait for modules that have nothing to place
       require("codecompanion.chat.draw.context").refit(chat)
     end
@@ -98,8 +104,7 @@ function M.watch_sizes()
   end)
   api.nvim_create_autocmd("WinEnter", { group = group, callback = give_way })
   local refit_all = vim.schedule_wrap(function(args)
-    local view = require("codecompanion.chat.buffer.view")
-    for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
+    for _, chat in ipairs(registry.list()) do
       M.refit(chat)
       if args.event == "WinResized" then
         view.follow(chat, view.followers(chat)) -- a window that opens below leaves only the input in sight
@@ -132,7 +137,7 @@ end
 ---@return integer[] wins The vertical splits of chats in this tab page
 local function chat_splits()
   return vim.tbl_filter(function(win)
-    local is_chat = require("codecompanion.chat.state.registry").by_buffer(api.nvim_win_get_buf(win)) ~= nil
+    local is_chat = registry.by_buffer(api.nvim_win_get_buf(win)) ~= nil
     return is_chat and vim.w[win].codecompanion_layout == "vertical"
   end, api.nvim_tabpage_list_wins(0))
 end
@@ -208,7 +213,7 @@ function M.open(chat, wish)
   end
   local shared = shared_split(config)
   if shared then
-    folds.remember(assert(require("codecompanion.chat.state.registry").by_buffer(api.nvim_win_get_buf(shared))), shared)
+    folds.remember(assert(registry.by_buffer(api.nvim_win_get_buf(shared))), shared)
     M.put(shared, chat.bufnr)
     api.nvim_set_current_win(shared)
   elseif config.layout == "tab" then
@@ -232,9 +237,9 @@ function M.open(chat, wish)
   if chat.view then
     pcall(api.nvim_win_set_cursor, win, chat.view)
   else
-    require("codecompanion.chat.buffer.view").cursor_to_input(chat, win)
+    view.cursor_to_input(chat, win)
   end
-  require("codecompanion.chat.buffer.view").follow(chat, require("codecompanion.chat.buffer.view").followers(chat))
+  view.follow(chat, view.followers(chat))
   if options.display().start_in_insert_mode then
     vim.cmd.startinsert({ bang = true })
   end
@@ -268,7 +273,7 @@ function M.hide(chat)
     chat.hiding = win
     chat.view = nil
     local cursor = api.nvim_win_get_cursor(win)
-    if cursor[1] - 1 < require("codecompanion.chat.buffer.anchors").position(chat, "header") then
+    if cursor[1] - 1 < anchors.position(chat, "header") then
       chat.view = cursor
     end
     local others = vim.tbl_filter(function(other)

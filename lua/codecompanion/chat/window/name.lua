@@ -2,6 +2,10 @@
 
 local api = vim.api
 
+local numbers = require("codecompanion.screen.numbers")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
 local M = {}
 
 local PREFIX = "codecompanion://"
@@ -55,7 +59,7 @@ local function restore(chat)
     end
   end
   if not ok then
-    require("codecompanion.say").line(tostring(problem), require("codecompanion.severity").WARN)
+    say.line(tostring(problem), severity.WARN)
   end
 end
 
@@ -70,7 +74,7 @@ function M.keep(chat)
   vim.schedule(function()
     restore(chat)
     if not chat.exported then
-      require("codecompanion.say").line({
+      say.line({
         "A chat keeps its name; :w {file} writes its text to a file, /title names it",
         "A chat keeps its name; :w {file} writes its text",
       })
@@ -82,7 +86,6 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param path string
 function M.export(chat, path)
-  local say = require("codecompanion.say")
   local lines = api.nvim_buf_get_lines(chat.bufnr, 0, -1, false)
   local shown = vim.fn.fnamemodify(path, ":~:.")
   chat.exported = true
@@ -94,9 +97,9 @@ function M.export(chat, path)
   end
   if not ok then
     local reason = tostring(problem):match("[^:]*$")
-    return say.line(("Not written to %s:%s"):format(shown, reason), require("codecompanion.severity").ERROR)
+    return say.line(("Not written to %s:%s"):format(shown, reason), severity.ERROR)
   end
-  say.line(("%s written to %s"):format(require("codecompanion.screen.numbers").counted(#lines, "line"), shown))
+  say.line(("%s written to %s"):format(numbers.counted(#lines, "line"), shown))
 end
 
 return M

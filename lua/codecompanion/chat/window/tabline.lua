@@ -3,6 +3,9 @@
 
 local api = vim.api
 
+local fit = require("codecompanion.screen.fit")
+local options = require("codecompanion.chat.state.options")
+
 local M = {}
 
 local LONGEST, SHORTEST = 30, 6
@@ -21,7 +24,7 @@ function M.name(bufnr)
   local chat = vim.b[bufnr].codecompanion_chat
   if chat then
     local title = chat.title ~= "" and chat.title or "Chat"
-    return require("codecompanion.screen.fit").cut(title, LONGEST)
+    return fit.cut(title, LONGEST)
   end
   local name = api.nvim_buf_get_name(bufnr)
   if name ~= "" then
@@ -52,7 +55,7 @@ end
 local function fitting(label, room)
   room = math.max(1, room - api.nvim_strwidth(label.marks))
   if label.is_chat then
-    return label.marks .. require("codecompanion.screen.fit").cut(label.name, room)
+    return label.marks .. fit.cut(label.name, room)
   end
   local name = label.name
   while api.nvim_strwidth(name) > room do
@@ -88,7 +91,7 @@ end
 ---Put it in the place of Neovim's own, which calls a chat `c//` and an id.
 function M.adopt()
   local is_plain = vim.go.tabline == api.nvim_get_option_info2("tabline", {}).default
-  if is_plain and require("codecompanion.chat.state.options").display().tabline then
+  if is_plain and options.display().tabline then
     api.nvim_set_option_value("tabline", OURS, { scope = "global" })
   end
 end

@@ -1,9 +1,16 @@
 ---What a chat takes in while its buffer is unloaded, or waits to be drawn again: its state, and nothing that is drawn.
 ---What is drawn comes from the log when the buffer is shown again.
 
+local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
+local attention = require("codecompanion.chat.question.attention")
 local autocmds = require("codecompanion.chat.state.autocmds")
+local draft = require("codecompanion.chat.wire.draft")
+local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
+local redraw = require("codecompanion.chat.wire.redraw")
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
@@ -12,7 +19,6 @@ local M = {}
 ---@param chat CodeCompanion.Chat
 ---@param text string
 local function give_back(chat, text)
-  local draft = require("codecompanion.chat.wire.draft")
   if vim.api.nvim_buf_is_loaded(chat.bufnr) then
     return draft.prepend(chat, text)
   end
@@ -48,13 +54,13 @@ function M.chat_opened(chat, event)
   if not known then
     autocmds.fire(chat, "ChatOpened", event)
   end
-  require("codecompanion.chat.state.session").send_secrets(chat)
-  require("codecompanion.chat.state.session").send_overrides(chat)
+  session.send_secrets(chat)
+  session.send_overrides(chat)
 end
 
 function M.model_changed(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
-  require("codecompanion.chat.state.session").send_overrides(chat)
+  session.send_overrides(chat)
 end
 
 function M.policy_changed(chat, event)
@@ -65,19 +71,19 @@ function M.queued(chat, event)
   for _, message in ipairs(chat.outgoing) do
     message.queued = message.queued or message.submit_id == event.submit_id
   end
-  require("codecompanion.chat.wire.draft").save(chat)
+  draft.save(chat)
 end
 
 function M.message_sent(chat, event)
   outgoing.drop(chat, event.submit_id)
-  require("codecompanion.chat.wire.draft").save(chat) -- it is none any more
+  draft.save(chat) -- it is none any more
   autocmds.fire(chat, "ChatSubmitted", event)
 end
 
 function M.submit_failed(chat, event)
   outgoing.drop(chat, event.submit_id)
   give_back(chat, event.text)
-  require("codecompanion.say").line(event.error, severity.WARN)
+  say.line(event.error, severity.WARN)
 end
 
 function M.tool_started(chat, event)
@@ -108,13 +114,13 @@ function M.compaction_failed(chat, event)
 end
 
 function M.turn_finished(chat, event)
-  require("codecompanion.chat.draw.activity").stop_retry(chat)
+  activity.stop_retry(chat)
   approval.close_all(chat)
   chat.state, chat.label, chat.header, chat.cut = "idle", "", false, false
   if event.reason == "stopped" then
     autocmds.fire(chat, "ChatStopped", event)
   else
-    require("codecompanion.chat.question.attention").finished(chat, event)
+    attention.finished(chat, event)
   end
 end
 
@@ -134,12 +140,11 @@ function M.request_failed(chat, event)
     chat.attached, chat.awaiting = "no", nil
   end
   if event.verb == "redraw_chat" and loaded then
-    return require("codecompanion.chat.wire.redraw").redraw(chat) -- a host that has lost the chat opens it once more
+    return redraw.redraw(chat) -- a host that has lost the chat opens it once more
   end
   if event.verb == "open_chat" or event.verb == "submit" then
     recall_all(chat)
   end
-  local say = require("codecompanion.say")
   if loaded and not chat.awaiting then
     return say.chat(chat, event.error, severity.ERROR)
   end
@@ -149,15 +154,15 @@ end
 function M.notice(chat, event)
   if event.level == "ERROR" or event.level == "WARN" then
     local level = severity[event.level]
-    require("codecompanion.chat.draw.notices").remember_away(chat, event.text, level, event.while_paused)
-    require("codecompanion.say").line(event.text, level)
+    notices.remember_away(chat, event.text, level, event.while_paused)
+    say.line(event.text, level)
   end
 end
 
 function M.host_exit(chat, event)
   chat.attached, chat.awaiting = "no", nil
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
-  require("codecompanion.chat.draw.activity").stop_retry(chat)
+  activity.stop_retry(chat)
   approval.close_all(chat, true)
   if event.never_ready then
     recall_all(chat)

@@ -7,6 +7,10 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local hint = require("codecompanion.chat.buffer.hint")
+local host = require("codecompanion.host")
+local keys = require("codecompanion.chat.state.keys")
+local paint = require("codecompanion.chat.buffer.paint")
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -89,7 +93,7 @@ local function show_edit(chat)
   if not edit then
     return
   end
-  local undo = require("codecompanion.chat.state.keys").keys("undo", "n")[1]
+  local undo = keys.keys("undo", "n")[1]
   local header = anchors.position(chat, "header")
   local words = "editing · sends a branch" .. (undo and (" · %s cancels"):format(undo) or "")
   api.nvim_buf_set_extmark(chat.bufnr, hint.ns, header, 0, {
@@ -118,9 +122,9 @@ local function took(draft, err)
   if err then
     draft.saved = nil
   end
-  if is_new and require("codecompanion.host").status() == "ready" then -- a host that has ended says so itself
+  if is_new and host.status() == "ready" then -- a host that has ended says so itself
     local kept = "Your draft is only in this Neovim, not stored"
-    require("codecompanion.say").line({ ("%s: %s"):format(kept, err), kept .. "." }, severity.WARN)
+    say.line({ ("%s: %s"):format(kept, err), kept .. "." }, severity.WARN)
   end
 end
 
@@ -157,7 +161,7 @@ function M.save(chat)
   local text = worth_keeping(chat)
   if text ~= draft.saved then
     draft.saved = text
-    require("codecompanion.host").request("save_draft", { chat = chat.id, text = text }, function(err)
+    host.request("save_draft", { chat = chat.id, text = text }, function(err)
       took(draft, err)
     end)
   end
@@ -195,7 +199,7 @@ function M.changed(chat, typing)
   if text ~= chat.draft.shown then
     chat.draft.shown = text
     hint.draw(chat)
-    require("codecompanion.chat.buffer.paint").input_soon(chat)
+    paint.input_soon(chat)
     if text ~= chat.draft.saved then
       save_soon(chat)
     end

@@ -2,25 +2,29 @@
 
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
-local attention = require("codecompanion.chat.question.attention")
 local attachments = require("codecompanion.chat.wire.attachments")
+local attention = require("codecompanion.chat.question.attention")
 local autocmds = require("codecompanion.chat.state.autocmds")
 local blocks = require("codecompanion.chat.draw.blocks")
 local changes = require("codecompanion.chat.draw.changes")
 local compaction = require("codecompanion.chat.draw.card")
+local context = require("codecompanion.chat.draw.context")
+local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
 local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
+local redraw = require("codecompanion.chat.wire.redraw")
 local restore = require("codecompanion.chat.draw.restore")
+local runs = require("codecompanion.chat.draw.runs")
 local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local status = require("codecompanion.chat.state.status")
 local stream = require("codecompanion.chat.draw.stream")
 local tools = require("codecompanion.chat.draw.tools")
-local view_marks = require("codecompanion.chat.draw.view_marks")
-local session = require("codecompanion.chat.state.session")
 local view = require("codecompanion.chat.buffer.view")
+local view_marks = require("codecompanion.chat.draw.view_marks")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
 local M = {}
@@ -52,7 +56,6 @@ function M.chat_opened(chat, event)
   chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
   -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
   chat.ignore_restored = reattached and not fresh
-  local draft = require("codecompanion.chat.wire.draft")
   if not has_draft then
     chat.draft.saved = event.draft
     if event.draft ~= "" then
@@ -82,7 +85,7 @@ function M.chat_opened(chat, event)
 end
 
 function M.redrawn(chat)
-  require("codecompanion.chat.wire.redraw").begin(chat)
+  redraw.begin(chat)
   draw.touch(chat)
   chat.notices = chat.clearing and {} or chat.notices
   chat.just_cleared, chat.clearing = chat.clearing, nil
@@ -218,7 +221,7 @@ function M.meter(chat, event)
 end
 
 function M.context_items(chat, event)
-  require("codecompanion.chat.draw.context").set(chat, event.items)
+  context.set(chat, event.items)
 end
 
 function M.context_edited(chat, event)
@@ -228,7 +231,7 @@ function M.context_edited(chat, event)
   end
   changes.made(chat, event.change_id)
   tools.cleared(chat, event.changed or {}, event.call_ids, event.cut or {})
-  require("codecompanion.chat.draw.runs").take_out(chat, event.removed or {}, "edited")
+  runs.take_out(chat, event.removed or {}, "edited")
   autocmds.fire(chat, "ChatEdited", event)
 end
 
@@ -327,7 +330,7 @@ function M.restored(chat, event)
     draw.touch(chat)
   end
   if event.first or event.last then
-    require("codecompanion.chat.wire.draft").messages_drawn(chat)
+    draft.messages_drawn(chat)
   end
   if event.first then
     notices.opened(chat)

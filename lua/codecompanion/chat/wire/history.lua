@@ -1,5 +1,6 @@
 ---What the user does to the view by hand: undo, redo, restore, pin, recall. The host decides, and answers one sentence.
 
+local host = require("codecompanion.host")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
@@ -21,7 +22,7 @@ local function ask(chat, verb, payload, done, refuse)
   end
   session.attach(chat)
   payload.chat = chat.id
-  require("codecompanion.host").request(verb, payload, say.answer(done, refuse))
+  host.request(verb, payload, say.answer(done, refuse))
 end
 
 ---Take the newest change back; `change_id` names the one under the cursor, which has to be that one.

@@ -3,7 +3,12 @@
 
 local api = vim.api
 
+local activity = require("codecompanion.chat.draw.activity")
+local anchors = require("codecompanion.chat.buffer.anchors")
+local registry = require("codecompanion.chat.state.registry")
 local state = require("codecompanion.chat.state.installing")
+local status = require("codecompanion.chat.state.status")
+local unsent = require("codecompanion.chat.wire.unsent")
 
 local M = {}
 
@@ -18,7 +23,7 @@ local timer
 ---@param chat CodeCompanion.Chat
 local function draw_below(chat)
   api.nvim_buf_clear_namespace(chat.bufnr, ns, 0, -1)
-  if not state.waits(chat) or require("codecompanion.chat.buffer.anchors").position(chat, "header") > 0 then
+  if not state.waits(chat) or anchors.position(chat, "header") > 0 then
     return
   end
   local what, how_far = state.text():match("^(.-): (.*)$")
@@ -38,10 +43,10 @@ local function stop()
 end
 
 local function draw()
-  for _, chat in ipairs(require("codecompanion.chat.state.registry").list()) do
+  for _, chat in ipairs(registry.list()) do
     if chat.attached == "opening" and api.nvim_buf_is_loaded(chat.bufnr) then
-      require("codecompanion.chat.state.status").publish(chat)
-      require("codecompanion.chat.draw.activity").draw(chat)
+      status.publish(chat)
+      activity.draw(chat)
       draw_below(chat)
     end
   end
@@ -70,7 +75,7 @@ function M.setup()
     group = api.nvim_create_augroup("codecompanion.chat.installing", {}),
     desc = "Keep what could not be sent yet",
     callback = function()
-      require("codecompanion.chat.wire.unsent").keep(require("codecompanion.chat.state.registry").list())
+      unsent.keep(registry.list())
     end,
   })
 end

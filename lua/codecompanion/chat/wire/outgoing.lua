@@ -4,12 +4,14 @@
 ---a normal turn when the host says that it is stored; until then nothing may lose it.
 
 local api = vim.api
-local blocks = require("codecompanion.chat.draw.blocks")
 local anchors = require("codecompanion.chat.buffer.anchors")
+local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
+local installing = require("codecompanion.chat.state.installing")
 local marks = require("codecompanion.chat.buffer.marks")
+local notices = require("codecompanion.chat.draw.notices")
 local session = require("codecompanion.chat.state.session")
 
 local M = {}
@@ -26,7 +28,7 @@ local M = {}
 ---@param outgoing CodeCompanion.Outgoing
 ---@return { [1]: string, [2]: string }[]
 local function mark_of(chat, outgoing)
-  local mark = require("codecompanion.chat.state.installing").waits(chat) and "sent when ready" or "sending…"
+  local mark = installing.waits(chat) and "sent when ready" or "sending…"
   mark = outgoing.unsure and "sent or not: being checked" or outgoing.queued and "queued" or mark
   return { { mark, "CodeCompanionPending" } }
 end
@@ -50,7 +52,7 @@ end
 ---@param text string
 ---@return CodeCompanion.Outgoing
 function M.add(chat, text)
-  require("codecompanion.chat.draw.notices").was_sent(chat, "input")
+  notices.was_sent(chat, "input")
   chat.submit_id = chat.submit_id + 1
   local outgoing = { submit_id = chat.submit_id, key = chat.nonce .. ":" .. chat.submit_id, text = text }
   draw_block(chat, outgoing, #chat.outgoing == 0)

@@ -1,6 +1,8 @@
 ---Events wait here in order and are drawn in slices, so that neither a burst nor a long text stalls the editor.
 
 local api = vim.api
+local events = require("codecompanion.chat.wire.events")
+local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -60,10 +62,7 @@ local function handle(chat, event)
   local ok, problem = xpcall(handler, debug.traceback, chat, event)
   if not ok then
     -- an error in drawing must not take the rest of the reply with it
-    require("codecompanion.say").once(
-      ("CodeCompanion: could not draw %s: %s"):format(event.type, problem),
-      severity.ERROR
-    )
+    say.once(("CodeCompanion: could not draw %s: %s"):format(event.type, problem), severity.ERROR)
   end
 end
 
@@ -93,7 +92,7 @@ pump = function(chat)
   if not api.nvim_buf_is_valid(chat.bufnr) then
     return
   end
-  require("codecompanion.chat.wire.events").after(chat)
+  events.after(chat)
   if queue.items[queue.head] then
     queue.scheduled = true
     vim.defer_fn(function()

@@ -5,9 +5,15 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
+local approval = require("codecompanion.chat.question.approval")
 local buffer = require("codecompanion.chat.buffer.text")
+local draft = require("codecompanion.chat.wire.draft")
 local folds = require("codecompanion.chat.buffer.folds")
+local host = require("codecompanion.host")
+local outgoing = require("codecompanion.chat.wire.outgoing")
 local places = require("codecompanion.chat.buffer.places")
+local record = require("codecompanion.chat.state.record")
+local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
@@ -24,17 +30,17 @@ end
 ---@param chat CodeCompanion.Chat
 function M.blank(chat)
   local text = draft_text(chat)
-  require("codecompanion.chat.question.approval").put_away(chat)
+  approval.put_away(chat)
   chat.stream = nil
   -- marks outlive their lines: with them their virtual text would gather on the first line
   anchors.clear_marks(chat)
-  require("codecompanion.chat.state.record").reset(chat)
+  record.reset(chat)
   buffer.blank(chat, text)
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
     folds.apply(chat, win)
   end
-  require("codecompanion.chat.wire.outgoing").draw_all(chat)
-  require("codecompanion.chat.wire.draft").redrawn(chat)
+  outgoing.draw_all(chat)
+  draft.redrawn(chat)
   places.settle_partly(chat)
 end
 
@@ -47,12 +53,12 @@ function M.redraw(chat)
   M.blank(chat)
   if chat.attached == "yes" and not chat.read_only then
     chat.awaiting = "redrawn"
-    require("codecompanion.host").notify("redraw_chat", { chat = chat.id })
+    host.notify("redraw_chat", { chat = chat.id })
   elseif chat.attached == "opening" then
     chat.awaiting = "chat_opened"
   elseif chat.known or chat.stored then
     chat.attached, chat.awaiting = "no", "chat_opened"
-    require("codecompanion.chat.state.session").attach(chat)
+    session.attach(chat)
   end
 end
 

@@ -3,6 +3,8 @@
 
 local uv = vim.uv or vim.loop
 
+local buffer = require("codecompanion.chat.buffer.text")
+
 local M = {}
 
 ---@return string
@@ -20,7 +22,7 @@ function M.keep(chats)
         table.insert(texts, outgoing.text)
       end
       local loaded = vim.api.nvim_buf_is_loaded(chat.bufnr)
-      local draft = loaded and require("codecompanion.chat.buffer.text").input_text(chat) or chat.draft.kept
+      local draft = loaded and buffer.input_text(chat) or chat.draft.kept
       table.insert(texts, draft or "")
     end
   end
