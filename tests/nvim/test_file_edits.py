@@ -9,8 +9,8 @@ import pytest
 
 CHANGE = """
 local path, encoded = ...
-local reload, edit = require('codecompanion.files.reload'), require('codecompanion.files.edit')
-local file = reload.look({ path })[1]
+local buffers, edit = require('codecompanion.files.buffers'), require('codecompanion.files.edit')
+local file = require('codecompanion.files.reload').look({ path })[1]
 local raw = vim.api.nvim_buf_get_lines(file.buffer, 0, -1, false)
 local result = edit.change({
   path = path, buffer = file.buffer, tick = file.tick, text = vim.base64.decode(encoded), save = false,
