@@ -17,7 +17,7 @@ local window = require("codecompanion.chat.window")
 local M = {}
 
 local REFRESH_AFTER_MS = 150
-local LEAST_ROWS = 10
+local MIN_ROWS = 10
 local SHARE_OF_ROWS = 0.6
 
 ---@class CodeCompanion.Report
@@ -141,7 +141,7 @@ local function show(bufnr)
     window.put(win, bufnr)
     api.nvim_set_current_win(win)
   else
-    local height = math.max(LEAST_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
+    local height = math.max(MIN_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
     win = api.nvim_open_win(bufnr, true, { split = "below", win = -1, height = height })
   end
   dress(win)

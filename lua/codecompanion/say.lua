@@ -7,7 +7,7 @@ local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
-local LEAST_CUT = 60
+local MIN_CUT = 60
 local MORE = "… (:CodeCompanion log)"
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",
@@ -45,7 +45,7 @@ end
 ---@return string
 local function cut(line)
   local room = vim.v.echospace
-  if room < LEAST_CUT + #MORE then
+  if room < MIN_CUT + #MORE then
     return vim.fn.strcharpart(line, 0, math.max(room - 1, 1)) .. "…"
   end
   return vim.fn.strcharpart(line, 0, room - #MORE) .. MORE

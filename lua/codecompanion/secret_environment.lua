@@ -6,8 +6,8 @@
 
 local M = {}
 
-local SHORTEST_VALUE = 8 -- a shorter value of a header may be any word
-local SHORTEST_KEY = 16 -- letters after `sk-` and the like
+local MIN_VALUE_LENGTH = 8 -- a shorter value of a header may be any word
+local MIN_KEY_LENGTH = 16 -- letters after `sk-` and the like
 
 ---@class CodeCompanion.SecretRules
 ---@field names table<string, true> Variables that adapters name
@@ -76,7 +76,7 @@ local function looks_like_a_key(value)
   end
   for _, beginning in ipairs(rules.beginnings) do
     for rest in value:gmatch("%f[%w_]" .. vim.pesc(beginning) .. "[-_]([%w_-]+)") do
-      if #rest >= SHORTEST_KEY then
+      if #rest >= MIN_KEY_LENGTH then
         return true
       end
     end
@@ -98,7 +98,7 @@ local function is_secret(name, value)
   elseif matches(upper, rules.patterns) or looks_like_a_key(value) then
     return true
   end
-  for _, text in ipairs(#value >= SHORTEST_VALUE and rules.sent or {}) do
+  for _, text in ipairs(#value >= MIN_VALUE_LENGTH and rules.sent or {}) do
     if text:find(value, 1, true) then
       return true
     end

@@ -216,7 +216,7 @@ async def test_a_reply_without_bounds_is_ended(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """An endpoint that never stops must not fill the memory, whatever it sends."""
-    monkeypatch.setattr(reply_stream, "MOST_REPLY_BYTES", 1 << 20)
+    monkeypatch.setattr(reply_stream, "MAX_REPLY_BYTES", 1 << 20)
     start = b"data: " if kind == "text/event-stream" else b'{"a": "'
     async with ChatServer([Answer(content_type=kind, parts=(start, *((b"a" * 100_000,) * 500)))]) as server:
         outcome = await collect(make_adapter(server.url, max_retries=0))

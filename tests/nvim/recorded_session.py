@@ -22,7 +22,7 @@ PI = REPO.parent / "shared" / "data" / "transcripts" / "pi" / "before-compaction
 """975 messages of one long session with Claude; up to 185,000 tokens at once."""
 
 SCRIPT = '#!/bin/sh\ncat "results/$1.txt"\n[ ! -e "results/$1.failed" ]\n'
-MOST_ARGUMENT_CHARS = 100_000
+MAX_ARGUMENT_CHARS = 100_000
 """The kernel takes 128 KB as one argument of a program."""
 
 
@@ -44,7 +44,7 @@ class RecordedCall:
     @property
     def command(self) -> str:
         """Return the shell command that stands for the call."""
-        return f"./replay {self.number} {shlex.quote(f'{self.name} {_as_text(self.arguments)}'[:MOST_ARGUMENT_CHARS])}"
+        return f"./replay {self.number} {shlex.quote(f'{self.name} {_as_text(self.arguments)}'[:MAX_ARGUMENT_CHARS])}"
 
 
 @dataclass(frozen=True)

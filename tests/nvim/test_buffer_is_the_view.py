@@ -17,7 +17,7 @@ from buffer_story import Story, prepare
 from chat_driver import INIT
 from harness import Nvim
 
-BATCHES, IN_BATCH, MOST_STEPS = 8, 250, 9
+BATCHES, IN_BATCH, MAX_STEPS = 8, 250, 9
 
 
 @pytest.mark.timeout(900)
@@ -34,7 +34,7 @@ def test_the_buffer_shows_what_will_be_sent(nvim_factory: Callable[..., Nvim], t
         story = Story(nvim, tmp_path, seed)
         try:
             story.exchange()
-            for _ in range(story.random.randint(2, MOST_STEPS)):
+            for _ in range(story.random.randint(2, MAX_STEPS)):
                 story.step()
             story.check_redrawn()
         finally:

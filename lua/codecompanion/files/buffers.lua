@@ -11,7 +11,7 @@ local MAX_BYTES = 20000000
 local REPLACEMENT = "\239\191\189"
 
 ---So many links lead on to each other at most, as for the system.
-local MOST_LINKS = 40
+local MAX_LINKS = 40
 
 ---The real path of a file, also of one that does not exist yet, be it named by a link.
 ---@param path string
@@ -28,7 +28,7 @@ function M.real_path(path, links)
   end
   folder = M.real_path(folder, links)
   local below = folder == "/" and "/" or folder .. "/"
-  local target = (links or 0) < MOST_LINKS and uv.fs_readlink(below .. name)
+  local target = (links or 0) < MAX_LINKS and uv.fs_readlink(below .. name)
   if target then
     return M.real_path(target:sub(1, 1) == "/" and target or below .. target, (links or 0) + 1)
   end

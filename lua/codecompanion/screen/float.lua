@@ -6,7 +6,7 @@ local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
 
-local LEAST_WIDTH = 76
+local MIN_WIDTH = 76
 local SHARE = 0.8
 local MEASURED_LINES = 500 -- more fill the screen in any case
 
@@ -96,7 +96,7 @@ end
 ---@return table
 local function place(options, lines)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
-  local wanted = options.width and cells(options.width, columns) or math.max(LEAST_WIDTH, math.floor(columns * SHARE))
+  local wanted = options.width and cells(options.width, columns) or math.max(MIN_WIDTH, math.floor(columns * SHARE))
   local width = math.max(10, math.min(wanted, columns - 2, options.max_width or columns))
   local needed = options.wrap == false and #lines or wrapped_rows(lines, width, rows)
   local height = math.max(1, math.min(needed, rows - 2))
@@ -238,7 +238,7 @@ end
 ---Show a table of one line per message: its columns stay below each other, only headings are wrapped.
 ---@param result { title: string, text: string, filetype: string }
 function M.show_rows(result)
-  local lines, widest = {}, LEAST_WIDTH
+  local lines, widest = {}, MIN_WIDTH
   local room = math.max(vim.o.columns - 4, 20)
   for _, line in ipairs(vim.split(result.text, "\n", { plain = true })) do
     if vim.startswith(line, "# ") then

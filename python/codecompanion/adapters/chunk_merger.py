@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
-_LONGEST_HEAD = 100_000
-_LONGEST_SIZE_LINE = 4_096
+_MAX_HEAD_LENGTH = 100_000
+_MAX_SIZE_LINE_LENGTH = 4_096
 
 
 class ChunkMerger:
@@ -49,7 +49,7 @@ class ChunkMerger:
 
     def _read_head(self, data: bytes) -> bytes:
         end = data.find(b"\r\n\r\n")
-        if not data.startswith(b"HTTP/1."[: len(data)]) or (end < 0 and len(data) > _LONGEST_HEAD):
+        if not data.startswith(b"HTTP/1."[: len(data)]) or (end < 0 and len(data) > _MAX_HEAD_LENGTH):
             self._state = "raw"
             return data
         if end < 0:
@@ -87,7 +87,7 @@ class ChunkMerger:
                 left = -1
             size = _CHUNK_SIZE.match(data, position)
             if size is None:
-                if b"\n" in data[position:] or length - position > _LONGEST_SIZE_LINE:
+                if b"\n" in data[position:] or length - position > _MAX_SIZE_LINE_LENGTH:
                     return self._give_up(body, data[position:])
                 break
             left = int(size[1], 16)

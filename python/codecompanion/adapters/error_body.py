@@ -15,8 +15,8 @@ import msgspec
 from codecompanion.adapters.overflow_figures import read_overflow
 from codecompanion.formats.outside_text import NOT_READABLE
 
-_LONGEST_SENTENCE = 4_000
-_LONGEST_QUOTE = 300
+_MAX_SENTENCE_LENGTH = 4_000
+_MAX_QUOTE_LENGTH = 300
 _DEEPEST = 4
 _INNER = ("error", "Error", "Response", "base_resp")
 _TEXTS = ("message", "Message", "msg", "error_msg", "status_msg", "error_message", "detail", "title")
@@ -39,7 +39,7 @@ class Said(msgspec.Struct, frozen=True):
 def read_error(body: object) -> Said:
     """Return what an error body (decoded JSON, or text) says."""
     code, sentence = _read(body, 0)
-    line = " ".join(sentence[:_LONGEST_SENTENCE].split())
+    line = " ".join(sentence[:_MAX_SENTENCE_LENGTH].split())
     return Said(code, line, read_overflow(line, body))
 
 
@@ -53,8 +53,8 @@ def decode_body(payload: bytes) -> object:
 
 def shorten(text: str) -> str:
     """Return the text as one line of a sentence's length."""
-    line = " ".join(text[: 20 * _LONGEST_QUOTE].split())
-    return line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + "…"
+    line = " ".join(text[: 20 * _MAX_QUOTE_LENGTH].split())
+    return line if len(line) <= _MAX_QUOTE_LENGTH else line[: _MAX_QUOTE_LENGTH - 1] + "…"
 
 
 def _read(body: object, depth: int) -> tuple[str, str]:

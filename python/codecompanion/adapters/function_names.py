@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def function_name(name: str) -> str:
     """Return the name with `_` in place of what no provider takes, cut where it is too long."""
-    return _NOT_IN_NAMES.sub("_", name)[:LONGEST_NAME] or "unnamed"
+    return _NOT_IN_NAMES.sub("_", name)[:MAX_NAME_LENGTH] or "unnamed"

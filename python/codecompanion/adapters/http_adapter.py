@@ -33,7 +33,7 @@ from codecompanion.adapters.limits_reader import LimitsReader
 from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.reply_stream import read_reply
 from codecompanion.adapters.retry import wait_before_retry
-from codecompanion.adapters.time_limits import ANSWER_LIMIT_S, longest_silence_s
+from codecompanion.adapters.time_limits import ANSWER_LIMIT_S, max_silence_s
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _log = logging.getLogger(__name__)
-_MOST_LESSONS = 4
+_MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
 
 
@@ -130,7 +130,7 @@ class HttpAdapter:
                 return
             except AdapterError as caught:
                 error = caught
-            if not yielded and lessons < _MOST_LESSONS and self._wire.learn_refusal(error, request):
+            if not yielded and lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 _log.info("sent again without what the model does not have: %s", error)
                 call, lessons = self._wire.render(request), lessons + 1
                 continue
@@ -249,7 +249,7 @@ class HttpAdapter:
                 return response.content
             except AdapterError as caught:
                 error = caught
-            if lessons < _MOST_LESSONS and self._wire.learn_refusal(error, request):
+            if lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 call, lessons = render(), lessons + 1
                 continue
             wait = self._wait(error, attempt)
@@ -262,7 +262,7 @@ class HttpAdapter:
 
     async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield its events."""
-        silence_s = longest_silence_s(self._settings, len(call.body))
+        silence_s = max_silence_s(self._settings, len(call.body))
         endpoint = msgspec.structs.replace(await self._endpoint(model), silence_s=silence_s)
         decoder = self._wire.decoder(endpoint)
         response = await self._send(call, endpoint, stream=True)
@@ -286,7 +286,7 @@ class HttpAdapter:
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
         try:
             client = await self._open_client()
-            limits = client_timeout(self._settings, longest_silence_s(self._settings, len(call.body)))
+            limits = client_timeout(self._settings, max_silence_s(self._settings, len(call.body)))
             headers = self._headers(call.headers)
             return await client.send(
                 "POST", call.path, headers=headers, limits=limits, content=call.body, stream=stream

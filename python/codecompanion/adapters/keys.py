@@ -19,7 +19,7 @@ COMMAND_LIMIT_S = 30.0
 """A command may ask for a passphrase in its own window; longer than this it hangs."""
 FROM_FUNCTION = "function"
 """`AdapterSettings.key` of a key that a function of the configuration makes; it arrives in `given`."""
-_LONGEST_KEY = 16_384
+_MAX_KEY_LENGTH = 16_384
 _LINE_BREAKS = re.compile(r"[\r\n]")
 
 
@@ -114,7 +114,7 @@ class KeyReader:
         label = key_label(settings)
         try:
             with Path(name).expanduser().open("rb") as file:
-                key = file.read(_LONGEST_KEY + 1).decode("utf-8").strip()
+                key = file.read(_MAX_KEY_LENGTH + 1).decode("utf-8").strip()
         except UnicodeDecodeError:
             raise _missing(settings, f"{label} is not a text file") from None
         except (OSError, RuntimeError) as error:
@@ -142,7 +142,7 @@ def key_label(settings: AdapterSettings) -> str:
 
 def _checked(key: str, settings: AdapterSettings) -> str:
     key = key.strip()
-    if _LINE_BREAKS.search(key) or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
+    if _LINE_BREAKS.search(key) or len(key) > _MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
         # It would become an HTTP header: name the place, not the content.
         where = key_label(settings) or "the configuration"
         raise _missing(settings, f"{where} did not give a key (expected one line of ASCII)")

@@ -15,9 +15,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from codecompanion.adapters.redact import HIDDEN
 
-SHORTEST_CHARS = 8
+MIN_CHARS = 8
 """A shorter value is no key, or a word that stands everywhere."""
-SHORTEST_PLAIN_CHARS = 20
+MIN_PLAIN_CHARS = 20
 """A value of letters only, such as `no-key-needed`, is a key from this length on."""
 PIECE_CHARS = 12
 """Pieces are looked for in blocks of this length; whatever holds a whole block is found."""
@@ -89,10 +89,10 @@ class KnownSecrets:
 
 def looks_like_a_key(value: str) -> bool:
     """Return whether the value can be told from an ordinary word: long, or letters and digits, without spaces."""
-    if len(value) < SHORTEST_CHARS or any(letter.isspace() for letter in value):
+    if len(value) < MIN_CHARS or any(letter.isspace() for letter in value):
         return False
     has_both = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
-    return has_both or (len(value) >= SHORTEST_PLAIN_CHARS and len(set(value)) > SHORTEST_CHARS // 2)
+    return has_both or (len(value) >= MIN_PLAIN_CHARS and len(set(value)) > MIN_CHARS // 2)
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _base64(data: bytes) -> Iterator[str]:
             # What stands before and after it changes the first and the last letters: those in between are its own.
             encoded = encode(b"\0" * shift + data).decode()
             start, end = (0, 2, 3)[shift], (len(data) + shift) * 8 // 6
-            if end - start >= SHORTEST_CHARS:
+            if end - start >= MIN_CHARS:
                 yield encoded[start:end]
 
 

@@ -15,7 +15,7 @@ from codecompanion.errors import AdapterError
 
 _log = logging.getLogger(__name__)
 
-LONGEST_WAIT_S = 3.0
+MAX_WAIT_S = 3.0
 
 
 class LimitsReader:
@@ -29,10 +29,10 @@ class LimitsReader:
     async def ask(self) -> None:
         """Ask now; what goes wrong is logged only."""
         try:
-            async with asyncio.timeout(LONGEST_WAIT_S):
+            async with asyncio.timeout(MAX_WAIT_S):
                 await self._fetch()
         except (AdapterError, TimeoutError) as error:
-            _log.info("the server did not tell its windows: %s", error or f"no answer in {LONGEST_WAIT_S:g} s")
+            _log.info("the server did not tell its windows: %s", error or f"no answer in {MAX_WAIT_S:g} s")
 
     def ask_in_background(self, model: str) -> None:
         """Ask while the first reply of a model arrives, unless its window is known."""

@@ -35,7 +35,7 @@ _LITERAL = re.compile(
     r"```[^\n`]*\n(?P<fence>.*?)\n?```|`(?P<tick>[^`\n]+)`|\"(?P<quote>[^\"\n]*)\"|(?<!\w)'(?P<single>[^'\n]+)'(?!\w)",
     re.DOTALL,
 )
-_LONGEST_CLAUSE = 1_000
+_MAX_CLAUSE_LENGTH = 1_000
 """In characters; anything longer is no instruction, and the patterns below need time in proportion to its square."""
 _TOKEN = re.compile("\ue000(\\d+)\ue001")
 _VERBS = r"read|open|show|look|search|grep|find|list|replace|change|create|write|run|execute|delete|in|get|check"
@@ -90,7 +90,7 @@ def _clauses(text: str) -> list[tuple[str, bool]]:
 
 
 def _understand(clause: str, literals: list[str]) -> list[Instruction]:
-    if len(clause) > _LONGEST_CLAUSE:
+    if len(clause) > _MAX_CLAUSE_LENGTH:
         return []
     clause = _POLITE.sub("", _LIST_MARK.sub("", clause.strip())).strip()
     for pattern, make in _FORMS:

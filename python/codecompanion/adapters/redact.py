@@ -14,12 +14,12 @@ _KEY_SHAPES = re.compile(
     r"|(?i:\bbearer\s+)[\w*.+/=…-]{8,}"
     r"|(?i:\b(?:api[-_ ]?key|authorization)[\"']?\s*[:=]\s*[\"']?)[\w*.+/=…-]{8,}"
 )
-_SHORTEST_SECRET = 4
+_MIN_SECRET_LENGTH = 4
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text with the secrets, and everything that looks like a key, replaced by `[hidden]`."""
-    for secret in sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True):
+    for secret in sorted({secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _KEY_SHAPES.sub(HIDDEN, text)
 

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _DRAIN_S = 0.05
 _SNIFFED_BYTES = 2_000
 # The longest reply a model writes (128k tokens) is half of this as an event stream with one event per token.
-MOST_REPLY_BYTES = 64 * 1024 * 1024
+MAX_REPLY_BYTES = 64 * 1024 * 1024
 _STREAM_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:", b"error:")
 
 
@@ -71,11 +71,11 @@ async def _limited(pieces: AsyncIterator[bytes], endpoint: Endpoint) -> AsyncGen
     Raises:
         StreamCut: the body is longer than any reply.
     """
-    left = MOST_REPLY_BYTES
+    left = MAX_REPLY_BYTES
     async for piece in pieces:
         left -= len(piece)
         if left < 0:
-            size = MOST_REPLY_BYTES // (1024 * 1024)
+            size = MAX_REPLY_BYTES // (1024 * 1024)
             raise StreamCut(endpoint.say(f"the reply is larger than {size} MB."))
         yield piece
 

@@ -15,11 +15,11 @@ from time import time
 from codecompanion.errors import AdapterError
 
 FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 30.0
-LONGEST_SENSE_S = 31 * 86_400.0
+MAX_WAIT_S = 30.0
+MAX_SENSIBLE_S = 31 * 86_400.0
 """A wish beyond a month is a fault of the server's, and is neither waited for nor told."""
 _SECONDS = re.compile(r"\s*(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})\s*(?:s|sec|seconds|ms)?\s*", re.ASCII | re.IGNORECASE)
-LONGEST_RETRY_AFTER_S = 60.0
+MAX_RETRY_AFTER_S = 60.0
 """A provider that asks for a longer wait is not waited for: the user is told and decides."""
 
 
@@ -32,8 +32,8 @@ def wait_before_retry(error: AdapterError, attempt: int, *, max_retries: int, ra
         return None
     wished = getattr(error, "retry_after_s", None)
     if wished is not None:
-        return max(0.0, wished) if wished <= LONGEST_RETRY_AFTER_S else None
-    wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt - 1, 20))
+        return max(0.0, wished) if wished <= MAX_RETRY_AFTER_S else None
+    wait = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt - 1, 20))
     return wait * (0.75 + 0.5 * random)
 
 
@@ -42,11 +42,11 @@ def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> f
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         found = _SECONDS.fullmatch(headers.get(name, ""))
         seconds = float(found[1]) / unit if found else math.inf
-        if seconds <= LONGEST_SENSE_S:
+        if seconds <= MAX_SENSIBLE_S:
             return seconds
     try:
         moment = parsedate_to_datetime(headers.get("retry-after", ""))
         seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - (time() if now is None else now)
     except (TypeError, ValueError, IndexError, OverflowError, OSError):
         return None
-    return max(0.0, seconds) if seconds <= LONGEST_SENSE_S else None
+    return max(0.0, seconds) if seconds <= MAX_SENSIBLE_S else None

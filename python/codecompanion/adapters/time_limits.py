@@ -23,7 +23,7 @@ BYTES_READ_IN_A_SECOND = 10_000
 """Of a prompt, by a slow provider: one of a million tokens (4 MB) gets seven minutes more."""
 
 
-def longest_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
+def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
     """Return how many seconds nothing may arrive after a request of that size, None = as long as it takes."""
     if settings.idle_timeout_s:
         return settings.idle_timeout_s

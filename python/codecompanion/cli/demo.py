@@ -197,7 +197,7 @@ def init_file(recording: Path | None, window: int, rules: Sequence[str], after: 
     offline: dict[str, Any] = {"context_window": window}
     if recording is not None:
         offline["playback"] = str(recording)
-    least_savings = {"compaction.min_token_savings": min(10_000, window // 10)}
+    min_savings = {"compaction.min_token_savings": min(10_000, window // 10)}
     options: dict[str, Any] = {
         "python": {"host_prog": sys.executable},
         "adapters": {"http": {"offline": {"opts": offline}}},
@@ -207,7 +207,7 @@ def init_file(recording: Path | None, window: int, rules: Sequence[str], after: 
                 "opts": {
                     "max_provider_requests_per_turn": -1,
                     "policy": policy or "codecompanion",
-                    "policies": {"codecompanion": least_savings, "adaptive": least_savings},
+                    "policies": {"codecompanion": min_savings, "adaptive": min_savings},
                 },
             }
         },

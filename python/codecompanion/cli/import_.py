@@ -17,7 +17,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.transcript_format import read_objects
 
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 
 READERS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     "claude-code": claude_code.read,
@@ -55,9 +55,9 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         count = counted(len(skipped), "part was", "parts were")
         made = counted(len(messages), "message was", "messages were")
         print(f"warning: {count} not imported, {made}:", file=sys.stderr)
-        print(*(f"  {one}" for one in skipped[:_MOST_NAMED]), sep="\n", file=sys.stderr)
-        if len(skipped) > _MOST_NAMED:
-            print(f"  … and {len(skipped) - _MOST_NAMED} more", file=sys.stderr)
+        print(*(f"  {one}" for one in skipped[:_MAX_NAMED]), sep="\n", file=sys.stderr)
+        if len(skipped) > _MAX_NAMED:
+            print(f"  … and {len(skipped) - _MAX_NAMED} more", file=sys.stderr)
     return 0
 
 

@@ -24,7 +24,7 @@ from codecompanion.formats.transcript_format import decode_line, read_objects, s
 from codecompanion.store.chat_index import ChatIndex
 from codecompanion.store.question import has_words
 
-MOST_RESULTS = 20
+MAX_RESULTS = 20
 A_JOB = '{"messages": […], "queries": ["…"]}'
 
 
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         raise InputError(f"{words!r} has no word to search for; expected FILE and a question, or --jobs")
     messages = read_transcript(arguments.file).messages
     with contextlib.closing(ChatIndex(messages)) as index:
-        places = index.find(words, MOST_RESULTS)
+        places = index.find(words, MAX_RESULTS)
         for place, snippet in zip(places, index.snippets(words, places), strict=True):
             text = f"{place:6}  {messages[place].role:9}  {' '.join(snippet.split())}"
             print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
@@ -102,4 +102,4 @@ def _answer(job: Job, where: str) -> list[list[int]]:
     """Return for every query the places of what it may mean, best first; [] for one without a word."""
     messages = read_objects(job.messages, f"{where}: messages").messages
     with contextlib.closing(ChatIndex(messages)) as index:
-        return [index.find(query, MOST_RESULTS) for query in job.queries]
+        return [index.find(query, MAX_RESULTS) for query in job.queries]

@@ -34,13 +34,13 @@ def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tu
         if stage.id == OLDER_RESULTS:
             if not clears or not _clears_results(policy):
                 continue
-            target = Trigger(at=float(most_without_summary(policy.stages, messages, env)), measure="all")
+            target = Trigger(at=float(max_without_summary(policy.stages, messages, env)), measure="all")
             stage = msgspec.structs.replace(_sparing(stage, policy), target=target)
         made.append(stage)
     return tuple(made)
 
 
-def most_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env, least: int = 0) -> int:
+def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env, least: int = 0) -> int:
     """Return the largest request that fits and for which none of these stages writes a summary, if more than `least`.
 
     One that is asked before every request decides by itself.

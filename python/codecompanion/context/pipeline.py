@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from codecompanion.context.arriving import arrival, cut_anew, most_without_summary, new_results, with_results
+from codecompanion.context.arriving import arrival, cut_anew, max_without_summary, new_results, with_results
 from codecompanion.context.editing.repair_pairs import Repair, repair_pairs
 from codecompanion.context.policy.budget import aim_tokens, is_crossed, room_of
 from codecompanion.context.policy.catalog import NEWEST_RESULTS, arrival_stages, recovery_stages
@@ -196,7 +196,7 @@ def _cut_once(
     as_sent, stage = _as_sent(env), arrival_stages()[-1]
     size, ran = as_sent.measure(messages).tokens, {report.stage for report in done}
     # What a compaction has just brought the request below is not filled up again: it would come once more.
-    most = most_without_summary(tuple(one for one in policy.stages if one.id in ran), messages, as_sent, size)
+    most = max_without_summary(tuple(one for one in policy.stages if one.id in ran), messages, as_sent, size)
     aim = aim_tokens(stage.trigger, stage.target, 0, room_of(as_sent, messages, stage.trigger))
     cut = cut_anew(messages, arrived, most, aim, as_sent)
     if cut is None:

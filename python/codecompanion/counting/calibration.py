@@ -33,23 +33,23 @@ _LOWEST, _HIGHEST = 0.5, 2.5
 # A difference smaller than this says more about overheads than about the tokenizer.
 _SMALLEST_DELTA = 64
 # The ratio is the mean over all tokens it was learned from; a start ratio stands for `_FIRST_WEIGHT` of them, and more
-# than `_MOST_WEIGHT` do not count, so that it can still change. Chosen on every second recorded file, checked on the
+# than `_MAX_WEIGHT` do not count, so that it can still change. Chosen on every second recorded file, checked on the
 # others; 300 to 4,000 and 4,000 to 32,000 do nearly as well.
-_FIRST_WEIGHT, _MOST_WEIGHT = 1000, 16_000
+_FIRST_WEIGHT, _MAX_WEIGHT = 1000, 16_000
 # Once a ratio is based on so many tokens, a report moves it as if it were within this share of it, and had at most this
 # share of what it is based on: an outlier is forgotten, a tokenizer that has really changed is followed in a few steps.
-_SETTLED, _CLIP, _MOST_OF_IT = 4000, 0.15, 0.25
+_SETTLED, _CLIP, _MAX_SHARE_OF_IT = 4000, 0.15, 0.25
 # Recorded schemas cost from a third of their JSON on.
-_LEAST_SCHEMAS = 0.25
+_MIN_SCHEMAS = 0.25
 # How a side of the band follows the reports: 1.5 and 0.992 balance at one report in fifty beyond it. A side that is
 # wider than usual forgets that share of what made it so with each report that would have lain within the usual one: an
 # outlier is forgotten after some fifty reports. Chosen on every second recorded session: as many lie beyond as before.
-_WIDENS, _WIDENS_MOST, _SHRINKS, _FORGETS = 1.5, 4.0, 0.992, 0.03
+_WIDENS, _MAX_WIDENING, _SHRINKS, _FORGETS = 1.5, 4.0, 0.992, 0.03
 _NARROWEST, _WIDEST = 0.25, 6.0
 # A first request's extra moves by at most itself and so many tokens at a time.
 _EXTRA_STEP = 512
 # More than the largest window and than anybody has sent: a stored figure beyond it is damaged.
-_MOST_EXTRA, _MOST_STORED = 10_000_000, 10**15
+_MAX_EXTRA, _MAX_STORED = 10_000_000, 10**15
 # How far a whole request's estimate may be off: the estimator misses its own tokenizer by 3.7 % (95th percentile of
 # recorded chats), a tokenizer nobody has reported on yet differs by up to another 12 % from its family's ratio. What
 # other chats have taught holds for the next one to 7 %, for 95 % on either half of the recorded sessions.
@@ -115,7 +115,7 @@ def _adapted(side: float, off: float, bound: int) -> float:
         return 1 + (side - 1) * (1 - _FORGETS)
     if off <= bound:
         return max(_NARROWEST, side * _SHRINKS)
-    return min(_WIDEST, side * max(_WIDENS, min(_WIDENS_MOST, off / max(1, bound))))
+    return min(_WIDEST, side * max(_WIDENS, min(_MAX_WIDENING, off / max(1, bound))))
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ class Calibration(msgspec.Struct, frozen=True):
         if not isinstance(self.weight, int) or not all(isinstance(number, int | float) for number in numbers):
             return False
         sides = all(_NARROWEST <= side <= _WIDEST for side in (self.above, self.below))
-        learned = 0 <= self.weight <= _MOST_STORED and abs(self.extra) <= _MOST_EXTRA
+        learned = 0 <= self.weight <= _MAX_STORED and abs(self.extra) <= _MAX_EXTRA
         return sides and learned and _LOWEST <= self.ratio <= _HIGHEST
 
     @classmethod
@@ -163,9 +163,9 @@ class Calibration(msgspec.Struct, frozen=True):
         if estimated < _SMALLEST_DELTA or not _LOWEST <= observed / estimated <= _HIGHEST:
             return self
         observed = min(max(observed - self.marks * excess, _LOWEST * estimated), _HIGHEST * estimated)
-        before = _FIRST_WEIGHT + min(self.weight, _MOST_WEIGHT)
+        before = _FIRST_WEIGHT + min(self.weight, _MAX_WEIGHT)
         if self.weight >= _SETTLED:
-            estimated = min(estimated, int(_MOST_OF_IT * before))
+            estimated = min(estimated, int(_MAX_SHARE_OF_IT * before))
             share = min(max(observed / whole, (1 - _CLIP) * self.ratio), (1 + _CLIP) * self.ratio)
             observed = share * estimated
         ratio = (before * self.ratio + observed) / (before + estimated)
@@ -198,7 +198,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
         `schemas` is the estimate of its tool schemas: only they can cost less than it.
         """
-        observed = max(observed, self._least_extra(schemas))
+        observed = max(observed, self._min_extra(schemas))
         if self.extra:
             step = abs(self.extra) + _EXTRA_STEP
             observed = (self.extra + min(max(observed, self.extra - step), self.extra + step)) / 2
@@ -206,10 +206,10 @@ class Calibration(msgspec.Struct, frozen=True):
 
     def extra_with(self, schemas: int) -> float:
         """Return what a request with such schemas has besides its estimate: never less than they can be cheaper."""
-        return max(self.extra, self._least_extra(schemas))
+        return max(self.extra, self._min_extra(schemas))
 
-    def _least_extra(self, schemas: int) -> float:
-        return -(1 - _LEAST_SCHEMAS) * self.ratio * schemas
+    def _min_extra(self, schemas: int) -> float:
+        return -(1 - _MIN_SCHEMAS) * self.ratio * schemas
 
     def count(self, estimated: int, schemas: int = 0) -> Count:
         """Return the size of a whole request estimated at so many tokens, nothing of it having been reported.

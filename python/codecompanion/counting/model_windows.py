@@ -15,12 +15,12 @@ import msgspec
 WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
 
 
-REPLY_SHARE, MOST_REPLY_TOKENS = 0.05, 4096
+REPLY_SHARE, MAX_REPLY_TOKENS = 0.05, 4096
 """What is kept free for a reply whose length nobody has configured: that share of the window, at most so many tokens.
 
 The share is CoWork's (R-403): the latest trigger of any document, so that all of them stay where they are.
 """
-MOST_RESERVED_SHARE = 0.5
+MAX_RESERVED_SHARE = 0.5
 """A configured length is the most that is asked for, no promise: in a window not much larger nothing could be sent."""
 
 
@@ -58,8 +58,8 @@ def reply_reserve(window: int, max_output_tokens: int = 0) -> int:
     The configured length of a reply, 0 = nobody has said one.
     """
     if not max_output_tokens:
-        return min(MOST_REPLY_TOKENS, int(REPLY_SHARE * window))
-    return min(max_output_tokens, int(MOST_RESERVED_SHARE * window))
+        return min(MAX_REPLY_TOKENS, int(REPLY_SHARE * window))
+    return min(max_output_tokens, int(MAX_RESERVED_SHARE * window))
 
 
 def resolve_limits(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 MAX_BYTES = 2_000_000
 BACKUPS = 2
-SHORTEST_SECRET_CHARS = 4  # shorter values would blank out ordinary words
+MIN_SECRET_CHARS = 4  # shorter values would blank out ordinary words
 REDACTED = "[redacted]"
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
 
@@ -31,7 +31,7 @@ def register_secrets(values: Iterable[str]) -> None:
     global _ordered
     for value in values:
         for form in (value, value.strip()):
-            if len(form) >= SHORTEST_SECRET_CHARS:
+            if len(form) >= MIN_SECRET_CHARS:
                 _secrets.add(form)
     _ordered = tuple(sorted(_secrets, key=len, reverse=True))
 

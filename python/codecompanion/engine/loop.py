@@ -21,7 +21,7 @@ from codecompanion.wire.events import Event, Notice, Severity
 
 REPEAT_S = 10.0  # the same failure within this time is logged but not shown again
 LAST_MOMENT_S = 0.1  # for cancelled tasks to clean up
-MOST_THREADS = 64
+MAX_THREADS = 64
 """asyncio's own limit is the number of cores + 4. A stopped request may leave a thread waiting for the resolver or for
 a key's command: six of them would hold every file, every chat and every request on a machine with two cores."""
 _PASS_THROUGH = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -100,7 +100,7 @@ class EngineLoop:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(self._on_unhandled)
         self._loop.set_default_executor(
-            concurrent.futures.ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="codecompanion")
+            concurrent.futures.ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="codecompanion")
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._thread = guard.thread(self._run, "engine")

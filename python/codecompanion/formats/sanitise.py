@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 
 REMOVED = "[instruction found in the text left out]"
-LONGEST = 8000
+MAX_LENGTH = 8000
 
 _OLD = r"all|any|every|previous|prior|above|earlier|preceding|foregoing|your|system|safety|other"
 _OVERRIDE = re.compile(
@@ -118,7 +118,7 @@ def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
     return "".join((*parts, text[end:])), [*places, *range(end, len(text))]
 
 
-def sanitise_memory(text: str, cap: int = LONGEST) -> str:
+def sanitise_memory(text: str, cap: int = MAX_LENGTH) -> str:
     """Return a memory as it may be shown to a model: normalised, without orders and role marks, at most `cap` long.
 
     Doing it twice changes nothing more (R-242).

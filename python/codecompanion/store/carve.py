@@ -13,8 +13,8 @@ from pathlib import Path
 
 PAGE_BYTES = 4096  # SQLite's default, never changed by us
 _LEAF_OF_TABLE = 0x0D
-_MOST_LOCAL = PAGE_BYTES - 35
-_LEAST_LOCAL = (PAGE_BYTES - 12) * 32 // 255 - 23
+_MAX_LOCAL = PAGE_BYTES - 35
+_MIN_LOCAL = (PAGE_BYTES - 12) * 32 // 255 - 23
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}
 _COLUMNS = 7
 
@@ -63,11 +63,11 @@ def _record(page: bytes, at: int, read: Callable[[int], bytes], pages: int) -> b
     """Return the record of the cell, with what overflowed to further pages."""
     size, at = _varint(page, at)
     _rowid, at = _varint(page, at)
-    if size <= _MOST_LOCAL:
+    if size <= _MAX_LOCAL:
         return page[at : at + size]
-    local = _LEAST_LOCAL + (size - _LEAST_LOCAL) % (PAGE_BYTES - 4)
-    if local > _MOST_LOCAL:
-        local = _LEAST_LOCAL
+    local = _MIN_LOCAL + (size - _MIN_LOCAL) % (PAGE_BYTES - 4)
+    if local > _MAX_LOCAL:
+        local = _MIN_LOCAL
     if size > pages * PAGE_BYTES:
         raise _NoRow
     record = bytearray(page[at : at + local])

@@ -18,7 +18,7 @@ from codecompanion.errors import StoreError
 from codecompanion.store.sessions import from_bytes, index_inner
 
 AT_ONCE = 20
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 """Rows and bytes of one step: some milliseconds; what somebody waits for is written between two steps."""
 PAUSE_S = 0.02
 
@@ -46,7 +46,7 @@ def take_in_some(connection: sqlite3.Connection) -> bool:
             with contextlib.suppress(msgspec.MsgspecError):  # a damaged row cannot be found either
                 index_inner(connection, text_id, chat_id, seq, from_bytes(stored))
             size += len(stored)
-        if count == AT_ONCE or size > MOST_BYTES:
+        if count == AT_ONCE or size > MAX_BYTES:
             connection.execute("UPDATE inner_missing SET below = ?", (last,))
             return False
     connection.execute("DELETE FROM inner_missing")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from codecompanion.model.messages import Message, ToolCall
 
-MOST_CALL_CHARS = 2_000
+MAX_CALL_CHARS = 2_000
 """Of the arguments of one call: a file that is written whole is found by its path and its beginning."""
 
 _LETTERS = "\u1100-\u11ff\u3040-\u30ff\u3105-\u312f\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
@@ -63,4 +63,4 @@ def pairs_of(run: str) -> list[str]:
 def _call_texts(calls: Iterable[ToolCall]) -> Iterator[str]:
     for call in calls:
         yield call.name
-        yield call.arguments[:MOST_CALL_CHARS]
+        yield call.arguments[:MAX_CALL_CHARS]

@@ -28,7 +28,7 @@ from codecompanion.store.durable_files import flush_folder, write_whole
 
 Identity = tuple[int, int]
 UNMARKED = 0
-SETTLE_MOST_S = 10.0
+SETTLE_MAX_S = 10.0
 LOOKS = 5
 BESIDE = ("-wal", "-shm")
 
@@ -215,7 +215,7 @@ def copy_unlocked(path: Path, target: Path) -> None:
 
 def is_settled(path: Path, settle_s: float) -> bool:
     """Wait until the file has been the same for so long; False: it goes on changing, or is gone."""
-    end = time.monotonic() + SETTLE_MOST_S
+    end = time.monotonic() + SETTLE_MAX_S
     with contextlib.suppress(OSError):
         seen = path.stat()
         while time.monotonic() < end:

@@ -19,7 +19,7 @@ import msgspec
 from codecompanion.store.inner_words import pairs_of, pieces_of, unspaced_runs
 from codecompanion.store.periods import Period, find_periods
 
-MOST_TERMS = 32
+MAX_TERMS = 32
 """Of a long question (a pasted traceback): names first, then its words in their order."""
 
 _WORD = re.compile(r"[^\W_]+")
@@ -71,7 +71,7 @@ def read_question(text: str, today: datetime.date) -> Question:
     words = _WORD.findall(text.lower())
     content = [word for word in dict.fromkeys(words) if word not in _stop_words()]
     terms = [*_names(text), *_words(content), *_pairs(words), *_quoted(text)]
-    terms = list(dict.fromkeys(terms))[:MOST_TERMS]
+    terms = list(dict.fromkeys(terms))[:MAX_TERMS]
     return Question(
         terms=tuple(terms),
         whole=_phrase(words),

@@ -26,7 +26,7 @@ IN_PERIOD = 0.8
 ON_THE_DAY = 1.6
 TOLD_LATER_DAYS = 10
 SAYS_WHEN = 0.4
-MOST_READ_FOR_WHEN = 60
+MAX_READ_FOR_WHEN = 60
 
 _READ_CHARS = 2_000
 _SHORT_CHARS = 1_000
@@ -81,7 +81,7 @@ def score_rows(
             scores[row] *= ONLY_ASKS
         scores[row] *= 1 + _in_time(question, days.get(row))
     if question.asks_when:
-        for row in sorted(scores, key=scores.__getitem__, reverse=True)[:MOST_READ_FOR_WHEN]:
+        for row in sorted(scores, key=scores.__getitem__, reverse=True)[:MAX_READ_FOR_WHEN]:
             message = messages.get(row)
             if message is not None and _TIME.search(message.text[:_READ_CHARS]):
                 scores[row] *= 1 + SAYS_WHEN

@@ -29,7 +29,7 @@ T = TypeVar("T")
 MAX_GROUP = 256
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 LOOK_EVERY_S = 2.0
-RETRY_S, RETRY_MOST_S = 2.0, 60.0
+RETRY_S, RETRY_MAX_S = 2.0, 60.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -96,7 +96,7 @@ class Writer:
         except Exception as error:
             roll_back(self._database.writer)
             self._retry_at = time.monotonic() + self._retry_s
-            self._retry_s = min(2 * self._retry_s, RETRY_MOST_S)
+            self._retry_s = min(2 * self._retry_s, RETRY_MAX_S)
             self._tell_once(error)
 
     def _look_a_last_time(self) -> None:

@@ -30,7 +30,7 @@ _SECRET_VALUES = re.compile(
     rf"\b(?:{'|'.join(_TABLE['key_beginnings'])})[-_][\w-]{{16,}}"
     r"|\bAIza[\w-]{30,}|\bAKIA[A-Z0-9]{16}\b|\beyJ[\w-]{10,}\.[\w-]{5,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
-_SHORTEST_KNOWN_VALUE = 8
+_MIN_KNOWN_VALUE_LENGTH = 8
 """A shorter value of a header may be any word, and so stand in any variable."""
 
 _WITHOUT_TERMINAL: Final[dict[str, Any]] = {
@@ -69,7 +69,7 @@ class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
         return _matches(name, SECRET_NAMES) or _is_secret(value) or self._is_known(value)
 
     def _is_known(self, value: str) -> bool:
-        return any(value in known for known in self.values) if len(value) >= _SHORTEST_KNOWN_VALUE else False
+        return any(value in known for known in self.values) if len(value) >= _MIN_KNOWN_VALUE_LENGTH else False
 
 
 def is_plain_name(name: str) -> bool:

@@ -23,8 +23,8 @@ OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
 """CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
 
 _SHOWN_CHARS = 80
-_MOST_PROBLEMS = 8
-LONGEST_ARGUMENTS = 1_000_000
+_MAX_PROBLEMS = 8
+MAX_ARGUMENTS_LENGTH = 1_000_000
 """Longer than any reply a model means: one that ran on without end."""
 
 
@@ -95,10 +95,10 @@ class ToolRegistry:
             ToolInputInvalid: unknown tool, broken JSON, or arguments that do not fit; says what to change.
         """
         tool = self.get(name)
-        if len(arguments_json) > LONGEST_ARGUMENTS:
+        if len(arguments_json) > MAX_ARGUMENTS_LENGTH:
             raise ToolInputInvalid(
-                f"The arguments of {name} are longer than {LONGEST_ARGUMENTS:,} characters. Nothing was done. Write in"
-                " smaller pieces."
+                f"The arguments of {name} are longer than {MAX_ARGUMENTS_LENGTH:,} characters. Nothing was done. Write"
+                " in smaller pieces."
             )
         if is_too_deep(arguments_json):
             raise ToolInputInvalid(
@@ -116,8 +116,8 @@ class ToolRegistry:
             raise ToolInputInvalid(f"The arguments of {name} must be one JSON object, not {schema.shown(given)}.")
         problems = schema.problems(given, tool.spec.parameters)
         if problems:
-            told = "; ".join(problems[:_MOST_PROBLEMS])
-            more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+            told = "; ".join(problems[:_MAX_PROBLEMS])
+            more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
             raise ToolInputInvalid(f"Wrong arguments for {name}: {told}{more}.")
         arguments: dict[str, Any] = schema.cleaned(given, tool.spec.parameters)
         return arguments

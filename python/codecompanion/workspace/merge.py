@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 TIME_LIMIT_S = 10.0
-MOST_CONFLICTS = 127
+MAX_CONFLICTS = 127
 """git's exit status is the number of conflicts, up to this; above it something failed."""
 
 
@@ -41,7 +41,7 @@ def merge(base: str, ours: str, theirs: str, labels: tuple[str, str, str]) -> Me
             return Merged(ours, problem="git is needed to merge it with later changes, and was not found")
         except (OSError, subprocess.SubprocessError) as error:
             return Merged(ours, problem=f"git could not merge it with later changes: {error}")
-    if not 0 <= ended.returncode <= MOST_CONFLICTS:
+    if not 0 <= ended.returncode <= MAX_CONFLICTS:
         reason = ended.stderr.decode("utf-8", "replace").strip() or f"status {ended.returncode}"
         return Merged(ours, problem=f"git could not merge it with later changes: {reason}")
     return Merged(ended.stdout.decode("utf-8", "surrogateescape"), ended.returncode)

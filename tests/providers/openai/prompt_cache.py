@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-LEAST_TOKENS = 1024
+MIN_TOKENS = 1024
 STEP_TOKENS = 128
 LIFETIME_S = 300.0
 
@@ -46,6 +46,6 @@ def _prefixes(tokens: Sequence[int]) -> list[tuple[int, bytes]]:
     marks: list[tuple[int, bytes]] = []
     for start in range(0, len(flat) - STEP_TOKENS + 1, STEP_TOKENS):
         digest.update(flat[start : start + STEP_TOKENS].tobytes())
-        if start + STEP_TOKENS >= LEAST_TOKENS:
+        if start + STEP_TOKENS >= MIN_TOKENS:
             marks.append((start + STEP_TOKENS, digest.digest()))
     return marks

@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 
 from tests.providers.openai.refusal import expect_length, refuse
 
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _NOT_UNDER_STRICT = ("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
 
 
 def check_name(name: str, param: str) -> None:
     """Refuse what cannot name a function."""
-    expect_length(name, LONGEST_NAME, param)
+    expect_length(name, MAX_NAME_LENGTH, param)
     if not _NAME.fullmatch(name):
         pattern = "Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
         refuse(f"Invalid '{param}': string does not match pattern. {pattern}", param, "invalid_value")

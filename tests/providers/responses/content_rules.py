@@ -18,9 +18,9 @@ from typing import Any
 
 from tests.providers.openai.refusal import refuse
 
-MOST_IMAGES = 500
-MOST_IMAGE_BYTES = 50_000_000
-MOST_FILE_BYTES = 50_000_000
+MAX_IMAGES = 500
+MAX_IMAGE_BYTES = 50_000_000
+MAX_FILE_BYTES = 50_000_000
 INPUT_PARTS = ("input_text", "input_image", "input_file")
 _DATA_URL = re.compile(r"data:([a-z0-9.+-]+/[a-z0-9.+-]+);base64,(.*)", re.DOTALL)
 _MAGIC = {
@@ -69,8 +69,8 @@ class Attachments:
         if not isinstance(url, str):
             refuse(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
         self.images += 1
-        if self.images > MOST_IMAGES:
-            refuse(f"Too many images in request. Maximum is {MOST_IMAGES}.", "input", "invalid_value")
+        if self.images > MAX_IMAGES:
+            refuse(f"Too many images in request. Maximum is {MAX_IMAGES}.", "input", "invalid_value")
         if url.startswith("https://"):
             return
         kind, content = _decode(url, param, _EXPECTED_IMAGE)
@@ -80,7 +80,7 @@ class Attachments:
         if not content.startswith(_MAGIC[kind]):
             refuse(_NO_IMAGE, "input", "image_parse_error")
         self.image_bytes += len(content)
-        if self.image_bytes > MOST_IMAGE_BYTES:
+        if self.image_bytes > MAX_IMAGE_BYTES:
             refuse("Total image size is too large.", "input", "image_file_too_large")
 
     def _check_file(self, part: Mapping[str, Any], param: str) -> None:
@@ -101,7 +101,7 @@ class Attachments:
             text = "The file type you uploaded is not supported. Please try again with a pdf"
             refuse(text, "input", "unsupported_file")
         self.file_bytes += len(content)
-        if self.file_bytes > MOST_FILE_BYTES:
+        if self.file_bytes > MAX_FILE_BYTES:
             refuse("The files of this request are larger than 50 MB.", "input", "file_too_large")
 
 

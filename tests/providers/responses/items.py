@@ -18,7 +18,7 @@ from tests.providers.responses.content_rules import INPUT_PARTS, Attachments, ch
 from tests.providers.responses.ledger import PREFIXES, Ledger
 
 Item = Mapping[str, Any]
-LONGEST_ID = 64
+MAX_ID_LENGTH = 64
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _NOT_KEPT = (
     "Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item "
@@ -64,7 +64,7 @@ class ItemWalk:
         if given is None:
             return
         where, kind = f"{param}.id", item.get("type", "message")
-        expect_length(given, LONGEST_ID, where)
+        expect_length(given, MAX_ID_LENGTH, where)
         if not _ID.fullmatch(given):
             expected = "Expected an ID that contains letters, numbers, underscores, or dashes"
             text = f"{expected}, but this value contained additional characters."
@@ -130,7 +130,7 @@ class ItemWalk:
         call_id = item["call_id"]
         check_name(item["name"], f"{param}.name")
         check_text(call_id, f"{param}.call_id")
-        expect_length(call_id, LONGEST_ID, f"{param}.call_id")
+        expect_length(call_id, MAX_ID_LENGTH, f"{param}.call_id")
         if call_id in self._calls:
             # Not documented: which of two calls an output belongs to could not be told.
             refuse(f"Duplicate function call with call_id {call_id}.", "input")
@@ -142,7 +142,7 @@ class ItemWalk:
         if not call_id:
             where = f"{param}.call_id"
             refuse(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
-        expect_length(call_id, LONGEST_ID, f"{param}.call_id")
+        expect_length(call_id, MAX_ID_LENGTH, f"{param}.call_id")
         if call_id not in self._open:
             # Also said of a second output for the same call, of which nothing is documented.
             refuse(f"No tool call found for function call output with call_id {call_id}.", "input")

@@ -27,8 +27,8 @@ _KINDS: dict[str, Kind] = {
     "responses/input_tokens": "openai.responses.input_tokens",
 }
 _NOT_SIMULATED = ("conversation", "prompt", "background")
-LEAST_OUTPUT_TOKENS = 16
-LONGEST_CACHE_KEY = 64
+MIN_OUTPUT_TOKENS = 16
+MAX_CACHE_KEY_LENGTH = 64
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Rules:
     """What a provider can be like.
 
     models: those that exist, () = any. window: tokens a prompt and its reply may have, 0 = unlimited. reasons: whether
-    the models do. least_threshold: of `compact_threshold`; the project's facts say 50,000, others read 1,000 in the
+    the models do. min_threshold: of `compact_threshold`; the project's facts say 50,000, others read 1,000 in the
     API reference: the stricter one is the default.
     """
 
     models: tuple[str, ...] = ()
     window: int = 400_000
     reasons: bool = True
-    least_threshold: int = 50_000
+    min_threshold: int = 50_000
     several_compactions: bool = False
 
 
@@ -114,7 +114,7 @@ def _check_arguments(body: Mapping[str, Any], rules: Rules) -> None:
     _check_numbers(body)
     if "stream_options" in body and not body.get("stream"):
         refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
-    expect_length(body.get("prompt_cache_key") or "", LONGEST_CACHE_KEY, "prompt_cache_key")
+    expect_length(body.get("prompt_cache_key") or "", MAX_CACHE_KEY_LENGTH, "prompt_cache_key")
     _check_reasoning_support(body, rules)
     _check_metadata(body.get("metadata") or {})
     _check_context_management(body.get("context_management") or (), rules)
@@ -122,8 +122,8 @@ def _check_arguments(body: Mapping[str, Any], rules: Rules) -> None:
 
 def _check_numbers(body: Mapping[str, Any]) -> None:
     most = body.get("max_output_tokens")
-    if most is not None and most < LEAST_OUTPUT_TOKENS:
-        text = f"integer below minimum value. Expected a value >= {LEAST_OUTPUT_TOKENS}, but got {most} instead."
+    if most is not None and most < MIN_OUTPUT_TOKENS:
+        text = f"integer below minimum value. Expected a value >= {MIN_OUTPUT_TOKENS}, but got {most} instead."
         refuse(f"Invalid 'max_output_tokens': {text}", "max_output_tokens", "integer_below_min_value")
     for name, highest in (("temperature", 2), ("top_p", 1)):
         value = body.get(name)
@@ -165,8 +165,8 @@ def _check_context_management(entries: Sequence[Mapping[str, Any]], rules: Rules
         if threshold is None:
             # The types make it optional; what the server would do without it is not documented.
             refuse(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
-        if threshold < rules.least_threshold:
-            text = f"Expected a value >= {rules.least_threshold}, but got {threshold} instead."
+        if threshold < rules.min_threshold:
+            text = f"Expected a value >= {rules.min_threshold}, but got {threshold} instead."
             refuse(f"Invalid '{where}': integer below minimum value. {text}", where, "integer_below_min_value")
 
 

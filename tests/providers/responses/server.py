@@ -231,7 +231,7 @@ def _repeat_last(accepted: Accepted) -> Reply:
 
 
 async def _run(options: argparse.Namespace) -> None:
-    rules = Rules(tuple(options.model), options.window, least_threshold=options.least_threshold)
+    rules = Rules(tuple(options.model), options.window, min_threshold=options.min_threshold)
     server = ResponsesServer(key=options.key, rules=rules)
     await server.start(options.port)
     print(server.port, flush=True)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.providers.loopback import token_count
 from tests.providers.loopback.token_count import Prompt, count, encode
-from tests.providers.openai.prompt_cache import LEAST_TOKENS, STEP_TOKENS, PromptCache
+from tests.providers.openai.prompt_cache import MIN_TOKENS, STEP_TOKENS, PromptCache
 
 
 def test_a_text_counts_as_the_tokenizer_has_it() -> None:
@@ -43,15 +43,15 @@ def test_marks_of_other_things_are_other_tokens() -> None:
 def test_the_cache_knows_the_longest_prefix_in_steps() -> None:
     """It tells what it read and what it wrote, per key, until it is cold."""
     cache = PromptCache()
-    prompt = list(range(LEAST_TOKENS + 2 * STEP_TOKENS + 5))
-    whole = LEAST_TOKENS + 2 * STEP_TOKENS
+    prompt = list(range(MIN_TOKENS + 2 * STEP_TOKENS + 5))
+    whole = MIN_TOKENS + 2 * STEP_TOKENS
     assert cache.read("m", prompt) == (0, whole)
     assert cache.read("m", prompt) == (whole, 0)
     assert cache.read("n", prompt) == (0, whole)
-    changed = [*prompt[: LEAST_TOKENS + STEP_TOKENS], *([-1 % 1000] * 400)]
-    assert cache.read("m", changed)[0] == LEAST_TOKENS + STEP_TOKENS
+    changed = [*prompt[: MIN_TOKENS + STEP_TOKENS], *([-1 % 1000] * 400)]
+    assert cache.read("m", changed)[0] == MIN_TOKENS + STEP_TOKENS
     assert cache.read("m", [7, *prompt])[0] == 0
-    assert cache.read("m", prompt[: LEAST_TOKENS - 1]) == (0, 0)
+    assert cache.read("m", prompt[: MIN_TOKENS - 1]) == (0, 0)
     cache.now_s += cache.lifetime_s
     assert cache.read("m", prompt)[0] == whole
     cache.now_s += cache.lifetime_s + 1

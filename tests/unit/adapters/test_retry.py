@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.adapters.retry import LONGEST_WAIT_S, parse_retry_after, wait_before_retry
+from codecompanion.adapters.retry import MAX_WAIT_S, parse_retry_after, wait_before_retry
 from codecompanion.errors import NetworkFailed, Overloaded, RateLimited, RequestRejected
 
 
@@ -15,7 +15,7 @@ def test_the_wait_doubles_and_is_bounded() -> None:
     error = NetworkFailed("x")
     waits = [wait_before_retry(error, attempt, max_retries=20, random=0.5) for attempt in range(1, 21)]
     assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
-    assert waits[-1] == LONGEST_WAIT_S
+    assert waits[-1] == MAX_WAIT_S
 
 
 @given(st.floats(0, 1), st.integers(1, 10_000))

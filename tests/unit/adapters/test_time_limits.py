@@ -7,7 +7,7 @@ import pytest
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.retry import wait_before_retry
-from codecompanion.adapters.time_limits import longest_silence_s, place_of
+from codecompanion.adapters.time_limits import max_silence_s, place_of
 from codecompanion.errors import NetworkFailed, RateLimited, StreamCut
 
 
@@ -44,13 +44,13 @@ def settings(base_url: str, **more: float) -> AdapterSettings:
 
 def test_a_server_on_this_machine_is_waited_for_without_a_limit() -> None:
     """A long prompt takes it many minutes; the status line counts, `q` stops it."""
-    assert longest_silence_s(settings("http://127.0.0.1:8080/v1"), 4_000_000) is None
+    assert max_silence_s(settings("http://127.0.0.1:8080/v1"), 4_000_000) is None
 
 
 def test_a_long_prompt_gets_more_time() -> None:
     """Ten minutes at least, for reasoning that is not shown."""
-    short = longest_silence_s(settings("https://api.openai.com/v1"), 2_000)
-    long = longest_silence_s(settings("https://api.openai.com/v1"), 4_000_000)
+    short = max_silence_s(settings("https://api.openai.com/v1"), 2_000)
+    long = max_silence_s(settings("https://api.openai.com/v1"), 4_000_000)
     assert short is not None
     assert long is not None
     assert 600 <= short < long
@@ -59,7 +59,7 @@ def test_a_long_prompt_gets_more_time() -> None:
 def test_a_configured_limit_is_taken_as_it_is() -> None:
     """Lesson 13: also on this machine, also for a long prompt."""
     for address in ("http://127.0.0.1:1", "http://192.168.0.2", "https://api.openai.com/v1"):
-        assert longest_silence_s(settings(address, idle_timeout_s=7.0), 4_000_000) == 7.0
+        assert max_silence_s(settings(address, idle_timeout_s=7.0), 4_000_000) == 7.0
 
 
 def test_what_may_have_been_processed_is_repeated_once_at_most() -> None:

@@ -43,7 +43,7 @@ from codecompanion.store.store import Store
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, SubmitFailed
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
-MOST_STEPS = 2000
+MAX_STEPS = 2000
 LONG = "words and more words " * 400
 BLOCK = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
 LARGE = Usage(input_tokens=90_000, output_tokens=5)
@@ -240,7 +240,7 @@ class Stage:
 
 async def steps_until(found: Callable[[], bool]) -> None:
     """Let everybody go on until the predicate holds; nobody waits for anything but steps here."""
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         if found():
             return
         await asyncio.sleep(0)

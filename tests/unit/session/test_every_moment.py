@@ -10,7 +10,7 @@ from codecompanion.model.invariants import violations
 from codecompanion.session.state import State
 from codecompanion.wire.events import CompactionFailed
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
-from tests.unit.session.moments import MOST_STEPS, STORIES, Stage, check_log
+from tests.unit.session.moments import MAX_STEPS, STORIES, Stage, check_log
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -25,7 +25,7 @@ async def test_a_story_ends_well(tmp_path, monkeypatch, name):
 @pytest.mark.parametrize("name", STORIES)
 async def test_a_stop_at_any_step_leaves_the_truth(tmp_path, monkeypatch, name):
     """R-544, lesson 41: what is told is what is in the log, and the chat goes on."""
-    for steps in range(MOST_STEPS):
+    for steps in range(MAX_STEPS):
         stage = Stage(STORIES[name], tmp_path, monkeypatch)
         session = await stage.begin()
         stage.story.act(session)

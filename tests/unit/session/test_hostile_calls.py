@@ -11,7 +11,7 @@ from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.model.messages import Message, ToolCall
-from codecompanion.session.turn.tame_calls import LONGEST_ARGUMENTS, LONGEST_ID, LONGEST_NAME
+from codecompanion.session.turn.tame_calls import MAX_ARGUMENTS_LENGTH, MAX_ID_LENGTH, MAX_NAME_LENGTH
 from codecompanion.wire.events import ToolFinished, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import talk
@@ -27,7 +27,7 @@ HOSTILE = {
     "100,000 levels of lists": ("c1", "read_file", '{"path": ' + nested(100_000, "[", "]") + "}"),
     "levels without an end": ("c1", "read_file", '{"path": ' + "[" * 5_000),
     "a number without end": ("c1", "read_file", '{"path": ' + "9" * 20_000 + "}"),
-    "endless": ("c1", "read_file", '{"path": "' + "x" * (2 * LONGEST_ARGUMENTS) + '"}'),
+    "endless": ("c1", "read_file", '{"path": "' + "x" * (2 * MAX_ARGUMENTS_LENGTH) + '"}'),
     "NUL in a path": ("c1", "read_file", '{"path": "a\\u0000b"}'),
     "NUL in the text": ("c1", "read_file", '{"path": "a\x00b"}'),
     "half a surrogate": ("c1", "read_file", '{"path": "\\ud800"}'),
@@ -74,9 +74,9 @@ def check_sent(messages: tuple[Message, ...]) -> None:
     """Every wire format makes a body of it that any reader of JSON takes, with bearable calls."""
     for message in messages:
         for call in message.tool_calls:
-            assert len(call.id) <= LONGEST_ID
-            assert len(call.name) <= LONGEST_NAME
-            assert len(call.arguments) <= LONGEST_ARGUMENTS
+            assert len(call.id) <= MAX_ID_LENGTH
+            assert len(call.name) <= MAX_NAME_LENGTH
+            assert len(call.arguments) <= MAX_ARGUMENTS_LENGTH
     for wire, kind in ((OpenAIChat, "openai"), (OpenAIResponses, "openai_responses"), (AnthropicMessages, "anthropic")):
         settings = AdapterSettings(name="x", kind=kind, base_url="https://x.test/v1", model="m")
         body = json.loads(make(wire, settings).render(ChatRequest(messages=messages, model="m")).body)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.model.messages import Message, ToolCall
-from codecompanion.store.inner_words import MOST_CALL_CHARS, inner_words, pairs_of, pieces_of
+from codecompanion.store.inner_words import MAX_CALL_CHARS, inner_words, pairs_of, pieces_of
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_plain_prose_needs_nothing() -> None:
 
 def test_calls_and_paths_are_found_and_of_a_long_argument_its_beginning() -> None:
     """A file that is written whole would be indexed twice."""
-    call = ToolCall("c", "write_file", '{"path": "src/a.lua", "text": "' + "x" * MOST_CALL_CHARS + ' tail"}')
+    call = ToolCall("c", "write_file", '{"path": "src/a.lua", "text": "' + "x" * MAX_CALL_CHARS + ' tail"}')
     asked = inner_words(Message(id="m", role="assistant", tool_calls=(call,))).split()
     assert {"write", "file", "src", "a", "lua"} <= set(asked)
     assert "tail" not in asked

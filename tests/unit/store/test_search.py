@@ -260,12 +260,12 @@ def test_what_an_older_version_stored_is_taken_into_the_index_while_the_store_is
     assert desk.reports == []
 
 
-@pytest.mark.parametrize("most_bytes", [inner_index.MOST_BYTES, 1])
+@pytest.mark.parametrize("max_bytes", [inner_index.MAX_BYTES, 1])
 def test_an_index_half_done_is_gone_on_with_by_the_next_process(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, most_bytes: int
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, max_bytes: int
 ) -> None:
     """And a chat deleted before its turn came is in no index; a large message is a step of its own."""
-    monkeypatch.setattr(inner_index, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(inner_index, "MAX_BYTES", max_bytes)
     monkeypatch.setattr(inner_index, "PAUSE_S", 0.0)
     store = desk.open()
     for chat in ("kept", "gone"):

@@ -10,7 +10,7 @@ local status = require("codecompanion.chat.state.status")
 
 local M = {}
 
-local LEAST_NAME, LEAST_TITLE, MOST_TITLE = 8, 16, 50
+local MIN_NAME, MIN_TITLE, MAX_TITLE = 8, 16, 50
 ---Cells beside the two halves: a blank at the edge and two between them; a status line also has the place in the text.
 local BESIDE, BESIDE_PLACE, PLACE = 4, 9, "  %P "
 
@@ -60,14 +60,14 @@ function M.halves(chat, width)
   local room = width - fit.width(ways[core])
   if api.nvim_strwidth(joined(name, happens)) > room then
     -- rather no name than a stump
-    name = happens == "" and room >= LEAST_NAME and fit.cut(name, room) or ""
+    name = happens == "" and room >= MIN_NAME and fit.cut(name, room) or ""
   end
   local left = joined(name, happens)
   local right = status.fitting(ways, width - api.nvim_strwidth(left)) or ways[#ways]
   local title = vim.trim((chat.title:gsub("%s+", " ")))
   local spare = width - api.nvim_strwidth(left .. " · ") - fit.width(right)
-  if title ~= "" and name ~= "" and right == ways[1] and spare >= LEAST_TITLE then
-    left = fit.cut(title, math.min(spare, MOST_TITLE)) .. " · " .. left
+  if title ~= "" and name ~= "" and right == ways[1] and spare >= MIN_TITLE then
+    left = fit.cut(title, math.min(spare, MAX_TITLE)) .. " · " .. left
   end
   return left, right
 end

@@ -30,7 +30,7 @@ M.CUT = " · cut to %d %% · K whole · r restore"
 ---What the line of a reverted change of a file says.
 M.REVERTED = " · reverted"
 
-local LEAST_TITLE = 12
+local MIN_TITLE = 12
 ---What stands after a line that goes on in the next one.
 M.CONTINUED = { { "↩", "CodeCompanionHint" } }
 ---What stands after a reply that ended early.
@@ -283,7 +283,7 @@ function M.tool_chunks(tool, width)
   local reverted = tool.change and tool.change.reverted and M.REVERTED or ""
   if width then
     local room = width - api.nvim_strwidth("▸ " .. state[1] .. reverted)
-    outcome = fit.cut(outcome, math.max(room - LEAST_TITLE, math.floor(room / 2)))
+    outcome = fit.cut(outcome, math.max(room - MIN_TITLE, math.floor(room / 2)))
     title = fit.squeeze(title, room - api.nvim_strwidth(outcome))
   end
   return {

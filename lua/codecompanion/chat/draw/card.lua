@@ -17,7 +17,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.compaction")
 ---Sections that tell what goes on: they are open, the others are folded.
 local OPEN = { [1] = true, [7] = true, [8] = true, [9] = true }
 ---More lines than this that no section folds (a transcript in a summary's place) are drawn as a closed card.
-local MOST_OPEN_LINES = 30
+local MAX_OPEN_LINES = 30
 
 ---The number and title of a section heading: `## 7. Pending`, `7. **Pending**`, `## Ledger`.
 ---@param line string
@@ -168,7 +168,7 @@ function M.card(chat, event)
   vim.list_extend(lines, summary)
   local parts = sections(summary)
   local loose = parts[1] and parts[1].first - 1 or #summary
-  local folded = event.folded == true or loose > MOST_OPEN_LINES
+  local folded = event.folded == true or loose > MAX_OPEN_LINES
   local block = {
     kind = "card",
     lines = lines,

@@ -8,7 +8,7 @@ local marks = require("codecompanion.chat.buffer.marks")
 
 local M = {}
 
-local MOST = 200
+local MAX = 200
 local AT_END = "end"
 
 ---@class CodeCompanion.Notice
@@ -49,7 +49,7 @@ end
 ---@return string
 local function key_above(chat)
   local tail = anchors.position(chat, "tail")
-  local found = tail > 0 and api.nvim_buf_get_extmarks(chat.bufnr, marks.items, { tail - 1, -1 }, 0, { limit = MOST })
+  local found = tail > 0 and api.nvim_buf_get_extmarks(chat.bufnr, marks.items, { tail - 1, -1 }, 0, { limit = MAX })
   for _, mark in ipairs(found or {}) do
     local key = chat.items[mark[1]] and keys_of(chat.items[mark[1]])[1]
     if key then
@@ -72,7 +72,7 @@ function M.remember(chat, text, level, hint, while_paused)
   notice.while_paused = while_paused or nil
   list[#list + 1] = notice
   chat.restore.noted[notice] = true
-  if #list > MOST then
+  if #list > MAX then
     table.remove(list, 1)
   end
   return notice

@@ -13,7 +13,7 @@ local M = {}
 local ns = api.nvim_create_namespace("codecompanion.chat.inspector")
 
 local WIDEST, NARROW = 180, 60
-local LEAST_WHAT, LEAST_STATE = 16, 8 -- where there is less to say what, the state is cut and the price left out
+local MIN_WHAT, MIN_STATE = 16, 8 -- where there is less to say what, the state is cut and the price left out
 
 ---A cell of the table: one line, exactly `width` wide.
 ---@param text string
@@ -90,8 +90,8 @@ function M.lines(result, exact, width)
   end, rows)
   local states = column("state", rows, state_of, 11)
   local roles = column("role", rows, role_of, is_narrow and 9 or width < 100 and 14 or 20)
-  if is_narrow and width - states - roles - api.nvim_strwidth(billed("", "")) - #" tokens    " < LEAST_WHAT then
-    states = math.min(states, LEAST_STATE)
+  if is_narrow and width - states - roles - api.nvim_strwidth(billed("", "")) - #" tokens    " < MIN_WHAT then
+    states = math.min(states, MIN_STATE)
     billed = function()
       return ""
     end

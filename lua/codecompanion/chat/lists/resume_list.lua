@@ -15,7 +15,7 @@ local stored = require("codecompanion.chat.lists.stored")
 
 local M = {}
 
-local MOST, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
+local MAX, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
 local FRESH_MS, AGAIN_MS = 60000, 500
 local MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -103,7 +103,7 @@ end
 ---@param limit? integer
 ---@param on_error? fun() Called when they cannot be had, beside saying why
 function M.list(callback, limit, on_error)
-  host.request("list_sessions", { cwd = "", limit = limit or MOST }, function(err, items)
+  host.request("list_sessions", { cwd = "", limit = limit or MAX }, function(err, items)
     if err then
       if on_error then
         on_error()
@@ -180,7 +180,7 @@ local function refresh(after_ms)
     return
   end
   asked = now
-  host.request("list_sessions", { cwd = "", limit = MOST }, function(err, items)
+  host.request("list_sessions", { cwd = "", limit = MAX }, function(err, items)
     if not err then
       known = items
     end
@@ -254,7 +254,7 @@ local function rename(item, done)
 end
 
 local RULE = "other projects"
-local AGE, WIDEST, LEAST_TITLE = 13, 110, 20
+local AGE, WIDEST, MIN_TITLE = 13, 110, 20
 
 ---The lines of the float, and the chat of each line.
 ---@param items CodeCompanion.StoredChat[]
@@ -273,7 +273,7 @@ local function float_lines(items)
     end
     local known_of = " · " .. facts(item)
     local left = room - api.nvim_strwidth(known_of)
-    if left >= LEAST_TITLE then
+    if left >= MIN_TITLE then
       add(("%-11s  %s%s"):format(M.age(item.updated), fit.cut(title_of(item), left), known_of), item)
     else
       add(("%-11s  %s"):format(M.age(item.updated), fit.cut(title_of(item), room)), item)

@@ -10,7 +10,7 @@ local visible = require("codecompanion.screen.visible")
 
 local M = {}
 
-local MOST_ROWS, LEAST_ROWS = 60, 5
+local MAX_ROWS, MIN_ROWS = 60, 5
 ---Rows that the screen has for other things: the block's own lines, and the input below it.
 local OTHER_ROWS = 9
 local DEFAULT_WIDTH = 80
@@ -31,7 +31,7 @@ local function room(chat)
   if width == math.huge then
     width, height = math.min(DEFAULT_WIDTH, vim.o.columns), vim.o.lines - 2
   end
-  return math.max(20, width), math.min(MOST_ROWS, math.max(LEAST_ROWS, height - OTHER_ROWS)), wraps
+  return math.max(20, width), math.min(MAX_ROWS, math.max(MIN_ROWS, height - OTHER_ROWS)), wraps
 end
 
 ---@param text string
@@ -147,7 +147,7 @@ end
 
 ---Columns that are kept free in the first line of a change: for `with your changes`.
 local EDITED_MARK = 19
-local LEAST_TITLE = 12
+local MIN_TITLE = 12
 
 ---`? run_command: npm test · needs your approval`, in one line of the window: what is asked is cut last.
 ---@param event table
@@ -173,7 +173,7 @@ local function title_of(event, total, shown, width)
       notice, besides = "", 0
     end
     local cut = event.path ~= "" and fit.squeeze or fit.cut -- the end of a path says most
-    title = title .. ": " .. cut(what, math.max(LEAST_TITLE, space - besides))
+    title = title .. ": " .. cut(what, math.max(MIN_TITLE, space - besides))
   end
   return title .. notice
 end

@@ -57,7 +57,7 @@ end
 ---The least width of a vertical split, 0 when the user has said how wide it is.
 ---@param config table
 ---@return integer
-local function least_width(config)
+local function min_width(config)
   return is_share(config.width) and config.min_width or 0
 end
 
@@ -66,14 +66,14 @@ end
 ---@param splits integer
 ---@return boolean
 function M.has_room_for(config, splits)
-  return vim.o.columns >= least_width(config) * splits + BESIDE
+  return vim.o.columns >= min_width(config) * splits + BESIDE
 end
 
 ---The layout that there is room for: a split that would be too narrow gives way.
 ---@param config table
 ---@return string
 function M.with_room(config)
-  local least = least_width(config)
+  local least = min_width(config)
   if config.layout ~= "vertical" or cells(config.width, vim.o.columns) >= least then
     return config.layout
   end
@@ -96,7 +96,7 @@ function M.split(config)
   local side = config.position == "left" and "left"
     or config.position == "right" and "right"
     or (vim.o.splitright and "right" or "left")
-  local width = math.max(cells(config.width, vim.o.columns), least_width(config))
+  local width = math.max(cells(config.width, vim.o.columns), min_width(config))
   return { split = side, win = config.full_height and -1 or 0, width = width }
 end
 
@@ -104,7 +104,7 @@ end
 ---@param config table
 ---@return integer
 function M.width_to_regain(config)
-  local least = least_width(config)
+  local least = min_width(config)
   return vim.o.columns >= least + BESIDE and least or 0
 end
 

@@ -8,7 +8,7 @@ local options = require("codecompanion.chat.state.options")
 
 local M = {}
 
-local LONGEST, SHORTEST = 30, 6
+local MAX_LENGTH, MIN_LENGTH = 30, 6
 local OURS = "%!v:lua.require'codecompanion.chat.window.tabline'.line()"
 
 ---@param text string
@@ -24,7 +24,7 @@ function M.name(bufnr)
   local chat = vim.b[bufnr].codecompanion_chat
   if chat then
     local title = chat.title ~= "" and chat.title or "Chat"
-    return fit.cut(title, LONGEST)
+    return fit.cut(title, MAX_LENGTH)
   end
   local name = api.nvim_buf_get_name(bufnr)
   if name ~= "" then
@@ -72,7 +72,7 @@ local function room_of(labels)
   for _, label in ipairs(labels) do
     needed = needed + api.nvim_strwidth(label.marks .. label.name) + 2
   end
-  return needed <= vim.o.columns and vim.o.columns or math.max(SHORTEST, math.floor((vim.o.columns - 2) / #labels))
+  return needed <= vim.o.columns and vim.o.columns or math.max(MIN_LENGTH, math.floor((vim.o.columns - 2) / #labels))
 end
 
 ---For 'tabline'.

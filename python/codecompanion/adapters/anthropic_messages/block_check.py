@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.anthropic_messages.media import MOST_BASE64_BYTES
+from codecompanion.adapters.anthropic_messages.media import MAX_BASE64_BYTES
 
 THINKING_KINDS = frozenset({"thinking", "redacted_thinking"})
 _KEYS = {
@@ -160,7 +160,7 @@ def _source_problem(kind: str, source: Any) -> str:
     if form == "base64" and kind == "image":
         if source["media_type"] not in _MEDIA_TYPES:
             return f"an image has the media type {source['media_type']!r}"
-        if len(source["data"]) > MOST_BASE64_BYTES:
+        if len(source["data"]) > MAX_BASE64_BYTES:
             return "an image is larger than 5 MB"
     if form == "base64" and not source["data"]:
         return f"a {kind} block has no data"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS, BlockFacts, read_block
-from codecompanion.adapters.anthropic_messages.media import MOST_PIXELS_OF_MANY, Media, left_out, longest_side
+from codecompanion.adapters.anthropic_messages.media import MAX_PIXELS_OF_MANY, Media, left_out, longest_side
 from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
@@ -119,7 +119,7 @@ class MessageRenderer:
                 case TextPart(text=text) if text.strip():
                     blocks.append(text_block(text, "user"))
                 case ImagePart():
-                    big = longest_side(part) > MOST_PIXELS_OF_MANY
+                    big = longest_side(part) > MAX_PIXELS_OF_MANY
                     instead = encode(left_out(part))
                     blocks.append(_block(self._media.image(part), "user", instead=instead, is_big=big))
                 case DocumentPart():

@@ -20,12 +20,12 @@ from codecompanion.adapters.anthropic_messages.block_check import (
 )
 from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
 from codecompanion.adapters.anthropic_messages.parameters import (
-    LONGEST_INSTRUCTIONS,
+    MAX_INSTRUCTIONS_LENGTH,
     SMALLEST_BUDGET,
     SMALLEST_TRIGGER,
 )
 
-MOST_BREAKPOINTS = 4
+MAX_BREAKPOINTS = 4
 _KEYS = frozenset(
     [
         *("model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences", "metadata"),
@@ -240,7 +240,7 @@ def _check_compaction(body: Mapping[str, Any]) -> Iterator[str]:
         return
     if compaction.get("type") != "summarize" or set(compaction) - {"type", "instructions"}:
         yield "the compaction parameter is of an unknown form"
-    if len(compaction.get("instructions") or "") > LONGEST_INSTRUCTIONS:
+    if len(compaction.get("instructions") or "") > MAX_INSTRUCTIONS_LENGTH:
         yield "the instructions for the compaction are too long"
     for name in ("context_management", "stop_sequences"):
         if body.get(name) is not None:
@@ -260,8 +260,8 @@ def _marks(body: Mapping[str, Any], name: str) -> list[str]:
 def _check_breakpoints(
     body: Mapping[str, Any], marks: Sequence[str], blocks: Sequence[tuple[str, BlockFacts]]
 ) -> Iterator[str]:
-    if len(marks) + (body.get("cache_control") is not None) > MOST_BREAKPOINTS:
-        yield f"there are more than {MOST_BREAKPOINTS} cache breakpoints"
+    if len(marks) + (body.get("cache_control") is not None) > MAX_BREAKPOINTS:
+        yield f"there are more than {MAX_BREAKPOINTS} cache breakpoints"
     if set(marks) - {"5m", "1h"}:
         yield "a cache breakpoint has a lifetime there is not"
     if "5m" in marks and "1h" in marks[marks.index("5m") :]:

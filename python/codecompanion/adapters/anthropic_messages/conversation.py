@@ -15,7 +15,7 @@ import msgspec
 
 from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS
 from codecompanion.adapters.anthropic_messages.blocks import Block, Piece, WireRole, text_block
-from codecompanion.adapters.anthropic_messages.media import MANY_IMAGES, MOST_IMAGES
+from codecompanion.adapters.anthropic_messages.media import MANY_IMAGES, MAX_IMAGES
 from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
 from codecompanion.adapters.openai_chat.render import encode
 
@@ -68,7 +68,7 @@ class Conversation:
     @property
     def needed_limits(self) -> ImageLimits:
         """Return the limits this conversation needs; it is right when they are the ones it was made with."""
-        over = self._images - MOST_IMAGES
+        over = self._images - MAX_IMAGES
         # In steps: each image one more left out would change the prompt's beginning on every request (lesson 22).
         skipped = -(-over // _IMAGES_DROPPED_AT_ONCE) * _IMAGES_DROPPED_AT_ONCE if over > 0 else 0
         return ImageLimits(skipped, self._big_images > 0 and self._images - skipped > MANY_IMAGES)

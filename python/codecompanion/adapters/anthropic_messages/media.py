@@ -19,13 +19,13 @@ from codecompanion.model.messages import DocumentPart, ImagePart
 
 _log = logging.getLogger(__name__)
 
-MOST_IMAGES = 100
-MOST_BASE64_BYTES = 5 * 1024 * 1024
-MOST_PIXELS = 8_000
-"""Of the longer side; `MOST_PIXELS_OF_MANY` when a request has more than `MANY_IMAGES`."""
+MAX_IMAGES = 100
+MAX_BASE64_BYTES = 5 * 1024 * 1024
+MAX_PIXELS = 8_000
+"""Of the longer side; `MAX_PIXELS_OF_MANY` when a request has more than `MANY_IMAGES`."""
 MANY_IMAGES = 20
-MOST_PIXELS_OF_MANY = 2_000
-MOST_PDF_BYTES = 24 * 1024 * 1024
+MAX_PIXELS_OF_MANY = 2_000
+MAX_PDF_BYTES = 24 * 1024 * 1024
 """As base64 they are the 32 MB a whole request may have."""
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 
@@ -51,10 +51,10 @@ class Media:
         if media_type is None:
             return note(f"The image {name} was not sent: it is neither PNG, JPEG, GIF nor WebP.")
         data = b64encode(content).decode()
-        if len(data) > MOST_BASE64_BYTES:
+        if len(data) > MAX_BASE64_BYTES:
             size = len(content) / 1024 / 1024
             return note(f"The image {name} was not sent: it has {size:.1f} MB, too many for the provider.")
-        if longest_side(part) > MOST_PIXELS:
+        if longest_side(part) > MAX_PIXELS:
             return note(f"The image {name} was not sent: it is {part.width} x {part.height} pixels large.")
         return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
@@ -68,7 +68,7 @@ class Media:
             return note(f"The document {name} could not be read.")
         if b"%PDF-" not in content[:1024]:
             return note(f"The document {name} was not sent: it is no PDF.")
-        if len(content) > MOST_PDF_BYTES:
+        if len(content) > MAX_PDF_BYTES:
             size = len(content) / 1024 / 1024
             return note(f"The document {name} was not sent: it has {size:.1f} MB, too many for the provider.")
         source = {"type": "base64", "media_type": "application/pdf", "data": b64encode(content).decode()}

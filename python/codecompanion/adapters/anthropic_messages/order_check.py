@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS, BlockFacts
-from codecompanion.adapters.anthropic_messages.media import MOST_IMAGES
+from codecompanion.adapters.anthropic_messages.media import MAX_IMAGES
 
 
 class OrderCheck:
@@ -64,8 +64,8 @@ class OrderCheck:
             found.append(f"the call {min(missing)} has no result")
         if self.role == "assistant" and self.last in THINKING_KINDS:
             found.append("the last turn ends with thinking")
-        if self.images > MOST_IMAGES:
-            found.append(f"there are {self.images} images, more than {MOST_IMAGES}")
+        if self.images > MAX_IMAGES:
+            found.append(f"there are {self.images} images, more than {MAX_IMAGES}")
         return found
 
     @property

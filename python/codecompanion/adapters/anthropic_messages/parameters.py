@@ -22,7 +22,7 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 BETA_HEADER = "anthropic-beta"
 SMALLEST_TRIGGER = 50_000
 SMALLEST_BUDGET = 1_024
-LONGEST_INSTRUCTIONS = 16_384
+MAX_INSTRUCTIONS_LENGTH = 16_384
 _COUNTED = ("thinking", "tool_choice", "output_config", "mcp_servers", "speed")
 _COMBINATORS = ("oneOf", "allOf", "anyOf")
 
@@ -59,7 +59,7 @@ def compaction_parameter(options: MessagesOptions, instructions: str) -> dict[st
     prompt = options.compaction_instructions.strip()
     if instructions.strip():
         prompt = f"{prompt or load('native_compaction')}\n\n{instructions.strip()}"
-    return {"type": "summarize", **({"instructions": prompt[:LONGEST_INSTRUCTIONS]} if prompt else {})}
+    return {"type": "summarize", **({"instructions": prompt[:MAX_INSTRUCTIONS_LENGTH]} if prompt else {})}
 
 
 def without_conflicts(parameters: Mapping[str, Any]) -> dict[str, Any]:

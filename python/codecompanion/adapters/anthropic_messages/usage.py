@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.adapters.base import ServerEdit
 from codecompanion.model.messages import Usage
 
-MOST_TOKENS = 10**12
+MAX_TOKENS = 10**12
 """A report beyond this is no count: nothing that has a window comes near."""
 
 
@@ -99,6 +99,6 @@ def _reasoning(reported: Mapping[str, Any], output: int) -> int:
 
 def _count(table: Mapping[str, Any], name: str) -> int | None:
     value = table.get(name)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
         return value
     return None

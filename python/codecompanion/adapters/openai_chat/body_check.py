@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from codecompanion.adapters.function_names import LONGEST_NAME
-from codecompanion.adapters.openai_chat.call_ids import LONGEST_ID
+from codecompanion.adapters.function_names import MAX_NAME_LENGTH
+from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH
 from codecompanion.adapters.openai_chat.decode import REASONING_FIELDS
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 
-_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_LENGTH}}}")
 _IMAGE = re.compile(r"https?://.|data:image/[a-z+.-]+;base64,.")
 _PDF = re.compile(r"data:application/pdf;base64,.")
 _OPEN = ("reasoning_details", "extra_content")
@@ -70,8 +70,8 @@ def check_body(body: Mapping[str, Any], extras: Iterable[str] = ()) -> list[str]
     return problems or _check_order(messages)
 
 
-def check_message(message: object, longest_id: int = LONGEST_ID) -> list[str]:
-    """Return what is wrong with one message by itself, as the ends of sentences; `longest_id` 0 = any length."""
+def check_message(message: object, max_id_length: int = MAX_ID_LENGTH) -> list[str]:
+    """Return what is wrong with one message by itself, as the ends of sentences; `max_id_length` 0 = any length."""
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:
         return [f"has the role {role!r}"]
@@ -84,7 +84,7 @@ def check_message(message: object, longest_id: int = LONGEST_ID) -> list[str]:
         problems.append("answers no call")
     calls = message.get("tool_calls")
     if "tool_calls" in message:
-        problems += _check_calls(calls, longest_id)
+        problems += _check_calls(calls, max_id_length)
     if calls and message.get("content") is None:
         return problems
     return problems + _check_content(message.get("content"), _PARTS_OF.get(role, ("text",)))
@@ -149,7 +149,7 @@ def _check_tools(tools: object) -> Iterator[str]:
             yield f"tools[{index}] has a description or strictness of the wrong type"
 
 
-def _check_calls(calls: object, longest_id: int) -> list[str]:
+def _check_calls(calls: object, max_id_length: int) -> list[str]:
     if not isinstance(calls, list) or not calls:
         return ["has tool_calls that are empty or no list"]
     problems: list[str] = []
@@ -162,7 +162,7 @@ def _check_calls(calls: object, longest_id: int) -> list[str]:
         if wrong or call["type"] != "function" or not isinstance(function, Mapping):
             return [*problems, *(wrong or ["has a call that is no function"])]
         problems += _check_keys(function, {"name", "arguments"}, set())
-        if not _is_text(call["id"]) or 0 < longest_id < len(call["id"]) or call["id"] in ids:
+        if not _is_text(call["id"]) or 0 < max_id_length < len(call["id"]) or call["id"] in ids:
             problems.append(f"has the call id {str(call['id'])[:80]!r}, which is empty, too long or repeated")
         ids.add(str(call["id"]))
         name = function.get("name")

@@ -11,15 +11,15 @@ from typing import Literal
 
 IdForm = Literal["any", "short", "letters"]
 """`short`: 40 characters at most (OpenAI). `letters`: nine letters and digits (Mistral)."""
-LONGEST_ID = 40
+MAX_ID_LENGTH = 40
 _LETTERS = 9
 
 
 def wire_id(call_id: str, form: IdForm) -> str:
     """Return the id in that form."""
     match form:
-        case "short" if len(call_id) > LONGEST_ID:
-            return _hashed(call_id)[:LONGEST_ID]
+        case "short" if len(call_id) > MAX_ID_LENGTH:
+            return _hashed(call_id)[:MAX_ID_LENGTH]
         case "letters" if not (len(call_id) == _LETTERS and call_id.isascii() and call_id.isalnum()):
             return _hashed(call_id)[:_LETTERS]
         case _:

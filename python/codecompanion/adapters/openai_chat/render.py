@@ -19,7 +19,7 @@ import msgspec
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.body_check import check_message
-from codecompanion.adapters.openai_chat.call_ids import LONGEST_ID, IdForm, wire_id
+from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH, IdForm, wire_id
 from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
@@ -153,7 +153,7 @@ class ChatRenderer:
         if is_silent(message):
             return b""
         fields = self._fields(message, answers_tools, manner)
-        for problem in check_message(fields, LONGEST_ID if self._id_form(manner) == "short" else 0):
+        for problem in check_message(fields, MAX_ID_LENGTH if self._id_form(manner) == "short" else 0):
             # A mistake of ours; the endpoint says more about it than could be mended here.
             _log.warning("message %s as rendered %s", message.id, problem)
         if manner.learned.reply_to_tools and answers_tools and message.role == "user":

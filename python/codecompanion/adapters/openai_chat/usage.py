@@ -12,7 +12,7 @@ from typing import Any
 
 from codecompanion.model.messages import Usage
 
-MOST_TOKENS = 10**12  # A report beyond this is no count: nothing that has a window comes near.
+MAX_TOKENS = 10**12  # A report beyond this is no count: nothing that has a window comes near.
 
 
 def normalise_usage(reported: object) -> Usage | None:
@@ -53,7 +53,7 @@ def normalise_usage(reported: object) -> Usage | None:
 def _count(table: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         value = table.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
             return int(value)
     return None
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from codecompanion.model.messages import Message
 
-LONGEST_ID = 64
-_VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_ID}}}")
+MAX_ID_LENGTH = 64
+_VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ID_LENGTH}}}")
 
 
 class CallIds:
@@ -58,4 +58,4 @@ def _shorten(call_id: str) -> str:
 
 def _suffixed(base: str, count: int) -> str:
     tail = f"_{count}"
-    return base[: LONGEST_ID - len(tail)] + tail
+    return base[: MAX_ID_LENGTH - len(tail)] + tail

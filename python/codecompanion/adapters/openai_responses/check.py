@@ -16,14 +16,14 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.adapters.openai_responses.check_items import HOSTED_CALLS, Item, check_item, type_of
-from codecompanion.adapters.openai_responses.options import LEAST_OUTPUT_TOKENS
+from codecompanion.adapters.openai_responses.options import MIN_OUTPUT_TOKENS
 
 Endpoint = Literal["responses", "compact", "count"]
-MOST_IMAGES = 500
-MOST_ATTACHED_CHARS = 50 * 1024 * 1024
+MAX_IMAGES = 500
+MAX_ATTACHED_CHARS = 50 * 1024 * 1024
 """Of images and files in one request (guides “Images and vision”, “File inputs”)."""
-LONGEST_CACHE_KEY = 64
-_LEAST_THRESHOLD = 1_000
+MAX_CACHE_KEY_LENGTH = 64
+_MIN_THRESHOLD = 1_000
 """What the API reference says; `options.py` keeps to more."""
 _HEAD = frozenset(["model", "input", "instructions"])
 _OPTIONAL = frozenset(["tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"])
@@ -133,13 +133,13 @@ class OrderCheck:
         return problems
 
     def _add_attachments(self, mark: Mark) -> list[str]:
-        before = self._images <= MOST_IMAGES and self._attached <= MOST_ATTACHED_CHARS
+        before = self._images <= MAX_IMAGES and self._attached <= MAX_ATTACHED_CHARS
         self._images += mark.images
         self._attached += mark.attached
-        if before and self._images > MOST_IMAGES:
-            return [f"has image number {self._images}; {MOST_IMAGES} fit into a request"]
-        if before and self._attached > MOST_ATTACHED_CHARS:
-            return [f"takes images and files above {MOST_ATTACHED_CHARS // (1024 * 1024)} MB"]
+        if before and self._images > MAX_IMAGES:
+            return [f"has image number {self._images}; {MAX_IMAGES} fit into a request"]
+        if before and self._attached > MAX_ATTACHED_CHARS:
+            return [f"takes images and files above {MAX_ATTACHED_CHARS // (1024 * 1024)} MB"]
         return []
 
 
@@ -198,10 +198,10 @@ def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
             yield f"{key} is {type(body[key]).__name__}"
             return
     most = body.get("max_output_tokens")
-    if most is not None and most < LEAST_OUTPUT_TOKENS:
-        yield f"max_output_tokens is below {LEAST_OUTPUT_TOKENS}"
+    if most is not None and most < MIN_OUTPUT_TOKENS:
+        yield f"max_output_tokens is below {MIN_OUTPUT_TOKENS}"
     cache_key = body.get("prompt_cache_key")
-    if cache_key is not None and not (isinstance(cache_key, str) and len(cache_key) <= LONGEST_CACHE_KEY):
+    if cache_key is not None and not (isinstance(cache_key, str) and len(cache_key) <= MAX_CACHE_KEY_LENGTH):
         yield "prompt_cache_key is too long"
     unknown = [name for name in body.get("include") or () if name not in _INCLUDES]
     if unknown:
@@ -228,8 +228,8 @@ def _check_context_management(entries: Iterable[Any]) -> Iterable[str]:
         fits = isinstance(entry, Mapping) and set(entry) == {"type", "compact_threshold"}
         if not fits or entry["type"] != "compaction" or type(entry["compact_threshold"]) is not int:
             yield "context_management has an entry that is no compaction with a threshold"
-        elif entry["compact_threshold"] < _LEAST_THRESHOLD:
-            yield f"compact_threshold is below {_LEAST_THRESHOLD}"
+        elif entry["compact_threshold"] < _MIN_THRESHOLD:
+            yield f"compact_threshold is below {_MIN_THRESHOLD}"
 
 
 def _check_tools(tools: Iterable[Any]) -> Iterable[str]:

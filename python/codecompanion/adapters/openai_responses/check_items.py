@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
-from codecompanion.adapters.openai_responses.call_ids import LONGEST_ID
+from codecompanion.adapters.openai_responses.call_ids import MAX_ID_LENGTH
 
 Item = Mapping[str, Any]
 ROLES = ("user", "assistant", "system", "developer")
@@ -39,7 +39,7 @@ _OTHER_ITEMS = frozenset(
         *("program_output", "compaction_trigger"),
     ]
 )
-_CALL_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_ID}}}")
+_CALL_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ID_LENGTH}}}")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _IMAGE = re.compile(r"https?://.|data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]")
 _FILE = re.compile(r"data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/]")

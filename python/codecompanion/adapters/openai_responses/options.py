@@ -9,9 +9,9 @@ import msgspec
 
 from codecompanion.adapters.base import AdapterSettings
 
-LEAST_OUTPUT_TOKENS = 16
+MIN_OUTPUT_TOKENS = 16
 """The smallest `max_output_tokens` the endpoint takes."""
-LEAST_THRESHOLD = 50_000
+MIN_THRESHOLD = 50_000
 """The smallest `compact_threshold` (R-539, `spec/providers.md`)."""
 _RESERVED = frozenset(
     [

@@ -16,8 +16,8 @@ from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.adapters.openai_responses.items import ItemRenderer
 from codecompanion.adapters.openai_responses.options import (
-    LEAST_OUTPUT_TOKENS,
-    LEAST_THRESHOLD,
+    MIN_OUTPUT_TOKENS,
+    MIN_THRESHOLD,
     ResponsesOptions,
     may_reason,
 )
@@ -71,9 +71,9 @@ class ResponsesRenderer:
         head |= self._cache_key(request)
         limit = request.max_output_tokens or settings.max_output_tokens
         if limit:
-            head["max_output_tokens"] = max(LEAST_OUTPUT_TOKENS, limit)
+            head["max_output_tokens"] = max(MIN_OUTPUT_TOKENS, limit)
         if request.compact_at and self._options.compaction:
-            threshold = max(LEAST_THRESHOLD, request.compact_at)
+            threshold = max(MIN_THRESHOLD, request.compact_at)
             head["context_management"] = [{"type": "compaction", "compact_threshold": threshold}]
         for field in refused & set(head):
             del head[field]

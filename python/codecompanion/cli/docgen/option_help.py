@@ -9,7 +9,7 @@ from typing import Any
 from codecompanion.cli.docgen.schema import Option, walk
 
 TAG = "codecompanion."
-_LONGEST_DEFAULT = 60
+_MAX_DEFAULT_LENGTH = 60
 _WIDTH = 78
 
 
@@ -88,7 +88,7 @@ def _option(path: str, option: Option, default: str = "") -> Iterator[str]:
         yield from _wrapped(f"Default: {default}")
     elif not option.default_text:
         yield "    Default: not set"
-    elif len(option.default_text) <= _LONGEST_DEFAULT:
+    elif len(option.default_text) <= _MAX_DEFAULT_LENGTH:
         yield f"    Default: `{option.default_text}`"
     else:
         yield "    Default: >lua"

@@ -20,7 +20,7 @@ from codecompanion.context.work import Failed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 T = TypeVar("T")
-MOST_EPISODES, MOST_ITEMS = 200, 60
+MAX_EPISODES, MAX_ITEMS = 200, 60
 """An artifact does not grow without end: the oldest items go, far beyond what is ever rendered."""
 
 
@@ -40,17 +40,17 @@ def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Art
         session_objective=better_goal(older.session_objective, newer.session_objective),
         constraints=_most_important(_unique((*older.constraints, *newer.constraints), normal), str),
         settled_decisions=_unique((*older.settled_decisions, *newer.settled_decisions), lambda d: normal(d.decision))[
-            -MOST_ITEMS:
+            -MAX_ITEMS:
         ],
-        completed_episodes=tuple(episodes.values())[-MOST_EPISODES:],
-        open_threads=tuple(thread for thread in threads if normal(thread.item) not in done)[-MOST_ITEMS:],
+        completed_episodes=tuple(episodes.values())[-MAX_EPISODES:],
+        open_threads=tuple(thread for thread in threads if normal(thread.item) not in done)[-MAX_ITEMS:],
         workspace_facts=_most_important(
             _unique((*older.workspace_facts, *newer.workspace_facts), lambda f: (f.path, normal(f.fact))),
             lambda fact: "" if fact.path else fact.fact,
         ),
         page_in_hints=_unique(
             (*older.page_in_hints, *newer.page_in_hints), lambda h: (h.source_turn_ids, normal(h.when))
-        )[-MOST_ITEMS:],
+        )[-MAX_ITEMS:],
     )
 
 
@@ -74,7 +74,7 @@ def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
 
 def _most_important(items: Sequence[T], words: Callable[[T], str]) -> tuple[T, ...]:
     """Return as many items as an artifact holds: the strict ones first, then the newest, in their order (R-317)."""
-    ranked = sorted(range(len(items)), key=lambda place: (is_strict(words(items[place])), place))[-MOST_ITEMS:]
+    ranked = sorted(range(len(items)), key=lambda place: (is_strict(words(items[place])), place))[-MAX_ITEMS:]
     return tuple(items[place] for place in sorted(ranked))
 
 

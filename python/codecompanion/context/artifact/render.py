@@ -22,7 +22,7 @@ CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
 _MARK = "…"
 
 GOAL_BYTES, DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 240, 320, 360, 240, 240
-MOST_FILES, MOST_HINTS, MOST_EVIDENCE = 12, 3, 8
+MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -236,7 +236,7 @@ def _evidence(artifact: Artifact) -> tuple[str, ...]:
         for v in episode.verification
         if not v.succeeded and v.kind != "turn_status"
     ]  # fmt: skip
-    return tuple(lines[:MOST_EVIDENCE][::-1])
+    return tuple(lines[:MAX_EVIDENCE][::-1])
 
 
 def _files(artifact: Artifact) -> tuple[str, ...]:
@@ -255,7 +255,7 @@ def _files(artifact: Artifact) -> tuple[str, ...]:
         for hint in artifact.page_in_hints[::-1]
         if hint.call_ids
     ]
-    return (*lines[:MOST_FILES], *hints[:MOST_HINTS])
+    return (*lines[:MAX_FILES], *hints[:MAX_HINTS])
 
 
 def _line(text: str, limit: int) -> str:

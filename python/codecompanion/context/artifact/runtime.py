@@ -34,8 +34,8 @@ from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user
 from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED
 
-FAILED_TOOL_BYTES, MOST_FAILED_TOOLS, MOST_NOTES, MOST_PATHS = 64, 6, 3, 12
-_LARGE_CHARS, _MOST_CALLS = 2000, 4
+FAILED_TOOL_BYTES, MAX_FAILED_TOOLS, MAX_NOTES, MAX_PATHS = 64, 6, 3, 12
+_LARGE_CHARS, _MAX_CALLS = 2000, 4
 _LABELS = re.compile(
     r"^[ \t]*(?:[-*>#+]+[ \t]*|\d+[.)][ \t]*)?(?:\*\*|__)?"
     r"(decisions?|decided|constraints?|next(?: steps?)?|todo|blocked(?: by| on)?|blockers?|deferred|warnings?|critical)"
@@ -166,7 +166,7 @@ def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: b
     evidence = [Verification("tool_result", calls.strip(" []"), failures == 0)] if calls else []
     evidence += [
         Verification("tool_result", cut_bytes(text, FAILED_TOOL_BYTES), False)
-        for text in list(failed_now)[-MOST_FAILED_TOOLS:]
+        for text in list(failed_now)[-MAX_FAILED_TOOLS:]
     ]
     evidence += [Verification("runtime_note", note, False) for note in _notes(turn.messages)]
     evidence.append(Verification("turn_status", status, ended))
@@ -180,7 +180,7 @@ def _touched(facts: Facts) -> tuple[str, ...]:
         (max((weights.get(action, 0) for action in fact.actions), default=0), fact) for fact in facts.files.values()
     ]
     ranked = sorted((item for item in rated if item[0]), key=lambda item: (-item[0], -item[1].last, item[1].path))
-    return tuple(fact.path for _, fact in ranked[:MOST_PATHS])
+    return tuple(fact.path for _, fact in ranked[:MAX_PATHS])
 
 
 def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
             call = calls.get(message.tool_call_id or "")
             stopped = "cancelled by the user" if message.text == CANCELLED_BY_USER else "interrupted"
             notes.append(cut_bytes(f"{stopped}: {describe_call(call) if call else 'a tool call'}", VERIFICATION_BYTES))
-    return tuple(dict.fromkeys(notes))[-MOST_NOTES:]
+    return tuple(dict.fromkeys(notes))[-MAX_NOTES:]
 
 
 def _hints(turn: TurnMessages) -> tuple[PageInHint, ...]:
@@ -202,7 +202,7 @@ def _hints(turn: TurnMessages) -> tuple[PageInHint, ...]:
         calls[message.tool_call_id]
         for message in turn.messages
         if message.role == "tool" and message.tool_call_id in calls and len(message.text) >= _LARGE_CHARS
-    ][-_MOST_CALLS:]
+    ][-_MAX_CALLS:]
     if not large:
         return ()
     shown = "; ".join(describe_call(call) for call in large)

@@ -45,7 +45,7 @@ from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, is_pro
 ALGORITHM = "artifact_v1"
 _SAFETY = 0.9
 _ENTRY_CHARS = (3000, 800, 200)
-_LEAST_ROOM = 500
+_MIN_ROOM = 500
 _EARLIER_LINES = 12
 _INSTRUCTIONS = "The user asks for this in particular:\n\n"
 
@@ -236,7 +236,7 @@ def overlay_prompt(scope: Scope, params: SummarizeArtifact, env: Env) -> str:
         )
     )
     room = int((window - params.overlay_tokens) * _SAFETY / env.summariser_ratio) - env.count_text(frame)
-    if room < _LEAST_ROOM:
+    if room < _MIN_ROOM:
         return ""
     entries = [
         (turn.turn_id, message)

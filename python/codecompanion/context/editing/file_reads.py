@@ -32,7 +32,7 @@ _SHOWING = re.compile(
 )
 _WHOLE = frozenset({"cat", "nl", "less", "bat"})
 # A longer message is something pasted, and not what the user says the work is about.
-_LONGEST_WORDS = 20_000
+_MAX_MESSAGE_CHARS = 20_000
 
 
 class FileUse(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ def _named_files(messages: Sequence[Message]) -> dict[str, int]:
     """Return where the user named which file last."""
     named: dict[str, int] = {}
     for index, message in enumerate(messages):
-        if is_typed_by_user(message) and len(message.text) <= _LONGEST_WORDS:
+        if is_typed_by_user(message) and len(message.text) <= _MAX_MESSAGE_CHARS:
             for name in _names_in(message.text):
                 named[name] = index
     return named

@@ -16,7 +16,7 @@ from codecompanion.context.ledger.facts import read_arguments
 from codecompanion.model.messages import Message, ToolCall, has_opaque, is_protected, with_changes
 from codecompanion.placeholders import ARGUMENT_CLEARED
 
-LONGEST_KEPT = 200
+MAX_KEPT_LENGTH = 200
 """Characters: a shorter value is not worth a placeholder, and tells what the edit was about."""
 
 
@@ -35,7 +35,7 @@ def shorten_edits(message: Message, index: int, uses: FileUses) -> Message:
 
 def _shortened(call: ToolCall, index: int, uses: FileUses) -> ToolCall:
     use = file_use(call)
-    if use is None or use.access != "edited" or len(call.arguments) <= 2 * LONGEST_KEPT:
+    if use is None or use.access != "edited" or len(call.arguments) <= 2 * MAX_KEPT_LENGTH:
         return call
     return _without_texts(call, old_only=uses.last_shown.get(use.path, -1) <= index)
 
@@ -50,7 +50,7 @@ def _without_texts(call: ToolCall, old_only: bool) -> ToolCall:
 def _cleared(value: Any, keep: bool) -> Any:
     """Return the value with its long texts replaced; with `keep` only those of fields called `old…`."""
     if isinstance(value, str):
-        return value if keep or len(value) <= LONGEST_KEPT else ARGUMENT_CLEARED
+        return value if keep or len(value) <= MAX_KEPT_LENGTH else ARGUMENT_CLEARED
     if isinstance(value, list):
         return [_cleared(item, keep) for item in value]
     if isinstance(value, dict):

@@ -20,7 +20,7 @@ from codecompanion.placeholders import CONTENT_TRUNCATED
 CHARS_PER_TOKEN = 4
 _CUT_RESERVE_CHARS = 100
 _DOCUMENT_RESERVE_TOKENS = 1500
-_DOCUMENT_LEAST_TOKENS = 4000
+_DOCUMENT_MIN_TOKENS = 4000
 _DOCUMENT_KINDS = ("docx", "pdf", "pptx")
 _DOCUMENT_KEYS = ("format", "type", "mime", "path", "file_path", "filename", "file")
 
@@ -79,7 +79,7 @@ def shorten_result(text: str, params: TruncateToolResults) -> str:
         room = limit // 2
         if is_document(value):
             limit = params.document_max
-            room = max(_DOCUMENT_LEAST_TOKENS, limit - _DOCUMENT_RESERVE_TOKENS)
+            room = max(_DOCUMENT_MIN_TOKENS, limit - _DOCUMENT_RESERVE_TOKENS)
             if len(text) <= limit * CHARS_PER_TOKEN:
                 return text
         shortened = json.dumps({**value, "content": cut_text(value["content"], room)}, ensure_ascii=False)

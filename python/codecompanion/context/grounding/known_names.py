@@ -23,7 +23,7 @@ _RUN = re.compile(rf"{_PIECE}(?:/\.?{_PIECE})*")
 _ESCAPE = re.compile(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _MARK = re.compile(rf"{re.escape(UNVERIFIED[:-1])}(?:: ([^()\n]*(?:\(\)[^()\n]*)*+))?\)")
-_LONGEST_NAME = 400
+_MAX_NAME_LENGTH = 400
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ def _without_marked(summary: str) -> str:
     marked: set[str] = set()
     for mark in _MARK.finditer(summary):
         listed = mark[1]
-        name = "" if listed else _name_before(summary[max(0, mark.start() - _LONGEST_NAME) : mark.start()])
+        name = "" if listed else _name_before(summary[max(0, mark.start() - _MAX_NAME_LENGTH) : mark.start()])
         marked.update(item.strip() for item in listed.split(",")) if listed else marked.add(name.strip("`*()[]\"',;:"))
     for name in sorted(marked - {""}, key=lambda name: (-len(name), name)):
         summary = re.sub(rf"(?<![A-Za-z0-9_$]){re.escape(name)}(?![A-Za-z0-9_$])", " ", summary)

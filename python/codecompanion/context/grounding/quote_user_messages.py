@@ -34,9 +34,9 @@ _CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
 _NOTHING = frozenset({"none", "none.", NO_ROOM})
 _SMALLEST_QUOTE = 24
 EXCERPT_CHARS = 120
-_MOST_EXCERPTS = 4
+_MAX_EXCERPTS = 4
 """An excerpt with demands may be so many times as long as one without."""
-_LEAST_ROOM = 60
+_MIN_ROOM = 60
 _LONG = 100
 
 Count = Callable[[str], int]
@@ -84,7 +84,7 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
     if not said.total or not work.summary or (is_given(work) and not params.also_given):
         return work
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
-    most = max(_LEAST_ROOM, (freed - env.count_text(work.summary)) // 2)
+    most = max(_MIN_ROOM, (freed - env.count_text(work.summary)) // 2)
     room = min(int(params.share * env.window), params.max_tokens, most)
     kept = fit_quotes(said, room, params.excerpt_chars, env.count_text)
     details = {
@@ -236,7 +236,7 @@ def _excerpt(quote: Quote, chars: int) -> Quote:
     head = line[: chars - 1].rstrip() + "…"
     for demand in sorted(_demands_of(quote.text), key=is_strict, reverse=True):
         said = " ".join(demand.split())
-        if said not in head and len(head) + len(said) < _MOST_EXCERPTS * chars:
+        if said not in head and len(head) + len(said) < _MAX_EXCERPTS * chars:
             head = f"{head} {said}"
     return Quote(head, whole=False, key=quote.key)
 

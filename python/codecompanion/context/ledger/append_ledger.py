@@ -38,12 +38,12 @@ _TODO = re.compile(r"- \[[ x]\] \S")
 class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters, in estimated tokens: at most `max_tokens`, and with the prose `with_prose` together.
 
-    A long prose leaves it `least_tokens` all the same. It never takes more than half of what the compaction frees.
+    A long prose leaves it `min_tokens` all the same. It never takes more than half of what the compaction frees.
     """
 
     max_tokens: int = 2500
     with_prose: int = 4000
-    least_tokens: int = 500
+    min_tokens: int = 500
 
 
 def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
@@ -52,7 +52,7 @@ def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
         return work
     prose = env.count_text(work.summary)
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
-    room = min(params.max_tokens, max(params.least_tokens, params.with_prose - prose), (freed - prose) // 2)
+    room = min(params.max_tokens, max(params.min_tokens, params.with_prose - prose), (freed - prose) // 2)
     ledger = write_ledger(gather(work.removed), room, work.summary, env.count_text) if room >= _NOT_WORTH_IT else ""
     if not ledger:
         return work

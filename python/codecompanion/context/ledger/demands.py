@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from codecompanion.formats.sanitise import leave_out_orders
 
-_SHORT_CHARS, _LONGEST_STATEMENT = 600, 200
+_SHORT_CHARS, _MAX_STATEMENT_LENGTH = 600, 200
 """Only in messages that short are plain statements rules: a long one is a report, or pasted."""
 _READ_CHARS = 10_000
 """What is read of a message at its beginning and at its end: people say what they want before or after a paste."""
@@ -107,7 +107,7 @@ def is_demand(sentence: str, in_short_message: bool = True) -> bool:
     if sentence.endswith(("?", "？")) and not (_POLITE.match(sentence) and is_strict(sentence)):
         return False
     is_one = is_strict(sentence) or _WORDS.search(sentence) is not None
-    if not is_one and in_short_message and len(sentence) <= _LONGEST_STATEMENT:
+    if not is_one and in_short_message and len(sentence) <= _MAX_STATEMENT_LENGTH:
         is_one = bool(_STANDING.match(sentence) or _ONE_MORE.match(sentence)) or _is_general(sentence)
     return is_one and not _TOLD.search(sentence)
 

@@ -95,7 +95,7 @@ _DEFINITION = re.compile(
 _CHANGE_FOLDER = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
 _TODO = re.compile(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
 # A file that an earlier ledger counts more often weighs no more.
-_MOST_TIMES = 99
+_MAX_TIMES = 99
 # What is read of one long result: names and paths stand at its ends and repeat.
 _HEAD_CHARS, _TAIL_CHARS = 24_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
@@ -191,7 +191,7 @@ class _Reader:
         """Take over what an earlier ledger says was done to files."""
         for file in earlier_files(text):
             for action, times in file.actions.items():
-                for _ in range(min(times, _MOST_TIMES)):
+                for _ in range(min(times, _MAX_TIMES)):
                     self._file(file.path, action, position)
             fact = self.facts.files.get(_cleaned(file.path))
             if fact is not None:

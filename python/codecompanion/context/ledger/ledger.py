@@ -22,7 +22,7 @@ from codecompanion.context.grounding.recall_keys import KeyOf, no_key
 from codecompanion.context.ledger.facts import Facts, describe_call, gather
 from codecompanion.context.ledger.goal import is_usable_goal
 from codecompanion.context.ledger.lines import (
-    LONGEST_TOKEN,
+    MAX_TOKEN_LENGTH,
     Count,
     command_lines,
     decision_lines,
@@ -64,7 +64,7 @@ _HEADINGS_SHARE = 0.25
 _SMALLEST_SECTION = 10
 _UNLIMITED = 10_000
 # User messages are not shortened below this many tokens; rather the oldest are left out.
-_SHORTEST_QUOTE = 40
+_MIN_QUOTE_LENGTH = 40
 _ROOM_FOR_BOTH = 30
 """With less room for it the request is the latest one alone."""
 _FIRST = "First request:"
@@ -244,13 +244,13 @@ def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> lis
     earlier = read_quotes(facts.earlier[-1]) if facts.earlier else Quotes()
     asked = [pair for pair in zip(facts.requests, facts.request_ids, strict=True) if pair[0].strip()]
     texts = [text.strip() for text, _ in asked]
-    sizes = [count("\n".join(quote(text[: limit * LONGEST_TOKEN]))) + 3 for text in texts]
+    sizes = [count("\n".join(quote(text[: limit * MAX_TOKEN_LENGTH]))) + 3 for text in texts]
     room = int(limit * (0.7 if earlier.quotes else 1))
     spared = [sum(sizes) > room and demands_something(text) for text in texts]
     cap = limit
     room -= sum(size for size, is_spared in zip(sizes, spared, strict=True) if is_spared)
     may_shrink = [size for size, is_spared in zip(sizes, spared, strict=True) if not is_spared]
-    while cap > _SHORTEST_QUOTE and sum(min(size, cap) for size in may_shrink) > room:
+    while cap > _MIN_QUOTE_LENGTH and sum(min(size, cap) for size in may_shrink) > room:
         cap = int(cap * 0.8)
     quotes = [
         Quote(neutral(text if is_spared else _in_tokens(text, cap, count)), key=key_of(message_id))

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from codecompanion.context.ledger.facts import Action, Facts, FileFact, describe_call, one_line
 
 # Characters a token stands for at most: a longer text need not be counted to know that it is too long.
-LONGEST_TOKEN = 16
+MAX_TOKEN_LENGTH = 16
 _TAGS = re.compile(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
 _MARK = " […] "
-_SHORTEST = 32
+_MIN = 32
 """Head and tail of less say nothing."""
 _SYMBOLS_SHOWN = 6
 _DONE: tuple[Action, ...] = ("created", "deleted", "edited", "read")
@@ -73,15 +73,15 @@ def shorten(text: str, limit: int, count: Count) -> str:
 
     Words stay whole where that costs little: half a name would be taken for one.
     """
-    if len(text) <= limit * LONGEST_TOKEN and count(text) <= limit:
+    if len(text) <= limit * MAX_TOKEN_LENGTH and count(text) <= limit:
         return text
-    size = min(len(text), limit * LONGEST_TOKEN)
+    size = min(len(text), limit * MAX_TOKEN_LENGTH)
     while size > 8:
         size = int(size * 0.8)
         head = size * 2 // 3
         short = _whole_words(text, head, len(text) - (size - head))
         if count(short) <= limit:
-            return short if len(short) >= _SHORTEST else ""
+            return short if len(short) >= _MIN else ""
     return ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_LONGEST = 400
+_MAX_LENGTH = 400
 _CHATTER = (
     r"(?:many\s+)?thanks?(?:\s+you)?(?:\s+(?:a lot|so much|very much|again))?"
     r"(?:\s+for\s+(?:all\s+)?(?:your|the)\s+(?:help|assistance|support))?(?:\s+today)?"
@@ -40,7 +40,7 @@ _EXAMPLE = re.compile(
 def is_noise(text: str) -> bool:
     """Return whether a message says nothing that anybody needs again: thanks, a bare command, a command's XML."""
     text = text.strip()
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > _MAX_LENGTH:
         return False
     if _NOTHING_SAID.fullmatch(text) or _COMMAND_XML.fullmatch(text):
         return True
@@ -68,7 +68,7 @@ def is_pasted(text: str) -> bool:
 
 def _ends_in_a_sentence(text: str) -> bool:
     """Return whether a paragraph of the user's own stands after what was pasted."""
-    _, gap, last = text[-2 * _LONGEST :].rpartition("\n\n")
+    _, gap, last = text[-2 * _MAX_LENGTH :].rpartition("\n\n")
     return bool(gap) and _words(last) >= 3
 
 

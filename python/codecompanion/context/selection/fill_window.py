@@ -15,7 +15,7 @@ from codecompanion.model.messages import SUMMARY_TAG, Message, is_typed_by_user
 ACTIVE_MESSAGES = 4
 """Files named in that many newest messages are in use (R-416)."""
 _WORD = re.compile(r"[\w./@+~-]+")
-_LONGEST_PATH = 400
+_MAX_PATH_LENGTH = 400
 
 
 def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, env: Env) -> frozenset[int]:
@@ -115,6 +115,6 @@ def _is_absolute_path(word: str) -> bool:
 
 
 def _is_existing_path(word: str, env: Env) -> bool:
-    if word.startswith("/") or not ("/" in word or "." in word) or len(word) > _LONGEST_PATH:
+    if word.startswith("/") or not ("/" in word or "." in word) or len(word) > _MAX_PATH_LENGTH:
         return False
     return env.exists(word)

@@ -15,7 +15,7 @@ import msgspec
 Section = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
 SECTIONS: tuple[Section, ...] = ("repo", "git", "git_dirty_summary", "diagnostics")
 """All there are, in the order in which they are laid in."""
-MOST_CHANGED_FILES, MOST_DIAGNOSTIC_FILES, MOST_DIAGNOSTICS, MESSAGE_CHARS, PATH_CHARS = 20, 3, 8, 160, 240
+MAX_CHANGED_FILES, MAX_DIAGNOSTIC_FILES, MAX_DIAGNOSTICS, MESSAGE_CHARS, PATH_CHARS = 20, 3, 8, 160, 240
 PACKET_TAG = "context_packet"
 _LABELS: dict[Section, tuple[str, str]] = {
     "repo": ("Repository", "workspace"),
@@ -100,7 +100,7 @@ def section_text(section: Section, facts: Facts) -> str:
 def _dirty_summary(changed: tuple[ChangedFile, ...]) -> str:
     if not changed:
         return ""
-    listed = changed[:MOST_CHANGED_FILES]
+    listed = changed[:MAX_CHANGED_FILES]
     lines = [f"total_changed_files: {len(changed)}", f"listed_changed_files: {len(listed)}"]
     if len(changed) > len(listed):
         lines.append(f"omitted_changed_files: {len(changed) - len(listed)}")
@@ -110,8 +110,8 @@ def _dirty_summary(changed: tuple[ChangedFile, ...]) -> str:
 
 
 def _diagnostics(found: tuple[DiagnosticFact, ...]) -> str:
-    files = list(dict.fromkeys(fact.path for fact in found))[:MOST_DIAGNOSTIC_FILES]
-    shown = [fact for fact in found if fact.path in files][:MOST_DIAGNOSTICS]
+    files = list(dict.fromkeys(fact.path for fact in found))[:MAX_DIAGNOSTIC_FILES]
+    shown = [fact for fact in found if fact.path in files][:MAX_DIAGNOSTICS]
     if not shown:
         return ""
     lines = [f"total_diagnostics: {len(found)}", f"listed_diagnostics: {len(shown)}"]

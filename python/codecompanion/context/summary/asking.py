@@ -20,7 +20,7 @@ from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
 _INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
 WORDS_PER_TOKEN = 0.7
 """Of plain English with names in it; a budget in words is a wish, the limit of the request stands after it."""
-_LEAST_WORDS = 40
+_MIN_WORDS = 40
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ def summary_prompt(schema: str, instructions: str, budget: int = 0) -> str:
     """Return the prompt of the schema with its length in words (R-433) and the user's own wishes (R-533)."""
     prompt = prompts.load(load_schema(schema).prompt)
     if budget:
-        words = max(_LEAST_WORDS, round(budget * WORDS_PER_TOKEN / 10) * 10)
+        words = max(_MIN_WORDS, round(budget * WORDS_PER_TOKEN / 10) * 10)
         prompt += "\n\n" + prompts.load("summary_budget").format(words=words)
     if instructions.strip():
         prompt += "\n\n" + _INSTRUCTIONS.format(instructions=instructions.strip())

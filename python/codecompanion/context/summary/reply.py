@@ -32,10 +32,10 @@ _LATIN = re.compile(r"[^\W_]{4,}")
 _RUN = re.compile(r"[\w./-]+")
 _NAME = re.compile(r"[a-z][A-Z]|[A-Za-z]_\w|\d[A-Za-z]|[A-Za-z]\d|\d{5}|\w[/.]\w")
 _NO_NAMES = frozenset({"and/or", "e.g", "i.e", "either/or", "he/she", "yes/no", "true/false"})
-LEAST_CHARS = 200
+MIN_CHARS = 200
 """Free text of at most this many characters is no summary, or a quarter of what it stands for when that is less."""
 _SHARE_OF_SHORT = 0.25
-_LEAST_SHARED = 0.25
+_MIN_SHARED = 0.25
 _HEAD_CHARS = 200
 _ANNOUNCEMENT = 200
 
@@ -165,7 +165,7 @@ def _not_about(text: str, told: Sequence[str]) -> str:
     """Return why a free text is no summary, "" when it is one: long enough, and about what it stands for."""
     if _says_nothing(text):
         return _nothing_said(text)
-    least = min(LEAST_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else LEAST_CHARS
+    least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS
     if _length(text) <= least:
         return f"the answer is too short for a summary ({len(text)} characters)"
     return "" if not told or _is_about(text, told) else "the answer has nothing to do with the conversation"
@@ -184,7 +184,7 @@ def _is_about(text: str, told: Sequence[str]) -> bool:
     if any(name in known for name in names):
         return True
     words = _words(text)
-    return not words or len(words & _words(known)) >= _LEAST_SHARED * len(words)
+    return not words or len(words & _words(known)) >= _MIN_SHARED * len(words)
 
 
 def _words(text: str) -> set[str]:

@@ -26,7 +26,7 @@ from codecompanion.model.messages import is_system_prompt, is_typed_by_user
 
 _SAFETY = 0.9
 _SMALLEST_BUDGET = 200
-_MOST_FOR_QUOTES = 16_000
+_MAX_FOR_QUOTES = 16_000
 # Three summaries of parts must fit into one request, or putting parts together would never end.
 _PARTS_AT_ONCE = 3
 _DEEPEST = 5
@@ -112,7 +112,7 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
     # What is free is there for the user's words before any of them is shortened; half of it is left to go on with.
     taken = env.measure((*work.messages, *work.pending)).tokens + budget + env.count_text(work.request)
-    own = min(_MOST_FOR_QUOTES, max(0, (env.window - env.reserve - taken) // 2))
+    own = min(_MAX_FOR_QUOTES, max(0, (env.window - env.reserve - taken) // 2))
     text = summarise(work.removed, budget, env.count_text, params.schema, env.key_of, for_quotes=own)
     if not text:
         return Failed("the summary came out empty")

@@ -33,9 +33,9 @@ _NEW_MARGIN, _TAKEN_MARGIN, _ALL_MARGIN, _FLOOR = 0.22, 0.02, 0.004, 64
 # be about them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
 # A first report leaves at least this share of its estimate to the fixed part.
-_LEAST_BASE = 0.5
+_MIN_BASE = 0.5
 # After an edit a report differs from what was expected by up to 2 % of what stayed (recorded and replayed sessions).
-_TAKEN_MOST = 0.05
+_MAX_TAKEN = 0.05
 
 
 class FixedPart(msgspec.Struct, frozen=True):
@@ -203,7 +203,7 @@ class ContextMeter:
         """
         reply = view.messages[-1]
         block = next((message for message in reversed(view.messages) if message.compaction is not None), None)
-        least = _LEAST_BASE * self.calibration.ratio * (self._fixed - self._schemas)
+        least = _MIN_BASE * self.calibration.ratio * (self._fixed - self._schemas)
         if block is None or usage.prompt_tokens <= least:
             return
         if self._base is None:
@@ -253,10 +253,10 @@ class ContextMeter:
         share = observed / added if told and added else 1.0
         if first and added:
             # A wrong ratio must not make the fixed part nothing, which every later request would have to pay for.
-            share = min(share, max(0.0, (total - _LEAST_BASE * base) / added))
+            share = min(share, max(0.0, (total - _MIN_BASE * base) / added))
         sizes.share_out(split, {key: share * size for key, size in expected.items()})
         rest, taken, self._total = observed - share * added, self._total - base - known, total
-        if not first and taken > 0 and 0.5 < abs(rest) < _TAKEN_MOST * known:
+        if not first and taken > 0 and 0.5 < abs(rest) < _MAX_TAKEN * known:
             # What was taken out had been reported together with what stayed: the shares were wrong, not the base.
             sizes.scale([message for message in messages if sizes.key(message) not in split.new], 1 + rest / known)
             return
@@ -274,7 +274,7 @@ class ContextMeter:
 
         Without it a chat would seem to weigh nothing once they are compacted.
         """
-        least = min(total, _LEAST_BASE * min(self._expected_base(), self.calibration.ratio * self._fixed))
+        least = min(total, _MIN_BASE * min(self._expected_base(), self.calibration.ratio * self._fixed))
         if self._base is not None and self._base < least:
             self._sizes.scale(messages, (total - least) / (total - self._base))
             self._base = least

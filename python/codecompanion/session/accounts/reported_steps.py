@@ -17,7 +17,7 @@ from codecompanion.model.history import (
     project,
 )
 
-MOST_REPORTS = 150
+MAX_REPORTS = 150
 """The newest so many reports are read, which bounds the work, and the first one."""
 
 
@@ -36,7 +36,7 @@ def reported_steps(events: Sequence[LogEvent], adapter: str, model: str) -> Iter
         for index, event in enumerate(events)
         if isinstance(event.payload, UsageReported) and (event.payload.adapter, event.payload.model) == (adapter, model)
     }
-    newest = dict(list(reports.items())[-MOST_REPORTS:])
+    newest = dict(list(reports.items())[-MAX_REPORTS:])
     start, first = min(newest, default=len(events)), min(reports, default=len(events))
     if first < start:
         yield from _about_its_reply(reports[first], project(events[:first]), compacted=False)

@@ -19,7 +19,7 @@ from codecompanion.session.accounts.spending import Spending
 from codecompanion.session.services import Services
 from codecompanion.wire.requests import ShowCost, ShowTrace
 
-MOST_CHATS = 4
+MAX_CHATS = 4
 """Logs of so many chats stay read."""
 
 
@@ -59,7 +59,7 @@ class Reports:
         for event in services.store.load_events(chat_id, reader.last_seq):
             reader.read(event)
         self._readers[chat_id] = reader
-        while len(self._readers) > MOST_CHATS:
+        while len(self._readers) > MAX_CHATS:
             del self._readers[next(iter(self._readers))]
         return reader.record()
 

@@ -27,15 +27,15 @@ _TEXT_DOWN, _TEXT_UP, _ONCE_DOUBTED = 0.4, 1.5, 0.5
 # Providers write schemas in forms of their own: recorded ones cost from a third of their JSON on.
 _SCHEMAS = 0.65
 # Images, pages, encrypted or unsent reasoning: nothing at the least, this multiple of their size class at most.
-_MOST_SIZED = 3.0
+_MAX_SIZED = 3.0
 # A band needs a floor: the wrapping of a short request is larger than the request.
 _FLOOR = 128
 # What a provider may put in front of a prompt by itself, in tokens and as a share of the window.
-_MOST_HIDDEN, _MOST_HIDDEN_SHARE = 8_000, 0.5
+_MAX_HIDDEN, _MAX_HIDDEN_SHARE = 8_000, 0.5
 # Around what earlier reports lead to expect: of what is new, of what was taken out, of everything.
 _NEW_DOWN, _NEW_UP, _TAKEN, _ALL = 0.6, 1.5, 0.3, 0.08
 # A reply may hold what nobody is shown; the next report tells. No model writes more than the last in one go.
-_LEAST_REPLY, _MOST_REPLY, _UNSEEN_REPLY, _LONGEST_REPLY = 0.05, 4.0, 4_000, 300_000
+_MIN_REPLY, _MAX_REPLY, _UNSEEN_REPLY, _MAX_REPLY_LENGTH = 0.05, 4.0, 4_000, 300_000
 # So many reports in a row, and those believed before one that cannot be are not doubted after the fact.
 _PROVED = 3
 # Two reports outside agree when they differ as the requests do; a smaller difference between those tells nothing.
@@ -44,7 +44,7 @@ _STEP, _STEP_OFF, _STEP_FLOOR = 120, 0.35, 48
 _CACHE_SLACK = 16
 # A server that cuts reports between half of what it can hold (Ollama) and all of it, so many times in a row, while by
 # this share of it more text is sent; no window is smaller than the least.
-_CUT_DOWN, _CUT_UP, _FLAT, _MORE_TEXT, _LEAST_WINDOW = 0.4, 1.03, 2, 0.25, 1_000
+_CUT_DOWN, _CUT_UP, _FLAT, _MORE_TEXT, _MIN_WINDOW = 0.4, 1.03, 2, 0.25, 1_000
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +72,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         The parts are independent of each other; `doubt` is by how much the usual bounds are to count.
         """
         down = math.hypot(doubt * _TEXT_DOWN * self.text, doubt * _SCHEMAS * self.schemas, self.sized, self.hidden)
-        hidden = min(_MOST_HIDDEN, _MOST_HIDDEN_SHARE * self.window) if self.window else _MOST_HIDDEN
-        up = math.hypot(_TEXT_UP * self.text, _SCHEMAS * self.schemas, _MOST_SIZED * self.sized, hidden)
+        hidden = min(_MAX_HIDDEN, _MAX_HIDDEN_SHARE * self.window) if self.window else _MAX_HIDDEN
+        up = math.hypot(_TEXT_UP * self.text, _SCHEMAS * self.schemas, _MAX_SIZED * self.sized, hidden)
         least = self.guess - down - 0.2 * self.cleared - _FLOOR
         return max(1.0, least) <= reported <= self.guess + self.cleared + up + _FLOOR
 
@@ -101,7 +101,7 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether the report is near what is expected; nothing speaks against more unless something left."""
         either = _TAKEN * abs(self.taken) + _ALL * self.guess + _FLOOR
         down = _NEW_DOWN * self.new + self.sized + self.thoughts + self.cleared + either
-        up = _NEW_UP * self.new + _MOST_SIZED * self.sized + either
+        up = _NEW_UP * self.new + _MAX_SIZED * self.sized + either
         return self.guess - down <= reported and (self.taken < _FLOOR or reported <= self.guess + up)
 
 
@@ -189,7 +189,7 @@ class UsageCheck:
             self._largest, self._flat = (reported, text), 0
             return 0
         follows = abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR
-        near = self._largest[0] >= _LEAST_WINDOW and reported >= _CUT_DOWN * self._largest[0]
+        near = self._largest[0] >= _MIN_WINDOW and reported >= _CUT_DOWN * self._largest[0]
         self._flat = self._flat + 1 if near and not follows else 0
         much_more = text - self._largest[1] >= _MORE_TEXT * self._largest[0]
         return round(self._largest[0]) if self._flat >= _FLAT and much_more else 0
@@ -221,8 +221,8 @@ class UsageCheck:
         """
         if not self._enabled:
             return True
-        most = _LONGEST_REPLY if thinks else _MOST_REPLY * reply + _UNSEEN_REPLY
-        return _LEAST_REPLY * reply <= reported <= most
+        most = _MAX_REPLY_LENGTH if thinks else _MAX_REPLY * reply + _UNSEEN_REPLY
+        return _MIN_REPLY * reply <= reported <= most
 
 
 class UsageDoubts:

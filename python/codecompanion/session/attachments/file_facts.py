@@ -14,7 +14,7 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers that begin a frame (SOF0…SOF15) and hold its size; the three left out mean other things."""
 _PDF_HEAD = 1024
 """So far into a file `%PDF-` may stand (ISO 32000-1, annex H)."""
-_MOST_UNPACKED = 64_000_000
+_MAX_UNPACKED = 64_000_000
 _OBJECT_STREAM = re.compile(rb"/Type\s*/ObjStm\b.{0,400}?stream\r?\n(.*?)endstream", re.DOTALL)
 _LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})\b")
 _PAGE_TREE = re.compile(
@@ -103,7 +103,7 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 def _unpacked(data: bytes) -> Iterator[bytes]:
     """Yield the compressed objects of a PDF; damaged ones, and what is too much, are left out."""
-    left = _MOST_UNPACKED
+    left = _MAX_UNPACKED
     for found in _OBJECT_STREAM.finditer(data):
         try:
             text = zlib.decompressobj().decompress(found[1], left)

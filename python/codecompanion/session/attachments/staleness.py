@@ -24,7 +24,7 @@ from codecompanion.workspace.paths import Workspace
 CHANGED = "its file has changed on disk since then"
 GONE = "its file is gone"
 _NUMBERED = re.compile(r"(\d{1,15})\t(.*)", re.DOTALL)
-_MOST_BYTES = 40_000_000
+_MAX_BYTES = 40_000_000
 
 
 def changed_since(message: Message, call: ToolCall | None, text: str, root: Path) -> str:
@@ -73,7 +73,7 @@ def _attachment(message: Message, path: Path) -> str:
         now = text_attachment("file", message.path or "", text_files.read_text(path).text, message.id)
         return "" if now.content == message.content else CHANGED
     known = {image.sha256 for image in message.images} | {document.sha256 for document in message.documents}
-    if path.stat().st_size > _MOST_BYTES:
+    if path.stat().st_size > _MAX_BYTES:
         return _by_time(message, path)
     return "" if hashlib.sha256(path.read_bytes()).hexdigest() in known else CHANGED
 

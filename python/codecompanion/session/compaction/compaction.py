@@ -32,7 +32,7 @@ from codecompanion.wire.events import ContextEdited, Event, Notice, Retrying, Se
 
 AT_ONCE = 4
 """Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
-LONGEST_RUN = 10
+MAX_RUN_LENGTH = 10
 """A run of many parts may take this many times what one call may (lesson 18)."""
 
 
@@ -95,7 +95,7 @@ class _Run:
         self._asked: Ask | None = None
         self._writers: list[str] = []
         self._flushes: list[StageReport] = []
-        self._ends_at = asyncio.get_running_loop().time() + LONGEST_RUN * owner.timeout_s
+        self._ends_at = asyncio.get_running_loop().time() + MAX_RUN_LENGTH * owner.timeout_s
 
     async def drive(self, preparation: Preparation) -> Prepared:
         try:
@@ -152,7 +152,7 @@ class _Run:
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
         """Ask once; a name that does not resolve is a failure like any other (R-504)."""
-        too_long = f"summarising took longer than {LONGEST_RUN * self._owner.timeout_s:g} s in all"
+        too_long = f"summarising took longer than {MAX_RUN_LENGTH * self._owner.timeout_s:g} s in all"
         if self._left_s <= 0:
             return SummaryReply(error=too_long)
         try:

@@ -16,7 +16,7 @@ from codecompanion.session.window.context_control import ContextControl
 
 SUMMARY_SHARE = 0.12
 """Summaries of recorded coding chats came to about this share of what they stood for."""
-LEAST_SUMMARY_TOKENS = 250
+MIN_SUMMARY_TOKENS = 250
 
 
 def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
@@ -38,5 +38,5 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     after = changed[-1].after.tokens
     if longest:
         removed = max(0, changed[0].before.tokens - after)
-        after += min(longest, max(LEAST_SUMMARY_TOKENS, int(SUMMARY_SHARE * removed)))
+        after += min(longest, max(MIN_SUMMARY_TOKENS, int(SUMMARY_SHARE * removed)))
     return {"before": before, "after": min(after, before), "why": "", **kept}

@@ -25,7 +25,7 @@ from codecompanion.store.store import Store
 from codecompanion.tools.base import RemovedMessage
 from codecompanion.tools.builtin.recall import NAME as RECALL_TOOL
 
-MOST_LISTED = 200
+MAX_LISTED = 200
 _HOW = {
     "edited": "cleared",
     "compacted": "summarised",
@@ -63,8 +63,8 @@ class Removed:
         # A call without a word is read by its key, in the summary; in a list it would hide what it brought.
         taken = {one.seq: one for one in self._taken() if one.message.text}
         if not has_words(words):
-            return [self._listed(one) for one in sorted(taken.values(), key=lambda one: -one.seq)[:MOST_LISTED]]
-        hits = self._store.search(words, self._log.chat_id, MOST_LISTED, seqs=taken.keys())
+            return [self._listed(one) for one in sorted(taken.values(), key=lambda one: -one.seq)[:MAX_LISTED]]
+        hits = self._store.search(words, self._log.chat_id, MAX_LISTED, seqs=taken.keys())
         return [self._listed(taken[hit.seq], hit.snippet) for hit in hits]
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:

@@ -14,10 +14,10 @@ import msgspec
 from codecompanion.adapters.base import Finished
 from codecompanion.model.messages import ToolCall
 
-LONGEST_ID = 16_384
+MAX_ID_LENGTH = 16_384
 """Some gateways keep a signature in an id, so long ones are real."""
-LONGEST_NAME = 64
-LONGEST_ARGUMENTS = 1_000_000
+MAX_NAME_LENGTH = 64
+MAX_ARGUMENTS_LENGTH = 1_000_000
 _KEPT_ARGUMENTS = 2_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -40,17 +40,17 @@ def _tame(call: ToolCall) -> ToolCall:
 
 
 def _tame_id(call_id: str) -> str:
-    if len(call_id) <= LONGEST_ID and not _CONTROL.search(call_id):
+    if len(call_id) <= MAX_ID_LENGTH and not _CONTROL.search(call_id):
         return call_id
     return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _tame_name(name: str) -> str:
-    return _CONTROL.sub("_", name[:LONGEST_NAME])
+    return _CONTROL.sub("_", name[:MAX_NAME_LENGTH])
 
 
 def _tame_arguments(arguments: str) -> str:
-    if len(arguments) > LONGEST_ARGUMENTS:
+    if len(arguments) > MAX_ARGUMENTS_LENGTH:
         left_out = len(arguments) - _KEPT_ARGUMENTS
         arguments = f"{arguments[:_KEPT_ARGUMENTS]}… [{left_out:,} more characters, left out: the call ran on too long]"
     return arguments.encode("utf-8", "replace").decode("utf-8")

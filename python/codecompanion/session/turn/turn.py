@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from codecompanion.session.session import Session
 
 Reason = Literal["done", "stopped", "failed", "limit"]
-MOST_PAUSES = 16
+MAX_PAUSES = 16
 """A provider that pauses its reply again and again is not asked for more parts than this in one turn."""
 WINDOW_FULL = "the reply filled the context window"
 
@@ -187,7 +187,7 @@ class Turn:
                 if finished.stop == "paused" and self._is_switched:
                     # Nobody else goes on from another one's words.
                     await self._session.ask_to_go_on(self.turn_id, self.cycle)
-                return "" if self._pauses > MOST_PAUSES else self._waits() or None
+                return "" if self._pauses > MAX_PAUSES else self._waits() or None
             case "length" | "window":
                 return await self._continue(finished.stop == "window")
             case "filtered":

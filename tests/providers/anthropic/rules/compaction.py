@@ -20,8 +20,8 @@ THRESHOLD_BETA = "compact-2026-01-12"
 DEMAND_BETA = "compact-2026-09-04"
 THRESHOLD_EDIT = "compact_20260112"
 DEFAULT_TRIGGER = 150_000
-LEAST_TRIGGER = 50_000
-LONGEST_INSTRUCTIONS = 16_384
+MIN_TRIGGER = 50_000
+MAX_INSTRUCTIONS_LENGTH = 16_384
 
 
 def edits_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -51,8 +51,8 @@ def check_context_management(body: Mapping[str, Any], model: ModelSpec, betas: f
                     refuse(f"{path}: {found} does not match any of the expected tags: {tags}")
                 if not model.compacts:
                     refuse(f"{model.id} does not support the '{THRESHOLD_EDIT}' context management strategy.")
-                if (edit.get("trigger") or {}).get("value", DEFAULT_TRIGGER) < LEAST_TRIGGER:
-                    refuse(f"{path}.{THRESHOLD_EDIT}: trigger.value must be at least {LEAST_TRIGGER}")
+                if (edit.get("trigger") or {}).get("value", DEFAULT_TRIGGER) < MIN_TRIGGER:
+                    refuse(f"{path}.{THRESHOLD_EDIT}: trigger.value must be at least {MIN_TRIGGER}")
             case "clear_thinking_20251015":
                 if number:
                     rule = "must be the first strategy in `context_management.edits` when provided"
@@ -77,8 +77,8 @@ def check_compaction_parameter(body: Mapping[str, Any], model: ModelSpec, betas:
         refuse(f"compaction: requires anthropic-beta: {DEMAND_BETA}")
     if not model.compacts:
         refuse(f"compaction: {model.id} does not support compaction")
-    if len(parameter.get("instructions") or "") > LONGEST_INSTRUCTIONS:
-        refuse(f"compaction.instructions: String should have at most {LONGEST_INSTRUCTIONS} characters")
+    if len(parameter.get("instructions") or "") > MAX_INSTRUCTIONS_LENGTH:
+        refuse(f"compaction.instructions: String should have at most {MAX_INSTRUCTIONS_LENGTH} characters")
     # An empty list of edits or of stop sequences is a parameter that was sent, too: the stricter reading.
     for name in ("context_management", "stop_sequences"):
         if body.get(name) is not None:

@@ -14,7 +14,7 @@ from tests.providers.anthropic.refusals import refuse
 from tests.providers.anthropic.signing import bindings, thinking_id, thinking_seal
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
-LEAST_BUDGET = 1024
+MIN_BUDGET = 1024
 
 
 def check_thinking_parameter(body: Mapping[str, Any], model: ModelSpec, betas: frozenset[str]) -> None:
@@ -31,8 +31,8 @@ def check_thinking_parameter(body: Mapping[str, Any], model: ModelSpec, betas: f
     if thinking.get("block_binding") is not None and BINDING_BETA not in betas:
         refuse(f"thinking.{kind}.block_binding: Extra inputs are not permitted")
     if kind == "enabled":
-        if thinking["budget_tokens"] < LEAST_BUDGET:
-            refuse(f"thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_BUDGET}")
+        if thinking["budget_tokens"] < MIN_BUDGET:
+            refuse(f"thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_BUDGET}")
         if thinking["budget_tokens"] >= body.get("max_tokens", thinking["budget_tokens"] + 1):
             refuse("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if kind in ("enabled", "adaptive") and (body.get("tool_choice") or {}).get("type") in ("any", "tool"):

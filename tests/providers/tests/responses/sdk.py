@@ -8,7 +8,7 @@ from tests.providers.responses.rules import Rules
 from tests.providers.responses.server import ResponsesServer
 
 ENCRYPTED = ["reasoning.encrypted_content"]
-SMALL = Rules(models=("test-model",), window=5000, least_threshold=1000)
+SMALL = Rules(models=("test-model",), window=5000, min_threshold=1000)
 """A provider whose limits are reached with few words."""
 
 

@@ -163,12 +163,12 @@ def test_images_and_files_have_limits_of_number_and_size(monkeypatch: pytest.Mon
     assert accepted(content(*[picture] * 500), rules).items
     assert "Too many images" in refused(content(*[picture] * 501), rules).message
     size = len(base64.b64decode(PNG.partition(",")[2]))
-    monkeypatch.setattr(content_rules, "MOST_IMAGE_BYTES", 2 * size)
+    monkeypatch.setattr(content_rules, "MAX_IMAGE_BYTES", 2 * size)
     embedded = {"type": "input_image", "image_url": PNG, "detail": "low"}
     assert accepted(content(embedded, embedded), rules).items
     assert "image size is too large" in refused(content(*[embedded] * 3), rules).message
     document = {"type": "input_file", "file_data": PDF, "filename": "a.pdf"}
-    monkeypatch.setattr(content_rules, "MOST_FILE_BYTES", len(base64.b64decode(PDF.partition(",")[2])))
+    monkeypatch.setattr(content_rules, "MAX_FILE_BYTES", len(base64.b64decode(PDF.partition(",")[2])))
     assert accepted(content(document), rules).items
     assert "larger than" in refused(content(document, document), rules).message
 

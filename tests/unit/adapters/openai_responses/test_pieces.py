@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import codecompanion.adapters.openai_responses.items as items_module
-from codecompanion.adapters.openai_responses.check import MOST_IMAGES, check_body
+from codecompanion.adapters.openai_responses.check import MAX_IMAGES, check_body
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.model.messages import ImagePart, Message, ToolCall, with_changes
 from codecompanion.placeholders import INTERRUPTED
@@ -173,7 +173,7 @@ def test_a_message_without_anything_to_send_is_no_problem(caplog: pytest.LogCapt
 
 def test_more_images_than_fit_are_an_overflow() -> None:
     """The session then takes the oldest out, as after an answer 413 (lesson 27)."""
-    images = tuple(ImagePart(url="https://x.test/a.png") for _ in range(MOST_IMAGES + 1))
+    images = tuple(ImagePart(url="https://x.test/a.png") for _ in range(MAX_IMAGES + 1))
     with pytest.raises(ContextOverflow, match="fit into a request"):
         body_of(request(Message(id="u", role="user", content=images)))
 

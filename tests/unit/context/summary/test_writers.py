@@ -16,7 +16,7 @@ from tests.unit.context.test_scripted_summarisers import prepared_under, told
 
 GOOD = SummaryReply(text=nine_sections("The user wishes that load_0 is changed."))
 JUNK, DOWN = SummaryReply(text="ok"), SummaryReply(error="the provider is down")
-MOST = {"failing": 1, "slow": 1, "tool call": 1, "ok": 2, "empty": 2, "off topic": 2, "error object": 2}
+MAX = {"failing": 1, "slow": 1, "tool call": 1, "ok": 2, "empty": 2, "off topic": 2, "error object": 2}
 """Failed calls end it; what is no summary is asked for once more, with the reason (R-526)."""
 
 
@@ -67,15 +67,15 @@ def test_parts_are_asked_for_at_once_only_while_nothing_is_in_doubt(replies, is_
 
 @pytest.mark.parametrize("manual", [False, True])
 @pytest.mark.parametrize("has_utility", [False, True])
-@pytest.mark.parametrize("script", MOST)
+@pytest.mark.parametrize("script", MAX)
 @pytest.mark.parametrize("name", policy_names())
 def test_a_failing_summariser_is_asked_no_more_often_than_it_takes_to_know(name, script, has_utility, manual):
     """R-526, R-529: neither for other parts, nor by the next way, nor as the chat's own model when it is the same."""
     env = {"has_utility": has_utility, "summariser_window": 3000, "writer_is_proven": False}
     prepared, asked = prepared_under(name, script, manual=manual, **env)
     compacting = [ask for ask in asked if ask.event == "context_compacted"]
-    assert len([ask for ask in compacting if not ask.use_chat_adapter]) <= MOST[script]
-    assert len([ask for ask in compacting if ask.use_chat_adapter]) <= (MOST[script] if has_utility else 0)
+    assert len([ask for ask in compacting if not ask.use_chat_adapter]) <= MAX[script]
+    assert len([ask for ask in compacting if ask.use_chat_adapter]) <= (MAX[script] if has_utility else 0)
     for report in prepared.reports:
         if report.asked and report.event == "context_compacted":
             assert told(report), report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecompanion.model.messages import Usage
-from codecompanion.session.accounts.reporting import MOST_CHATS, Reports
+from codecompanion.session.accounts.reporting import MAX_CHATS, Reports
 from codecompanion.wire.requests import ShowCost, ShowTrace
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
@@ -35,6 +35,6 @@ async def test_a_report_that_followed_the_chat_is_the_one_of_a_fresh_start(tmp_p
 async def test_only_a_few_chats_stay_read(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     reports = Reports()
-    for number in range(MOST_CHATS + 3):
+    for number in range(MAX_CHATS + 3):
         reports.show_cost(bench.services, ShowCost(chat=f"chat-{number}"))
-    assert len(reports._readers) == MOST_CHATS
+    assert len(reports._readers) == MAX_CHATS
