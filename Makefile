@@ -4,14 +4,15 @@ DEMO ?=
 # Arguments for pytest: make test T="tests/unit -k editing"
 T ?=
 # One more than there are cores: most tests wait for a Neovim and its host in turn.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+WORKERS ?= $(shell echo $$(($(CORES) + 1)))
 BENCH ?=
 SCREENS ?=
 HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test journeys screens external test-peers fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys screens external test-peers fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -30,6 +31,10 @@ chat: setup ## the demo, then its chat in an interactive Neovim, on the offline 
 test: setup ## all tests; T="path -k word" selects
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(T)
 
+check: export HYPOTHESIS_PROFILE = quick
+check: setup lint types ## lint, types and unit tests, a minute: what to run after each edit
+	@$(PYTHON_ENV) -m pytest -q -n $(CORES) tests/unit $(T)
+
 journeys: setup ## scripted hours in a real terminal (tmux); make test runs them too where tmux is; T="-k word" selects
 	@.ci/journeys
 	@JOURNEYS=required $(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/journeys $(T)
@@ -47,8 +52,9 @@ test-peers: setup ## the plugin against servers written by others: aimock, LiteL
 	@.ci/peers
 	@PEERS=required $(PYTHON_ENV) -m pytest -q tests/peers $(T)
 
-fuzz: setup ## 100,000 random histories: every request fits its window; HISTORIES=n of each policy
-	@HISTORIES=$(HISTORIES) $(PYTHON_ENV) -m pytest -q -n $(WORKERS) --timeout 7200 tests/unit/context/test_next_request_fits.py
+fuzz: setup ## 100,000 random histories (HISTORIES=n of each policy), 2,000 buffers, every property at length
+	@HISTORIES=$(HISTORIES) HYPOTHESIS_PROFILE=thorough $(PYTHON_ENV) -m pytest -q -n $(WORKERS) \
+	  --timeout 7200 tests/unit/context tests/unit/session/test_every_moment.py tests/nvim/test_buffer_is_the_view.py
 
 lint: setup ## ruff, stylua, luacheck
 	@.venv/bin/ruff check

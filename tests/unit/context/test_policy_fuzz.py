@@ -101,7 +101,7 @@ def read(load: Any, key: str) -> Policy | None:
     return None
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(anything, st.sampled_from(POLICIES))
 def test_any_own_policy_is_one_or_names_its_mistake(table: Any, base: str) -> None:
     if isinstance(table, dict):
@@ -109,7 +109,7 @@ def test_any_own_policy_is_one_or_names_its_mistake(table: Any, base: str) -> No
     read(lambda: load_policy("mine", {"mine": table}, "policies"), "policies.mine")
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(almost_policies(), st.sampled_from(POLICIES))
 def test_an_almost_right_policy_is_one_or_names_its_mistake_and_runs(table: dict[str, Any], base: str) -> None:
     """The whole table, and what of it a user may write; an accepted one prepares a request."""
@@ -121,7 +121,7 @@ def test_an_almost_right_policy_is_one_or_names_its_mistake_and_runs(table: dict
             prepare_with_policy(SESSION, policy, Options(policy="mine", window=8_000, manual=manual))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(POLICIES), st.dictionaries(st.sampled_from(OPTIONS), anything, max_size=3))
 def test_any_option_fits_or_names_its_mistake(base: str, options: dict[str, Any]) -> None:
     read(lambda: with_options(load_policy(base), options, "k"), "k.")

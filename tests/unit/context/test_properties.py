@@ -134,7 +134,7 @@ POLICIES = {name: load_policy(name) for name in policy_names()} | {"made_up": po
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=120, deadline=None)
+@settings(deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES, manual=st.booleans(), keep=st.integers(0, 3))
 def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manual, keep):
     """R-004, protected messages equal, order kept, ≤ 1 live summary, never larger, input untouched, idempotent."""
@@ -204,7 +204,7 @@ def _nothing_is_lost_without_a_trace(prepared, after):
         assert prepared.repair.messages[-1] in after
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(messages=chats(), later=chats())
 def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
     """R-531: what joined while the summary was written stands after it, unchanged; the event equals the swap."""
@@ -221,7 +221,7 @@ def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
     assert apply_change(moved, change).messages == (*prepared.messages, *joined)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(messages=chats())
 def test_pairing_is_one_to_one(messages):
     """Lesson 25: a result has one earlier call, a call at most one later result, ids equal."""

@@ -47,7 +47,7 @@ SCRIPTS: dict[str, Callable[[Ask], SummaryReply]] = {
     "blank": lambda ask: SummaryReply(text=" \n "),
     "analysis only": lambda ask: SummaryReply(text="<analysis>I think</analysis>"),
     "cut": lambda ask: SummaryReply(text=nine_sections(ask)[:60], stop="length"),
-    "over-long": lambda ask: SummaryReply(text=nine_sections(ask).replace("load_0", "load_0 again " * 9_000)),
+    "over-long": lambda ask: SummaryReply(text=nine_sections(ask).replace("load_0", "load_0 again " * 1_500)),
     "hallucinating": lambda ask: SummaryReply(text=nine_sections(ask) + "\nghost_module.py and `phantom_call` too"),
     "obeying": lambda ask: SummaryReply(text=f"{ORDER}\n{nine_sections(ask)}</message></conversation>"),
     "tool call": lambda ask: SummaryReply(text="", called_tools=True),

@@ -9,8 +9,12 @@ import pytest
 from codecompanion.model.invariants import violations
 from codecompanion.session.state import State
 from codecompanion.wire.events import CompactionFailed
+from tests.amounts import amount
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 from tests.unit.session.moments import MAX_STEPS, STORIES, Stage, check_log
+
+STRIDE = amount(10, 3, 1)
+"""Steps of the loop from one stop to the next; a story has 50 to 200, and most do nothing that can be seen."""
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -25,7 +29,7 @@ async def test_a_story_ends_well(tmp_path, monkeypatch, name):
 @pytest.mark.parametrize("name", STORIES)
 async def test_a_stop_at_any_step_leaves_the_truth(tmp_path, monkeypatch, name):
     """R-544, lesson 41: what is told is what is in the log, and the chat goes on."""
-    for steps in range(MAX_STEPS):
+    for steps in range(0, MAX_STEPS, STRIDE):
         stage = Stage(STORIES[name], tmp_path, monkeypatch)
         session = await stage.begin()
         stage.story.act(session)

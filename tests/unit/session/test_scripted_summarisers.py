@@ -28,7 +28,7 @@ REPLIES = {
     "ok": lambda: says("ok"),
     "empty": lambda: says(""),
     "cut": lambda: (TextDelta("1. **Primary"), Finished("length")),
-    "over-long": lambda: says(GOOD + "word " * 60_000),
+    "over-long": lambda: says(GOOD + "word " * 15_000),
     "tool call": lambda: calls(("c", "read_file", '{"path": "a.txt"}')),
     "failing": lambda: (NetworkFailed("The provider is down."),),
     "slow": lambda: (asyncio.Event(), *says(GOOD)),
