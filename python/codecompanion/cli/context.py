@@ -21,10 +21,11 @@ from codecompanion.cli.arguments import read_input, read_transcript, source_of, 
 from codecompanion.cli.context_answer import write_answer
 from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
+from codecompanion.context.pipeline import compact, prepare
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.options import with_options
 from codecompanion.context.policy.schema import Policy, SummaryAdapter
+from codecompanion.context.report import Ask, Preparation, Prepared
 from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.counting.token_sizes import parse_tokens

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from codecompanion.context.pipeline import Ask, Prepared, StageReport
 from codecompanion.context.policy.budget import room_of, warning_level
 from codecompanion.context.policy.schema import Policy
+from codecompanion.context.report import Ask, Prepared, StageReport
 from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Env, Messages
 from codecompanion.formats.transcript_format import Transcript, write_message
@@ -102,7 +102,7 @@ def _events(prepared: Prepared, asked: list[Ask]) -> Iterable[Mapping[str, Any]]
                     "call_ids": [message.tool_call_id for message in cleared],
                 }
             continue
-        yield from _compaction_events(report, [ask for ask in asked if ask.stage == report.stage])
+        yield from _compaction_events(report, [ask for ask in asked if ask.stage.id == report.stage.id])
 
 
 def _named_events(
@@ -114,15 +114,15 @@ def _named_events(
     announcer = Announcer("", policy, room, exact=False, limit_source="user", emit=lambda event: None)
     events: list[PolicyEvent] = []
     for report in prepared.reports:
-        asks = [ask for ask in asked if ask.stage == report.stage]
+        asks = [ask for ask in asked if ask.stage.id == report.stage.id]
         if asks:
-            events += announcer.started(asks[0], report.stage)
+            events += announcer.started(asks[0], report.stage.id)
         elif report.event == "context_compacted" and report.removed_messages:
-            events += announcer.began(report, report.stage)
+            events += announcer.began(report, report.stage.id)
         if report.work is not None:
-            events += announcer.changed(report, report.stage, "", 0)
+            events += announcer.changed(report, report.stage.id, "", 0)
         elif report.outcome == "failed" and asks:
-            events += announcer.failed(report.stage, report.before.tokens, report.detail, report.stage)
+            events += announcer.failed(report.stage.id, report.before.tokens, report.detail, report.stage.id)
     events += announcer.status(prepared)
     for event in events:
         yield {"type": event.name, **event.fields}

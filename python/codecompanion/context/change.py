@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from codecompanion.context.editing.repair_pairs import Repair
-from codecompanion.context.pipeline import StageReport
+from codecompanion.context.report import StageReport
 from codecompanion.context.work import Messages, Work
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
 from codecompanion.model.messages import Message
@@ -49,14 +49,14 @@ def view_change(
     removed, replaced, inserted = difference(before, work.messages)
     # A compaction that only shortened what is there is an edit: nothing stands for anything else.
     kind: ChangeKind = "compacted" if report.event == "context_compacted" and (removed or inserted) else "edited"
-    details: dict[str, Any] = {"stage": report.stage, "trigger": report.trigger, **extra}
+    details: dict[str, Any] = {"stage": report.stage.id, "trigger": report.trigger, **extra}
     if work.cleared or kind == "edited":
         cut = cuts_of(replaced)
         details["cleared"] = sum(message.id not in cut for message in work.cleared)
         details["call_ids"] = [message.tool_call_id or "" for message in work.cleared]
         if cut:
             details["cut"] = list(cut.values())
-    if report.card.shows_tier:
+    if report.stage.card.shows_tier:
         details["tier"] = report.tier
         details["counts"] = [len(before), len(work.messages)]
     if work.details:

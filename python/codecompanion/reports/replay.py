@@ -22,8 +22,9 @@ import msgspec
 from codecompanion.context.change import repair_change, view_change
 from codecompanion.context.editing.repair_pairs import repair_pairs
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.pipeline import Prepared, prepare
+from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.schema import Policy
+from codecompanion.context.report import Prepared
 from codecompanion.context.shaping.shape import Kept, Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve

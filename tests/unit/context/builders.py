@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from codecompanion.context.pipeline import Ask, Preparation, Prepared, compact, prepare
+from codecompanion.context.pipeline import compact, prepare
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.schema import Policy
+from codecompanion.context.report import Ask, Preparation, Prepared
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.model.cycles import assign_cycles, current_cycle
 from codecompanion.model.history import View, with_messages

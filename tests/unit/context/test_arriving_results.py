@@ -9,9 +9,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.pipeline import Prepared, prepare
+from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.schema import Policy
+from codecompanion.context.report import Prepared
 from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.model.history import View, with_messages
 from codecompanion.model.invariants import violations
@@ -49,7 +50,7 @@ def prepared(messages: tuple[Message, ...], window: int, policy: Policy, **chang
     request = shape(done.messages, PARTS, policy, here).messages
     assert not violations(request)
     assert sum(map(count, request)) <= window - window // 10
-    return done, sum(ask.event == "context_compacted" for ask in asked)
+    return done, sum(ask.stage.event == "context_compacted" for ask in asked)
 
 
 def results(messages: tuple[Message, ...]) -> list[Message]:
@@ -57,7 +58,7 @@ def results(messages: tuple[Message, ...]) -> list[Message]:
 
 
 def stages(done: Prepared) -> list[str]:
-    return [report.stage for report in done.reports if report.work is not None and report.event != "memory_flushed"]
+    return [report.stage.id for report in done.reports if report.work is not None and report.event != "memory_flushed"]
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -250,7 +250,7 @@ def test_a_result_that_is_still_over_the_budget_is_used_and_told():
     prepared, _ = scripted(messages, window_at(messages, 0.95), DOWN)
     report = prepared.reports[0]
     assert (report.tier, report.outcome) == (4, "changed")
-    assert "context_still_over_budget" in report.emits.changed
+    assert "context_still_over_budget" in report.stage.emits.changed
     limit = room(window_at(messages, 0.95), 100)
     assert sum(-(-len(message.text) // 4) for message in prepared.messages[1:]) > limit
     assert applies("context_still_over_budget", Occasion(report=report, target_tokens=limit + 100))

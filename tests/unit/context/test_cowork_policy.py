@@ -350,13 +350,13 @@ def test_the_memory_is_flushed_before_anything_is_removed_when_little_is_left():
     policy = with_options(load_policy("cowork"), {"compaction.trigger": False}, "context_management")
     messages = read([say("system", 600), *talk(22, 800)])  # 18,200 tokens; 20,000 − 5 % − 18,200 = 800
     flushed, asked = run(messages, 20_000, policy=policy, script=SUMMARISES)
-    assert [(r.stage, r.outcome) for r in flushed.reports] == [("flush", "changed")]
+    assert [(r.stage.id, r.outcome) for r in flushed.reports] == [("flush", "changed")]
     assert asked[0].request.max_output_tokens == 220
     assert flushed.messages == messages
     assert run(messages, 20_421, policy=policy, script=SUMMARISES)[0].reports == ()
     assert len(run(messages, 20_420, policy=policy, script=SUMMARISES)[0].reports) == 1
     both, _ = run(messages, 19_000, policy=load_policy("cowork"), script=SUMMARISES)
-    assert [r.stage for r in both.reports] == ["flush", "proactive"]
+    assert [r.stage.id for r in both.reports] == ["flush", "proactive"]
 
 
 def test_the_reactive_run_has_the_same_prompt_and_budget_also_when_they_are_changed():
@@ -364,7 +364,7 @@ def test_the_reactive_run_has_the_same_prompt_and_budget_also_when_they_are_chan
     changed = {"compaction.trigger": False, "compaction.summary": {"max_tokens": 600}, "flush.trigger": False}
     policy = with_options(load_policy("cowork"), changed, "context_management")
     prepared, asked = run(read(talk(20, 1000)), 20_500, policy=policy, script=SUMMARISES)
-    assert [report.stage for report in prepared.reports] == ["reactive"]
+    assert [report.stage.id for report in prepared.reports] == ["reactive"]
     assert asked[0].request.max_output_tokens == 600
     assert asked[0].request.prompt.startswith(prompts.load("summary_cw_9"))
 
@@ -411,9 +411,9 @@ def test_the_sources_basis_is_a_users_own_policy(window, trigger):
     policy = load_policy("cowork_src", USER_POLICIES)
     messages = read(talk(20, trigger // 20))
     prepared, _ = run(messages, window, policy=policy, script=SUMMARISES)
-    assert [r.outcome for r in prepared.reports if r.stage == "proactive"] == ["changed"]
+    assert [r.outcome for r in prepared.reports if r.stage.id == "proactive"] == ["changed"]
     less, _ = run(read([*talk(19, trigger // 20), say("assistant", trigger // 20 - 1)]), window, policy=policy)
-    assert [r.stage for r in less.reports if r.stage == "proactive"] == []
+    assert [r.stage.id for r in less.reports if r.stage.id == "proactive"] == []
     again, asked = run(chat(*prepared.messages, *messages), window, policy=policy, script=SUMMARISES)
     assert "[previous summary]\n" not in asked[0].request.prompt.split("<conversation>")[1]
     assert sum(m.tag == "compact_summary" for m in again.messages) == 1

@@ -36,7 +36,7 @@ def summary_in(messages):
 
 
 def outcomes(prepared):
-    return [(report.stage, report.tier_id, report.outcome) for report in prepared.reports]
+    return [(report.stage.id, report.way.id, report.outcome) for report in prepared.reports]
 
 
 def test_the_policy_is_a_table():

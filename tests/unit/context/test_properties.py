@@ -191,7 +191,7 @@ def _settles(messages, window, policy, reply):
 
 def _changed(prepared):
     """Return the stages that changed the view; a flush to the memory does not."""
-    return [r.stage for r in prepared.reports if r.outcome == "changed" and r.event != "memory_flushed"]
+    return [r.stage.id for r in prepared.reports if r.outcome == "changed" and r.event != "memory_flushed"]
 
 
 def _nothing_is_lost_without_a_trace(prepared, after):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.pipeline import Ask, prepare
+from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.report import Ask
 from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.model.history import View, with_messages
 from codecompanion.model.invariants import pair_tool_calls, violations
@@ -59,7 +60,7 @@ def made(*messages: Message) -> tuple[Message, ...]:
 
 def for_summary(asked: list[Ask]) -> list[Ask]:
     """Return what was asked to put a summary in the place of messages (a note for the memory is none, R-446)."""
-    return [ask for ask in asked if ask.event == "context_compacted"]
+    return [ask for ask in asked if ask.stage.event == "context_compacted"]
 
 
 def asked_of(policy: str, messages: tuple[Message, ...], window: int = WINDOW) -> tuple[tuple[Message, ...], int]:
@@ -103,7 +104,7 @@ def test_a_loop_that_is_nearly_all_words_is_summarised(policy):
     prepared, asked = run(messages, WINDOW, policy=load_policy(policy))
     assert len(asked) >= 1
     assert "r1 r1" in "".join(m.text for ask in asked for m in ask.request.subject)
-    assert [report.stage for report in prepared.reports if report.work and report.work.cleared] == []
+    assert [report.stage.id for report in prepared.reports if report.work and report.work.cleared] == []
     request = texts(prepared.messages)
     assert QUESTION in request
     assert PLAN in request

@@ -13,9 +13,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from codecompanion.context.pipeline import Ask, Prepared, StageReport
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.options import with_options
+from codecompanion.context.report import Ask, Prepared, StageReport
 from codecompanion.context.summary.compaction_notes import notes_on
 from codecompanion.context.summary.sections import load_schema, schema_names
 from codecompanion.context.work import SummaryReply
@@ -138,7 +138,7 @@ def test_a_failure_is_told_and_the_policy_degrades_as_it_says(name, script):
     """R-529, R-530: either nothing changed and the reason is told, or a tier without a model took over and says so."""
     prepared, asked = prepared_under(name, script)
     reports = [report for report in prepared.reports if report.asked and report.event == "context_compacted"]
-    assert bool(reports) == bool([ask for ask in asked if ask.event == "context_compacted"])
+    assert bool(reports) == bool([ask for ask in asked if ask.stage.event == "context_compacted"])
     for report in reports:
         assert told(report), report
         if report.work is not None:
@@ -243,7 +243,7 @@ def test_a_summariser_with_a_small_window_is_never_asked_for_more_than_fits(name
     chat_window = sum(map(count, messages)) / 0.96
     for ask in asked:
         allowed = chat_window if ask.use_chat_adapter else window
-        assert len(ask.request.prompt) / 4 + ask.request.max_output_tokens <= allowed, ask.stage
+        assert len(ask.request.prompt) / 4 + ask.request.max_output_tokens <= allowed, ask.stage.id
     assert len(asked) <= 150
     assert violations(prepared.messages) == []
     if asked and name != "codecompanion":

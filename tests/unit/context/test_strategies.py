@@ -125,7 +125,7 @@ def test_pruning_of_the_view_leaks_into_no_history() -> None:
     sent = shaped_for_sending(messages, window)
     assert any(text.startswith("[older retained output") for text in texts(sent))
     behind, _ = run(messages, window, policy=load_policy("codecompanion"))
-    assert [report.stage for report in behind.reports] == ["editing"]
+    assert [report.stage.id for report in behind.reports] == ["editing"]
     assert msgspec.json.encode(behind.messages) == msgspec.json.encode(alone.messages)
     assert not any("older retained" in text for text in texts(behind.messages))
 

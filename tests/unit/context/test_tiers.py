@@ -48,7 +48,7 @@ def test_the_first_tier_that_fits_wins() -> None:
     """R-114: nobody is asked when clearing is enough."""
     messages = chat(*turns(8, 4000))
     prepared, asked = run(messages, sum(map(count, messages)), policy=TWO)
-    assert (prepared.reports[0].tier, prepared.reports[0].tier_id, asked) == (1, "cheap", [])
+    assert (prepared.reports[0].tier, prepared.reports[0].way.id, asked) == (1, "cheap", [])
     assert prepared.reports[0].problems == ()
 
 
@@ -57,7 +57,7 @@ def test_the_next_tier_starts_from_what_the_one_before_made() -> None:
     messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
     prepared, asked = run(messages, int(sum(map(count, messages)) / 0.9), policy=TWO)
     report = prepared.reports[0]
-    assert (report.tier, report.tier_id, report.outcome) == (2, "dear", "changed")
+    assert (report.tier, report.way.id, report.outcome) == (2, "dear", "changed")
     assert TOOL_RESULT_CLEARED in asked[0].request.prompt
     assert "more than the target" in report.problems[0]
     assert report.work is not None
@@ -72,7 +72,7 @@ def test_a_partial_success_stays_when_there_is_nothing_else_to_do() -> None:
     )
     messages = chat(*turns(8, 4000), user("q " * 30_000))
     prepared, _ = run(messages, sum(map(count, messages)), policy=skips)
-    assert (prepared.reports[0].outcome, prepared.reports[0].tier_id) == ("changed", "cheap")
+    assert (prepared.reports[0].outcome, prepared.reports[0].way.id) == ("changed", "cheap")
 
 
 def test_a_failure_behind_a_partial_success_changes_nothing() -> None:
@@ -108,7 +108,7 @@ def test_tiers_before_the_first_summary_run_when_somebody_else_summarises() -> N
     window = int(sum(map(count, messages)) / 0.9)
     prepared, asked = run(messages, window, policy=TWO, automatic_summaries=False)
     assert asked == []
-    assert (prepared.reports[0].tier_id, prepared.reports[0].outcome) == ("cheap", "changed")
+    assert (prepared.reports[0].way.id, prepared.reports[0].outcome) == ("cheap", "changed")
 
 
 def test_a_stage_may_need_some_messages_to_be_run_by_hand() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import msgspec
 
-if TYPE_CHECKING:
-    from codecompanion.context.ledger.facts import Action
+Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
+"""What was done with a file, as a ledger says it."""
 
 _DONE = r"(created|deleted|edited|read)"
 _ENTRY = re.compile(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")

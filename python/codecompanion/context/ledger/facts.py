@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from codecompanion.context.grounding.recall_keys import without_span
-from codecompanion.context.ledger.earlier import earlier_files
+from codecompanion.context.ledger.earlier import Action, earlier_files
 from codecompanion.context.ledger.noise import is_noise, without_examples
 from codecompanion.context.transcript.format_transcript import TRUNCATED
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -28,8 +28,6 @@ from codecompanion.model.messages import (
     ToolCall,
     is_typed_by_user,
 )
-
-Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
 
 _ACTIONS: tuple[tuple[Action, tuple[str, ...]], ...] = (
     ("deleted", ("delete", "remove", "rm", "unlink")),

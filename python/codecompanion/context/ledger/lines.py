@@ -10,7 +10,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 
-from codecompanion.context.ledger.facts import Action, Facts, FileFact, describe_call, one_line
+from codecompanion.context.ledger.earlier import Action
+from codecompanion.context.ledger.facts import Facts, FileFact, describe_call, one_line
 
 # Characters a token stands for at most: a longer text need not be counted to know that it is too long.
 MAX_TOKEN_LENGTH = 16

@@ -9,17 +9,15 @@ Figures are tokens of the whole request; one that nobody knows is 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+from typing import Any, Literal, assert_never, get_args
 
 from codecompanion.context.policy.budget import warning_level
+from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
+from codecompanion.context.work import Trigger
 from codecompanion.model.checkpoint import SCHEMA
 from codecompanion.model.checkpoint import VERSION as SCHEMA_VERSION
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolSpec
-
-if TYPE_CHECKING:
-    from codecompanion.context.pipeline import StageReport
-    from codecompanion.context.work import Trigger
 
 Fields = dict[str, Any]
 PolicyEventName = Literal[
@@ -268,7 +266,7 @@ def _history_update(on: Occasion) -> Fields:
             "input_limit_source": details.get("input_limit_source", ""),
             "measurement_source": "provider" if on.exact else "estimate",
             "summary_source": details.get("summary_source", "model" if on.report and on.report.asked else "runtime"),
-            "algorithm": details.get("algorithm", on.report.stage if on.report else ""),
+            "algorithm": details.get("algorithm", on.report.stage.id if on.report else ""),
             "duration_ms": on.duration_ms,
         },
     }

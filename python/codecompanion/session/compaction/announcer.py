@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from codecompanion.context.pipeline import Ask, Prepared, StageReport
 from codecompanion.context.policy.budget import Room, aim_tokens, basis_tokens, threshold_tokens, warning_level
 from codecompanion.context.policy.named_events import Occasion, PolicyEventName, applies, fields_of
 from codecompanion.context.policy.schema import Policy
+from codecompanion.context.report import Ask, Prepared, StageReport
 from codecompanion.model.history import PolicyEvent
 from codecompanion.wire.events import Event
 from codecompanion.wire.events import PolicyEvent as PolicyEventTold
@@ -36,19 +36,19 @@ class Announcer:
 
     def started(self, ask: Ask, compaction_id: str) -> tuple[PolicyEvent, ...]:
         """Return what is logged with the beginning of a compaction."""
-        occasion = self._occasion(ask.stage, Occasion(trigger=ask.trigger, tokens=ask.before.tokens))
-        return self._events((ask.emits.started,), occasion, compaction_id)
+        occasion = self._occasion(ask.stage.id, Occasion(trigger=ask.trigger, tokens=ask.before.tokens))
+        return self._events((ask.stage.emits.started,), occasion, compaction_id)
 
     def began(self, report: StageReport, compaction_id: str) -> tuple[PolicyEvent, ...]:
         """Return what is logged with the beginning of a compaction that asks no model (R-332)."""
-        occasion = self._occasion(report.stage, Occasion(trigger=report.trigger, tokens=report.before.tokens))
-        return self._events((report.emits.started,), occasion, compaction_id)
+        occasion = self._occasion(report.stage.id, Occasion(trigger=report.trigger, tokens=report.before.tokens))
+        return self._events((report.stage.emits.started,), occasion, compaction_id)
 
     def changed(self, report: StageReport, change_id: str, model: str, duration_ms: int) -> tuple[PolicyEvent, ...]:
         """Return what is logged with the change a stage made."""
         occasion = Occasion(report=report, trigger=report.trigger, tier=report.tier, compacted=True)
-        occasion = self._occasion(report.stage, occasion, model=model, duration_ms=duration_ms)
-        return self._events(report.emits.changed, occasion, change_id)
+        occasion = self._occasion(report.stage.id, occasion, model=model, duration_ms=duration_ms)
+        return self._events(report.stage.emits.changed, occasion, change_id)
 
     def failed(self, stage: str, tokens: int, reason: str, compaction_id: str) -> tuple[PolicyEvent, ...]:
         """Return what is logged with a compaction that ended without a change."""

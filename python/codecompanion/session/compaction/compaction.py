@@ -14,8 +14,8 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import cuts_of, repair_change, view_change
-from codecompanion.context.pipeline import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.policy.schema import Policy
+from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.summary.compaction_notes import NO_MODEL, author_of, notes_on
 from codecompanion.context.work import SummaryReply, SummaryRequest, Work
 from codecompanion.errors import CodeCompanionError
@@ -101,7 +101,7 @@ class _Run:
         try:
             ask = next(preparation)
             while True:
-                if ask.event == "context_compacted":
+                if ask.stage.event == "context_compacted":
                     await to_the_end(self._begin(ask))
                 ask = preparation.send(await self._answer(ask))
         except StopIteration as stop:
@@ -125,8 +125,8 @@ class _Run:
             ask.trigger,
             label,
             ask.before.tokens,
-            failed_event=ask.emits.failed,
-            card=ask.card,
+            failed_event=ask.stage.emits.failed,
+            card=ask.stage.card,
             also=lambda compaction_id: announcer.started(ask, compaction_id),
         )
         announcer.tell(named)
@@ -203,7 +203,7 @@ class _Run:
     async def _fail(self, reason: str, *, cancelled: bool = False) -> None:
         """End the compaction without a change, under the policy's own name, too."""
         announcer, ask = self._owner.announcer, self._asked
-        named = announcer.failed(ask.stage, ask.before.tokens, reason, self.record.id) if ask is not None else ()
+        named = announcer.failed(ask.stage.id, ask.before.tokens, reason, self.record.id) if ask is not None else ()
         if self.record.is_open:
             await self.record.fail(reason, cancelled=cancelled, also=named)
             announcer.tell(named)
@@ -245,36 +245,36 @@ class _Run:
         """Write to the memory: after the checkpoint and before anything is removed (R-408, R-446)."""
         flushes, self._flushes = self._flushes, []
         for report in flushes:
-            await self._owner.effects.after(report.effects.after, report)
+            await self._owner.effects.after(report.stage.effects.after, report)
 
     async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log an edit; it has an id of its own, so that it can be undone apart from the compaction of the same run."""
         owner = self._owner
         change = view_change(report, work, before, owner.new_id(), {})
         named = owner.announcer.changed(report, change.change_id, "", 0)
-        await owner.effects.before(report.effects.before, report, change)
+        await owner.effects.before(report.stage.effects.before, report, change)
         if change.removed:
             await self._flush()
         await owner.log.write(change, *named)
         self._show_edit(change)
         owner.announcer.tell(named)
-        owner.effects.after_soon(report.effects.after, report)
+        owner.effects.after_soon(report.stage.effects.after, report)
 
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log a compaction; one that asked no model begins and ends here."""
         record, announcer = self.record, self._owner.announcer
         if not report.asked:
             # Or it takes the place of one that asked without an answer.
-            also, failed = partial(announcer.began, report), report.emits.failed
+            also, failed = partial(announcer.began, report), report.stage.emits.failed
             begin = partial(record.begin, also=also, failed_event=failed)
-            began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.card)
+            began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.stage.card)
             announcer.tell(began)
         record.label = author_of(report, self._writers)
         change = record.placed(
             view_change(report, work, before, record.id, record.report(work.removed, work.summary)), before
         )
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
-        await self._owner.effects.before(report.effects.before, report, change)
+        await self._owner.effects.before(report.stage.effects.before, report, change)
         await self._flush()
         await self._owner.log.write(change, *named)
         record.show(change)
@@ -282,7 +282,7 @@ class _Run:
         if notes:
             self._owner.emit(Notice(chat=self._owner.chat_id, level=Severity.WARN, text=notes))
         announcer.tell(named)
-        self._owner.effects.after_soon(report.effects.after, report)
+        self._owner.effects.after_soon(report.stage.effects.after, report)
 
     def _show_edit(self, change: ViewChanged) -> None:
         self._owner.emit(

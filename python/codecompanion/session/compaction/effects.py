@@ -19,8 +19,8 @@ from typing import Any
 from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.context.grounding.recall_keys import without_keys
-from codecompanion.context.pipeline import StageReport
 from codecompanion.context.policy.named_events import Occasion, PolicyEventName, fields_of
+from codecompanion.context.report import StageReport
 from codecompanion.context.work import LastFlush
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.checkpoint import Kind

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codecompanion.context.pipeline import StageReport
 from codecompanion.context.policy.named_events import Occasion
 from codecompanion.context.policy.schema import Emits
+from codecompanion.context.report import StageReport
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.history.chat_log import ChatLog
 

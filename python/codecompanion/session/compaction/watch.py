@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from codecompanion.context.pipeline import Prepared, StageReport
 from codecompanion.context.policy.budget import ALWAYS, Room, is_crossed
 from codecompanion.context.policy.schema import Policy, Stage
+from codecompanion.context.report import Prepared, StageReport
 from codecompanion.context.summary.compaction_notes import why_not_by_model
 from codecompanion.context.work import Measure
 from codecompanion.formats.plural import counted
@@ -75,7 +75,7 @@ class CompactionWatch:
     def take(self, prepared: Prepared, standing: Standing) -> None:
         """Take in what became of the automatic compactions of one preparation."""
         for report in prepared.reports:
-            stage = next((stage for stage in standing.policy.stages if stage.id == report.stage), None)
+            stage = next((stage for stage in standing.policy.stages if stage.id == report.stage.id), None)
             if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
                 continue
             self.keep(standing.problem(report, stage), report.after, standing)

@@ -13,9 +13,10 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.pipeline import Preparation, Prepared, compact, last_tier, prepare, recover
+from codecompanion.context.pipeline import compact, last_tier, prepare, recover
 from codecompanion.context.policy.budget import Room, threshold_tokens
 from codecompanion.context.policy.schema import Stage, StageEvent
+from codecompanion.context.report import Preparation, Prepared
 from codecompanion.context.shaping.shape import levels_of
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.counting.calibration import Calibration

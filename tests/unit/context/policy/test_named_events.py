@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.context.pipeline import StageReport
+from codecompanion.context.policy.budget import Trigger
 from codecompanion.context.policy.named_events import NAMES, Occasion, PolicyEventName, fields_of, run_metadata
+from codecompanion.context.policy.schema import Stage
+from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import compile_prompt, count_prior_turns, request_mix, text_bytes
 from codecompanion.context.work import Measure, Messages, Work
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, ToolSpec, with_changes
@@ -27,8 +29,7 @@ def report(before: Messages, after: Messages, **changes: Any) -> StageReport:
         return sum(message.tokens for message in messages)
 
     fields: dict[str, Any] = {
-        "stage": "proactive",
-        "event": "context_compacted",
+        "stage": Stage(id="proactive", event="context_compacted", trigger=Trigger(at=1.0), tiers=()),
         "outcome": "changed",
         "trigger": "proactive",
         "before": Measure(size(before), size(before)),

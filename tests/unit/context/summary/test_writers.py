@@ -73,7 +73,7 @@ def test_a_failing_summariser_is_asked_no_more_often_than_it_takes_to_know(name,
     """R-526, R-529: neither for other parts, nor by the next way, nor as the chat's own model when it is the same."""
     env = {"has_utility": has_utility, "summariser_window": 3000, "writer_is_proven": False}
     prepared, asked = prepared_under(name, script, manual=manual, **env)
-    compacting = [ask for ask in asked if ask.event == "context_compacted"]
+    compacting = [ask for ask in asked if ask.stage.event == "context_compacted"]
     assert len([ask for ask in compacting if not ask.use_chat_adapter]) <= MAX[script]
     assert len([ask for ask in compacting if ask.use_chat_adapter]) <= (MAX[script] if has_utility else 0)
     for report in prepared.reports:
@@ -97,7 +97,7 @@ def test_who_rests_is_not_asked_and_what_can_do_without_does(name, manual):
 def test_a_flush_that_failed_ends_the_questions_for_this_request_and_the_card_says_why():
     """R-446, lesson 18: the memory is written first; when that call fails the handoff is written without a model."""
     prepared, asked = prepared_under("cowork", "failing")
-    assert [ask.event for ask in asked] == ["memory_flushed"]
+    assert [ask.stage.event for ask in asked] == ["memory_flushed"]
     (compacted,) = [report for report in prepared.reports if report.event == "context_compacted" and report.work]
     assert (compacted.asked, compacted.not_asked) == (False, "the provider is down")
     assert told(compacted) == "The summary was written without a model: the provider is down."

@@ -1,0 +1,201 @@
+"""One stage of a policy, run: its tiers in order until a result is accepted (pipeline.md 5.4, R-529, R-530).
+
+    for each tier: its steps → who else may write the summary, where a model failed → check the result → the target
+
+A generator: it yields `Ask`s, receives `SummaryReply`s and returns a `StageReport`. It changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import msgspec
+
+from codecompanion.context.policy.budget import aim_tokens, room_of
+from codecompanion.context.policy.schema import CHAT_ADAPTER, Stage, Step, Tier
+from codecompanion.context.report import Ask, StageReport
+from codecompanion.context.strategies import STRATEGIES
+from codecompanion.context.summary.writers import Writers
+from codecompanion.context.work import (
+    Env,
+    Failed,
+    Measure,
+    Messages,
+    Outcome,
+    Skipped,
+    Steps,
+    SummaryReply,
+    Trigger,
+    Work,
+)
+from codecompanion.model.invariants import violations
+from codecompanion.model.messages import SUMMARY_TAG, is_protected
+
+NOTHING_TO_DO = Skipped("nothing_to_do", "there is nothing to do")
+
+
+def run_stage(
+    stage: Stage,
+    tiers: tuple[Tier, ...],
+    messages: Messages,
+    before: Measure,
+    env: Env,
+    trigger: Trigger,
+    writers: Writers,
+    most: int = 0,
+) -> Generator[Ask, SummaryReply, StageReport]:
+    """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one needs only be sound.
+
+    What an earlier tier achieved without fitting the target stays when the later ones have nothing to do. `most`: the
+    request must not be larger afterwards, whatever the stage's own target (0 = that alone counts).
+    """
+    aim = aim_tokens(stage.trigger, stage.target, stage.target_gap, room_of(env, messages, stage.trigger, stage.target))
+    aim = min(size for size in (aim, most) if size) if aim or most else 0
+    env = msgspec.structs.replace(env, target=aim)
+    start = Work(before=messages, messages=messages)
+    reached: dict[str, Work] = {}
+    best: StageReport | None = None
+    problems: list[str] = []
+    asked_at_all, not_asked = False, writers.failure(stage.event)
+    report = report_of(stage, NOTHING_TO_DO, before, before, trigger)
+    for tier in tiers:
+        calls = _Calls(stage, trigger, before, writers)
+        result, asked = yield from _run_tier(tier, reached.get(tier.start, start), env, calls)
+        asked_at_all = asked_at_all or asked
+        after = before
+        if isinstance(result, Work):
+            reached[tier.id] = result
+            after = env.measure(result.messages)
+            result = result if stage.event == "memory_flushed" else _checked(result, before, after)
+        report = report_of(stage, result, before, after, trigger, tier)
+        whether = {"asked": asked_at_all, "not_asked": "" if asked_at_all else not_asked}
+        report = msgspec.structs.replace(report, **whether, problems=tuple(problems))
+        if report.work is None:
+            problems.append(f"{tier.id or stage.id}: {report.detail}")
+            continue
+        if tier is tiers[-1] or tier.accept == "always":
+            return report
+        # The best guess counts: a target is no safety limit.
+        if stage.target is None or after.tokens <= aim:
+            return report
+        problems.append(f"{tier.id}: {after.tokens} tokens are left, more than the target of {aim}")
+        best = report
+    return best if best is not None and report.outcome == "skipped" else report
+
+
+class _Calls(msgspec.Struct, frozen=True):
+    """What the questions of a stage have in common: on whose behalf they are asked, and who may be."""
+
+    stage: Stage
+    trigger: Trigger
+    before: Measure
+    writers: Writers
+
+
+def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
+    """Run one tier, with those who else may write its summary when a model failed (R-529, R-434, K9)."""
+    result, asked = yield from _drive(_run_steps(tier.steps, work, env), calls)
+    for other in tier.on_fail:
+        if not isinstance(result, Failed):
+            break
+        why = result.reason
+        if other != CHAT_ADAPTER:
+            result, _ = yield from _drive(_run_steps(_without_model(tier.steps, other), work, env), calls)
+            if isinstance(result, Work):
+                details = {**result.details, "summary_source": other, "failure": why}
+                result = msgspec.structs.replace(result, details=details)
+        elif not calls.writers.why_not(calls.stage.event, chat_adapter=True):
+            chat_env = msgspec.structs.replace(env, summariser_window=env.window)
+            steps = _run_steps(tier.steps, work, chat_env)
+            result, also = yield from _drive(steps, calls, chat_adapter=True)
+            asked = asked or also
+    return result, asked
+
+
+def _without_model(steps: tuple[Step, ...], other: str) -> tuple[Step, ...]:
+    """Return the steps with `other` in the place of the one that asks a model."""
+    strategy = STRATEGIES[other]
+    return tuple(Step(other, strategy.params()) if STRATEGIES[step.use].asks_model else step for step in steps)
+
+
+def _drive(
+    steps: Steps, calls: _Calls, *, chat_adapter: bool = False
+) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
+    """Pass the requests of the steps on, dressed as `Ask`s; return what they made and whether there were any.
+
+    Whoever has been found to fail is not asked: the steps are told why instead.
+    """
+    stage, writers, asked = calls.stage, calls.writers, False
+    try:
+        request = next(steps)
+        while True:
+            why_not = writers.why_not(stage.event, chat_adapter=chat_adapter)
+            if why_not:
+                request = steps.send(SummaryReply(error=why_not))
+                continue
+            asked = True
+            reply = yield Ask(
+                request=request,
+                stage=stage,
+                trigger=calls.trigger,
+                before=calls.before,
+                use_chat_adapter=chat_adapter,
+            )
+            writers.take_reply(reply, chat_adapter=chat_adapter)
+            request = steps.send(reply)
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+        writers.take_outcome(outcome, stage.event, chat_adapter=chat_adapter)
+        return outcome, asked
+    finally:
+        steps.close()
+
+
+def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
+    """Run strategies one after the other; the first whose outcome is not `Work` ends it.
+
+    An optional step that has nothing to do is passed over; when that holds of all, there is nothing to do.
+    """
+    start, idle = work, NOTHING_TO_DO
+    for step in steps:
+        strategy = STRATEGIES[step.use]
+        outcome = strategy.run(work, step.params, env)
+        if isinstance(outcome, Generator):
+            outcome = yield from outcome
+        if isinstance(outcome, Skipped) and step.optional:
+            idle = outcome
+        elif not isinstance(outcome, Work):
+            return outcome
+        else:
+            work = outcome
+    return idle if work is start else work
+
+
+def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
+    """Return the work if it may be swapped in, else why not: smaller, whole, protected messages equal (R-530)."""
+    if after.tokens >= before.tokens:
+        return Failed(f"it would not make the request smaller ({before.tokens} tokens before, {after.tokens} after)")
+    broken = violations(work.messages)
+    if broken:
+        return Failed(f"it would break tool calls apart: {broken[0]}")
+    kept = {message.id: message for message in work.messages}
+    for message in work.before:
+        if is_protected(message) and kept.get(message.id) != message:
+            return Failed(f"it would change the protected message {message.id}")
+    if sum(message.tag == SUMMARY_TAG for message in work.messages) > 1:
+        return Failed("there would be two summaries")
+    return work
+
+
+def report_of(
+    stage: Stage, result: Outcome, before: Measure, after: Measure, trigger: Trigger, tier: Tier | None = None
+) -> StageReport:
+    """Return what is told of a stage."""
+    report = StageReport(stage=stage, outcome="changed", trigger=trigger, before=before, after=before, way=tier)
+    match result:
+        case Work():
+            return msgspec.structs.replace(report, after=after, work=result)
+        case Skipped(reason=reason, detail=detail):
+            return msgspec.structs.replace(report, outcome="skipped", reason=reason, detail=detail)
+        case Failed(reason=detail):
+            return msgspec.structs.replace(report, outcome="failed", reason="failed", detail=detail)
